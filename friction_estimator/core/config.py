@@ -1,0 +1,372 @@
+"""Every number that somebody may want to tune: one frozen dataclass a stage, with unit, range and description.
+
+The parameter YAML of the ROS node, seen as a flat mapping ``{"contact_phase.debounce": 0.01, ...}``, is the only way in:
+:func:`config_from_parameters` builds and validates a :class:`Config`, refusing unknown keys by name.
+:func:`parameter_fields` lists the same fields for the node, which declares its ROS parameters from them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_type_hints
+
+from friction_estimator.core.exceptions import ConfigError, choices
+
+ParameterValue = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Description, unit and allowed values of one parameter; lives in the metadata of a dataclass field."""
+
+    description: str
+    unit: str = ""
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+
+
+def parameter(
+    default: Any,
+    description: str,
+    unit: str = "",
+    low: float = -math.inf,
+    high: float = math.inf,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """Dataclass field with the metadata that validation, ROS declaration and docs need."""
+    return field(default=default, metadata={"range": Range(description, unit, low, high, choices)})
+
+
+class _Validated:
+    """Checks each field against its :class:`Range` when the dataclass is built."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for item in dataclasses.fields(self):  # type: ignore[arg-type]
+            limits: Range | None = item.metadata.get("range")
+            if limits is not None:
+                _check(item.name, getattr(self, item.name), limits)
+
+
+def _check(name: str, value: Any, limits: Range) -> None:
+    if limits.choices and value not in limits.choices:
+        raise ConfigError(f"{name} = {value!r} is not valid; choose one of {choices(limits.choices)}")
+    numbers = value if isinstance(value, tuple) else (value,)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            continue
+        if not limits.low <= number <= limits.high:
+            unit = f" {limits.unit}" if limits.unit else ""
+            raise ConfigError(f"{name} = {number}{unit} is out of range [{limits.low:g}, {limits.high:g}]{unit}")
+
+
+@dataclass(frozen=True, slots=True)
+class RobotConfig(_Validated):
+    """Which robot: its URDF and the joints whose friction is wanted."""
+
+    urdf: str = parameter(
+        "", "URDF file: a path, package://..., or a file name of this package's urdf/; empty: robot_description"
+    )
+    joints: tuple[str, ...] = parameter((), "joints to estimate, in output order; none given: every movable joint")
+    armature: tuple[float, ...] = parameter(
+        (), "rotor inertia reflected to each joint, one value a joint; none given: zero", "kg m^2", 0.0, 1e3
+    )
+    fixed_base: bool = parameter(False, "True for an arm bolted to the ground: no base state, momentum observer only")
+
+
+@dataclass(frozen=True, slots=True)
+class ImuConfig(_Validated):
+    """The inertial measurement unit on the trunk."""
+
+    frame: str = parameter("imu_link", "URDF frame of the IMU")
+    topic: str = parameter("imu/data", "topic of the sensor_msgs/Imu messages")
+
+
+@dataclass(frozen=True, slots=True)
+class FootConfig(_Validated):
+    """One foot with a force/torque sensor."""
+
+    name: str
+    frame: str = parameter("", "URDF frame of the sole, in and about which the wrench is given")
+    topic: str = parameter("", "topic of the geometry_msgs/WrenchStamped messages; empty: <foot name>/wrench")
+    flip: bool = parameter(False, "True when the sensor reports the wrench of the foot on the ground")
+    contact: str = parameter(
+        "surface", "surface: the standing foot neither moves nor turns; point: it may turn", choices=("surface", "point")
+    )
+    phase: str = parameter("", "name of the phase in which only this foot stands; empty: <foot name>_support")
+
+    @property
+    def wrench_topic(self) -> str:
+        """Topic of the wrench messages."""
+        return self.topic or f"{self.name}/wrench"
+
+    @property
+    def support_name(self) -> str:
+        """Name of the contact phase in which only this foot stands."""
+        return self.phase or f"{self.name}_support"
+
+
+@dataclass(frozen=True, slots=True)
+class SensorNoise(_Validated):
+    """Standard deviations of the sensors, per sample: where every published sigma starts."""
+
+    position_std: float = parameter(1e-7, "joint position", "rad", 0.0, 1.0)
+    velocity_std: float = parameter(2e-3, "joint velocity", "rad/s", 0.0, 10.0)
+    effort_std: float = parameter(0.0, "motor torque", "N m", 0.0, 1e3)
+    specific_force_std: float = parameter(1e-4, "accelerometer", "m/s^2", 0.0, 10.0)
+    angular_velocity_std: float = parameter(5e-3, "gyroscope", "rad/s", 0.0, 10.0)
+    force_std: float = parameter(1.0, "foot force", "N", 0.0, 1e3)
+    moment_std: float = parameter(0.1, "foot moment", "N m", 0.0, 1e3)
+
+
+@dataclass(frozen=True, slots=True)
+class SynchronizerConfig(_Validated):
+    """How samples of different sensors become one frame."""
+
+    max_wait: float = parameter(
+        0.005, "a joint sample waits this long (header time) for the other sensors", "s", 0.0, 1.0
+    )
+    stale_after: float = parameter(0.1, "a sensor silent for longer than this is not used", "s", 1e-3, 10.0)
+    reset_after: float = parameter(
+        0.5, "a gap of this length, or a jump back by more than max_wait, restarts the filters", "s", 1e-2, 60.0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttitudeConfig(_Validated):
+    """Gravity Kalman filter and quaternion extended Kalman filter (Hashlamon & Erbatur 2014, section 3)."""
+
+    acceleration_std: float = parameter(0.5, "linear acceleration of the trunk", "m/s^2", 1e-6, 100.0)
+    acceleration_time: float = parameter(0.2, "correlation time of that acceleration", "s", 1e-3, 100.0)
+    acceleration_bias_std: float = parameter(0.02, "accelerometer bias at the start", "m/s^2", 0.0, 10.0)
+    gyro_bias_std: float = parameter(0.01, "gyroscope bias at the start", "rad/s", 0.0, 1.0)
+    gyro_bias_walk: float = parameter(1e-5, "random walk of the gyroscope bias", "rad/s/sqrt(s)", 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ContactPhaseConfig(_Validated):
+    """Hysteresis and debounce on the normal force of each foot."""
+
+    on_fraction: float = parameter(0.08, "a foot lands above this part of the weight", "", 0.0, 1.0)
+    off_fraction: float = parameter(0.04, "a foot has left below this part of the weight", "", 0.0, 1.0)
+    debounce: float = parameter(0.008, "the threshold must stay crossed for this long", "s", 0.0, 1.0)
+    settle: float = parameter(0.03, "after landing the foot is not yet taken as resting (FBSE)", "s", 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        _Validated.__post_init__(self)
+        if self.off_fraction > self.on_fraction:
+            raise ConfigError(
+                f"off_fraction = {self.off_fraction} must not exceed on_fraction = {self.on_fraction}: "
+                "without hysteresis the contact would chatter"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BaseStateConfig(_Validated):
+    """Adaptive Kalman filter on the linear inverted pendulum (eqs. 7-33, Table II)."""
+
+    process_noise: float = parameter(1.0, "Q_0: initial process covariance, times the identity", "", 0.0, 1e6)
+    measurement_noise: float = parameter(1e-4, "R_0: initial measurement covariance, times the identity", "", 0.0, 1e6)
+    initial_covariance: float = parameter(10.0, "P_0, times the identity", "", 0.0, 1e6)
+    measurement_window: float = parameter(1000.0, "N_R of eqs. 20-23", "samples", 2.0, 1e7)
+    process_window: float = parameter(5000.0, "N_Q of eqs. 27-31", "samples", 2.0, 1e7)
+    method: str = parameter(
+        "odometry",
+        "lipm: the printed filter alone; odometry: the standing feet also measure the base velocity and height",
+        choices=("lipm", "odometry"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FbseConfig(_Validated):
+    """Foot-base sensor estimation (section 5)."""
+
+    base_angular_acceleration: str = parameter(
+        "minimum_norm",
+        "minimum_norm: eqs. 42 and 46 as printed; gyro: the differentiated, low-passed gyroscope fills the null space",
+        choices=("minimum_norm", "gyro"),
+    )
+    angular_acceleration_std: float = parameter(
+        0.3, "how far the base angular acceleration may be from the value used", "rad/s^2", 0.0, 1e3
+    )
+    gyro_cutoff: float = parameter(8.0, "low-pass of the differentiated gyroscope", "Hz", 0.1, 1e3)
+
+
+@dataclass(frozen=True, slots=True)
+class MomentumConfig(_Validated):
+    """Discrete momentum observer (Lim et al. 2024, section 3.2), driven by the IMU."""
+
+    gain: float = parameter(30.0, "K_0: bandwidth of the observer", "rad/s", 0.1, 1e4)
+    input_hold: str = parameter(
+        "forward",
+        "forward: torque, wrench and specific force stamped t act until the next sample; "
+        "trapezoid: they are samples of continuous signals",
+        choices=("forward", "trapezoid"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifierConfig(_Validated):
+    """Recursive least squares per joint (section 6, eqs. 57-67, Table II)."""
+
+    law: str = parameter("coulomb_viscous", "friction law, linear in its parameters")
+    phases: str = parameter(
+        "stance", "stance: only joints of a standing limb adapt, as printed; all: whenever measured",
+        choices=("stance", "all"),
+    )
+    initial_covariance: float = parameter(10.0, "P_RLS_0, times the identity", "", 0.0, 1e6)
+    forgetting: float = parameter(1.0, "forgetting factor a sample; 1 never forgets, as printed", "", 0.9, 1.0)
+    residual_window: float = parameter(2000.0, "window of the residual variance behind the law's sigma", "samples", 2.0, 1e7)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputConfig(_Validated):
+    """How often the slow topics leave."""
+
+    slow_rate: float = parameter(50.0, "rate of all topics but joint_friction and its sigma", "Hz", 0.1, 1e4)
+    joint_states_topic: str = parameter("joint_states", "topic of the sensor_msgs/JointState input")
+
+
+@dataclass(frozen=True, slots=True)
+class Config(_Validated):
+    """All of it: what one robot's YAML says."""
+
+    robot: RobotConfig = RobotConfig()
+    imu: ImuConfig = ImuConfig()
+    feet: tuple[FootConfig, ...] = ()
+    observer: str = parameter("fbse", "how friction is measured", choices=("fbse", "momentum"))
+    sensors: SensorNoise = SensorNoise()
+    synchronizer: SynchronizerConfig = SynchronizerConfig()
+    attitude: AttitudeConfig = AttitudeConfig()
+    contact_phase: ContactPhaseConfig = ContactPhaseConfig()
+    base_state: BaseStateConfig = BaseStateConfig()
+    fbse: FbseConfig = FbseConfig()
+    momentum: MomentumConfig = MomentumConfig()
+    identifier: IdentifierConfig = IdentifierConfig()
+    output: OutputConfig = OutputConfig()
+
+    def __post_init__(self) -> None:
+        _Validated.__post_init__(self)
+        names = [foot.name for foot in self.feet]
+        if len(set(names)) != len(names):
+            raise ConfigError(f"two feet share a name in feet.names = {names}")
+        for foot in self.feet:
+            if not foot.frame:
+                raise ConfigError(f"feet.{foot.name}.frame is missing: give the URDF frame of the sole")
+        if self.observer == "fbse" and not self.feet:
+            raise ConfigError("observer 'fbse' needs at least one foot; set feet.names, or observer: momentum")
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterField:
+    """One leaf of the configuration: what the ROS node declares."""
+
+    name: str
+    kind: type
+    default: ParameterValue
+    range: Range
+
+
+def _leaves(section: type, prefix: str) -> Iterator[ParameterField]:
+    hints = get_type_hints(section)
+    for item in dataclasses.fields(section):
+        limits = item.metadata.get("range")
+        hint = hints[item.name]
+        if limits is not None:
+            yield ParameterField(prefix + item.name, hint, item.default, limits)
+        elif dataclasses.is_dataclass(hint):
+            yield from _leaves(hint, f"{prefix}{item.name}.")  # type: ignore[arg-type]
+
+
+_FEET_NAMES = ParameterField("feet.names", tuple[str, ...], (), Range("names of the feet that carry a force sensor"))
+
+
+def parameter_fields(feet_names: tuple[str, ...]) -> tuple[ParameterField, ...]:
+    """Every parameter of a robot whose feet have these names, in YAML order."""
+    fields = [*_leaves(Config, ""), _FEET_NAMES]
+    for name in feet_names:
+        fields += _leaves(FootConfig, f"feet.{name}.")
+    return tuple(fields)
+
+
+def config_from_parameters(parameters: Mapping[str, Any]) -> Config:
+    """Build a validated configuration from flat dotted parameters, as in the ROS YAML.
+
+    Parameters
+    ----------
+    parameters : e.g. ``{"feet.names": ["l_foot"], "feet.l_foot.frame": "l_sole", "momentum.gain": 30.0}``
+
+    Raises
+    ------
+    ConfigError
+        For an unknown key (named, with the nearest valid one), a wrong type or a value out of range.
+    """
+    feet_names = tuple(_convert(_FEET_NAMES, parameters.get("feet.names", ())))
+    known = {item.name: item for item in parameter_fields(feet_names)}
+    unknown = [key for key in parameters if key not in known]
+    if unknown:
+        raise ConfigError(_unknown_keys_message(unknown, list(known)))
+    values = {name: _convert(item, parameters[name]) for name, item in known.items() if name in parameters}
+    feet = tuple(FootConfig(name=name, **_section(values, f"feet.{name}.")) for name in feet_names)
+    return _build(Config, values, "", feet=feet)
+
+
+def _unknown_keys_message(unknown: list[str], known: list[str]) -> str:
+    lines = []
+    for key in unknown:
+        near = difflib.get_close_matches(key, known, n=1)
+        lines.append(f"unknown parameter {key!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+    sections = {name.split(".")[0] for name in known}
+    return "; ".join(lines) + f". The sections are {choices(sections)}"
+
+
+def _section(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {key[len(prefix) :]: value for key, value in values.items() if key.startswith(prefix)}
+
+
+_Section = TypeVar("_Section")
+
+
+def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **extra: Any) -> _Section:
+    hints = get_type_hints(section)
+    arguments = dict(extra)
+    for item in dataclasses.fields(section):  # type: ignore[arg-type]
+        if item.name in extra:
+            continue
+        if "range" in item.metadata:
+            if prefix + item.name in values:
+                arguments[item.name] = values[prefix + item.name]
+        else:
+            arguments[item.name] = _build(hints[item.name], values, f"{prefix}{item.name}.")
+    try:
+        return section(**arguments)
+    except ConfigError as error:
+        raise ConfigError(f"in section {prefix.rstrip('.')!r}: {error}" if prefix else str(error)) from None
+
+
+def _convert(item: ParameterField, value: Any) -> Any:
+    """Check the type of one YAML value and return it as the dataclass wants it."""
+    if item.kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if item.kind in (bool, int, str) and type(value) is item.kind:
+        return value
+    if item.kind == tuple[str, ...] and _is_list_of(value, str):
+        return tuple(value)
+    if item.kind == tuple[float, ...] and _is_list_of(value, (int, float)):
+        return tuple(float(number) for number in value)
+    wanted = getattr(item.kind, "__name__", str(item.kind)) if isinstance(item.kind, type) else str(item.kind)
+    if item.kind in (tuple[str, ...], tuple[float, ...]):
+        wanted = "list of names" if item.kind == tuple[str, ...] else "list of numbers"
+    raise ConfigError(f"{item.name} = {value!r} has the wrong type: expected a {wanted}")
+
+
+def _is_list_of(value: Any, kinds: Any) -> bool:
+    return not isinstance(value, (str, bytes, bool, int, float)) and hasattr(value, "__iter__") and all(
+        isinstance(element, kinds) and not isinstance(element, bool) for element in value
+    )

@@ -1,0 +1,37 @@
+"""Everything that can go wrong in friction_estimator, under one root.
+
+A message says what was wrong, what was expected and, where there is a choice, names the valid choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class FrictionEstimatorError(Exception):
+    """Root of all errors raised on purpose by this package."""
+
+
+class ConfigError(FrictionEstimatorError):
+    """A parameter is unknown, missing, of the wrong type or out of range."""
+
+
+class RobotModelError(FrictionEstimatorError):
+    """The URDF cannot be read, or a joint, frame or foot is not in it."""
+
+
+class InputError(FrictionEstimatorError):
+    """A sensor message cannot be used: wrong length, missing joint, NaN, wrong frame."""
+
+
+class BagError(FrictionEstimatorError):
+    """A rosbag2 is missing, empty, truncated, or lacks a needed topic."""
+
+
+class SimulationError(FrictionEstimatorError):
+    """The simulated robot fell, or a scenario or noise level is unknown."""
+
+
+def choices(names: Iterable[str]) -> str:
+    """List names for an error message, sorted and quoted."""
+    return ", ".join(repr(name) for name in sorted(names)) or "(none)"

@@ -1,0 +1,235 @@
+"""What travels between the stages: samples in, frames between, estimates out.
+
+Conventions, once for the whole package
+---------------------------------------
+* ``n`` is the number of joints, ``k`` the number of feet, ``p`` the number of friction parameters of a law.
+* Joint arrays are in the order of :attr:`RobotModel.joint_names`; foot arrays in the order of ``Config.feet``.
+* ``tau = tau_friction + tau_link`` (Hashlamon & Erbatur 2014, eq. 34): the friction torque has the SAME sign as the
+  joint velocity it resists, so a passive joint has ``friction * velocity >= 0``.
+* A wrench is ``[force, moment]`` that the GROUND exerts on the FOOT, in and about the sole frame [N, N m].
+* Specific force is what an accelerometer reads: acceleration minus gravity, so ``+9.81 z`` at rest [m/s^2].
+* Stamps are integer nanoseconds from message headers, never the receive time.
+* Arrays that left a stage are not written to afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class JointSample:
+    """One joint-state message in model order.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    position : (n,) joint positions [rad or m]
+    velocity : (n,) joint velocities [rad/s or m/s]
+    effort : (n,) motor torques reflected to the joint, tau of eq. 34 [N m or N]
+    """
+
+    stamp_ns: int
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ImuSample:
+    """One IMU message, in the IMU frame.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    angular_velocity : (3,) of the IMU relative to the world [rad/s]
+    specific_force : (3,) accelerometer reading [m/s^2]
+    """
+
+    stamp_ns: int
+    angular_velocity: FloatArray
+    specific_force: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class WrenchSample:
+    """One foot-wrench message.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    foot : index into ``Config.feet``
+    wrench : (6,) force and moment of the ground on the foot, in and about the sole frame [N, N m]
+    """
+
+    stamp_ns: int
+    foot: int
+    wrench: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class SensorFrame:
+    """All inputs on the clock of the joint states: what ``Pipeline.step`` takes.
+
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample [ns]
+    dt : time since the frame before, zero on the first frame after a (re)start [s]
+    position, velocity, effort : (n,) see :class:`JointSample`
+    angular_velocity, specific_force : (3,) in the IMU frame; the last known value while ``imu_fresh`` is false
+    wrenches : (k, 6) in the sole frames; the last known value while not fresh
+    imu_fresh : False while the IMU has been silent for longer than ``synchronizer.stale_after``
+    wrench_fresh : (k,) the same for each foot sensor
+    """
+
+    stamp_ns: int
+    dt: float
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    angular_velocity: FloatArray
+    specific_force: FloatArray
+    wrenches: FloatArray
+    imu_fresh: bool
+    wrench_fresh: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class Attitude:
+    """Output of the attitude stage.
+
+    Attributes
+    ----------
+    rotation_base_to_world : (3, 3) A_b of the paper: ``v_world = rotation_base_to_world @ v_base``
+    angular_velocity : (3,) of the base, in base axes, gyro bias removed [rad/s]
+    specific_force : (3,) at the IMU origin, in base axes [m/s^2]
+    covariance : (3, 3) of the small rotation ``rotation_true = exp(error_world) rotation_estimated``, world axes [rad^2]
+    """
+
+    rotation_base_to_world: FloatArray
+    angular_velocity: FloatArray
+    specific_force: FloatArray
+    covariance: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ContactPhase:
+    """Which feet carry load.
+
+    Attributes
+    ----------
+    contact : (k,) True where the foot is in stance
+    since : (k,) time since the foot last changed between stance and swing [s]
+    name : ``double_support``, ``left_support``, ``right_support``, ``flight``, or joined foot names
+    """
+
+    contact: BoolArray
+    since: FloatArray
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaseState:
+    """Pose and twist of ``base_link``.
+
+    Attributes
+    ----------
+    position_base_in_world : (3,) [m]; the world starts under the robot, x forward, z = 0 on the ground
+    rotation_base_to_world : (3, 3)
+    linear_velocity : (3,) of the base origin, world axes [m/s]
+    angular_velocity : (3,) base axes [rad/s]
+    pose_covariance : (6, 6) position, then rotation (world axes) [m^2, rad^2]
+    twist_covariance : (6, 6) linear (world axes), then angular (base axes)
+    """
+
+    position_base_in_world: FloatArray
+    rotation_base_to_world: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredFriction:
+    """What an observer says about friction, without any friction law.
+
+    Attributes
+    ----------
+    friction : (n,) friction torque [N m]; NaN where not available
+    sigma : (n,) standard deviation from the sensor noise [N m]; NaN where not available
+    available : (n,) True where the method is defined now (FBSE: the limb is in stance)
+    """
+
+    friction: FloatArray
+    sigma: FloatArray
+    available: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionEstimate:
+    """What leaves ``Pipeline.step``: one per joint-state sample.
+
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample it belongs to [ns]
+    position, velocity, effort : (n,) echo of the input
+    friction : (n,) the estimate: measured where ``measured``, else the law [N m]
+    sigma : (n,) its standard deviation [N m]
+    measured : (n,) True where ``friction`` comes from the observer, False where the law speaks
+    model : (n,) what the identified law predicts at this velocity [N m]
+    parameters : (n, p) identified parameters, columns named by the law
+    parameters_sigma : (n, p) their standard deviations
+    coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57
+    external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]
+    phase : contact phase
+    base : base state
+    """
+
+    stamp_ns: int
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    friction: FloatArray
+    sigma: FloatArray
+    measured: BoolArray
+    model: FloatArray
+    parameters: FloatArray
+    parameters_sigma: FloatArray
+    coulomb: FloatArray
+    viscous: FloatArray
+    external_torque: FloatArray
+    phase: ContactPhase
+    base: BaseState
+
+
+@dataclass(frozen=True, slots=True)
+class GroundTruth:
+    """What only a simulator knows.
+
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample it belongs to [ns]
+    friction : (n,) true friction torque [N m], same sign convention as the estimate
+    position_base_in_world : (3,) [m]
+    rotation_base_to_world : (3, 3)
+    linear_velocity : (3,) of the base origin, world axes [m/s]
+    angular_velocity : (3,) base axes [rad/s]
+    wrenches : (k, 6) noiseless, in and about the sole frames [N, N m]
+    contact : (k,) True where the foot touches the ground
+    """
+
+    stamp_ns: int
+    friction: FloatArray
+    position_base_in_world: FloatArray
+    rotation_base_to_world: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    wrenches: FloatArray
+    contact: BoolArray
