@@ -73,9 +73,9 @@ class RobotConfig(_Validated):
     urdf: str = parameter(
         "", "URDF file: a path, package://..., or a file name of this package's urdf/; empty: robot_description"
     )
-    joints: tuple[str, ...] = parameter((), "joints to estimate, in output order; none given: every movable joint")
+    joints: tuple[str, ...] = parameter((), "joints to estimate, the others are locked; none given: every movable joint")
     armature: tuple[float, ...] = parameter(
-        (), "rotor inertia reflected to each joint, one value a joint; none given: zero", "kg m^2", 0.0, 1e3
+        (), "rotor inertia reflected to the joint, one value for each of robot.joints; none given: zero", "kg m^2", 0.0, 1e3
     )
     fixed_base: bool = parameter(False, "True for an arm bolted to the ground: no base state, momentum observer only")
 
@@ -123,6 +123,7 @@ class SensorNoise(_Validated):
     angular_velocity_std: float = parameter(5e-3, "gyroscope", "rad/s", 0.0, 10.0)
     force_std: float = parameter(1.0, "foot force", "N", 0.0, 1e3)
     moment_std: float = parameter(0.1, "foot moment", "N m", 0.0, 1e3)
+    sigma_rate: float = parameter(50.0, "how often these are propagated to the friction", "Hz", 0.1, 1e4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class SynchronizerConfig(_Validated):
     )
     stale_after: float = parameter(0.1, "a sensor silent for longer than this is not used", "s", 1e-3, 10.0)
     reset_after: float = parameter(
-        0.5, "a gap of this length, or a jump back by more than max_wait, restarts the filters", "s", 1e-2, 60.0
+        0.5, "a gap or a jump back of the joint-state clock by more than this restarts the filters", "s", 1e-2, 60.0
     )
 
 
@@ -147,6 +148,9 @@ class AttitudeConfig(_Validated):
     acceleration_bias_std: float = parameter(0.02, "accelerometer bias at the start", "m/s^2", 0.0, 10.0)
     gyro_bias_std: float = parameter(0.01, "gyroscope bias at the start", "rad/s", 0.0, 1.0)
     gyro_bias_walk: float = parameter(1e-5, "random walk of the gyroscope bias", "rad/s/sqrt(s)", 0.0, 1.0)
+    angular_acceleration_cutoff: float = parameter(
+        8.0, "low-pass of the differentiated gyroscope", "Hz", 0.1, 1e3
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,6 @@ class FbseConfig(_Validated):
     angular_acceleration_std: float = parameter(
         0.3, "how far the base angular acceleration may be from the value used", "rad/s^2", 0.0, 1e3
     )
-    gyro_cutoff: float = parameter(8.0, "low-pass of the differentiated gyroscope", "Hz", 0.1, 1e3)
 
 
 @dataclass(frozen=True, slots=True)

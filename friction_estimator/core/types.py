@@ -108,12 +108,14 @@ class Attitude:
     ----------
     rotation_base_to_world : (3, 3) A_b of the paper: ``v_world = rotation_base_to_world @ v_base``
     angular_velocity : (3,) of the base, in base axes, gyro bias removed [rad/s]
+    angular_acceleration : (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
     specific_force : (3,) at the IMU origin, in base axes [m/s^2]
     covariance : (3, 3) of the small rotation ``rotation_true = exp(error_world) rotation_estimated``, world axes [rad^2]
     """
 
     rotation_base_to_world: FloatArray
     angular_velocity: FloatArray
+    angular_acceleration: FloatArray
     specific_force: FloatArray
     covariance: FloatArray
 
@@ -132,6 +134,41 @@ class ContactPhase:
     contact: BoolArray
     since: FloatArray
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamics:
+    """One pinocchio update, shared by all later stages.
+
+    Everything is in base axes, seen from the translating frame in which the IMU origin is at rest: there gravity is minus
+    the measured specific force, and neither attitude nor base velocity is needed (findings: "let the IMU drive the
+    dynamics"). Generalised velocities are ``[v_base (3), omega_base (3), dq (n)]``, so ``nv = 6 + n``; for a fixed base
+    they are ``dq`` alone.
+
+    Attributes
+    ----------
+    velocity : (nv,) generalised velocity in that frame
+    mass_matrix : (nv, nv) H of eq. 4
+    bias : (nv,) Coriolis, centrifugal and gravity terms b of eq. 5
+    momentum_bias : (nv,) C^T v - g, beta of Lim et al. 2024, eq. 6
+    foot_jacobian : (k, 6, nv) velocity of each sole, in sole axes
+    foot_bias_acceleration : (k, 6) acceleration of each sole at zero generalised acceleration, Jdot v, in sole axes
+    foot_position_in_base : (k, 3)
+    foot_rotation_to_base : (k, 3, 3)
+    com_in_base : (3,) centre of mass
+    com_velocity_in_base : (3,) velocity of the centre of mass relative to the base, base axes
+    """
+
+    velocity: FloatArray
+    mass_matrix: FloatArray
+    bias: FloatArray
+    momentum_bias: FloatArray
+    foot_jacobian: FloatArray
+    foot_bias_acceleration: FloatArray
+    foot_position_in_base: FloatArray
+    foot_rotation_to_base: FloatArray
+    com_in_base: FloatArray
+    com_velocity_in_base: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

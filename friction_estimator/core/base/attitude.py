@@ -1,0 +1,229 @@
+"""Attitude of the trunk from the IMU: two filters that feed each other (Hashlamon & Erbatur 2014, section 3, fig. 2).
+
+    accelerometer ─► gravity Kalman filter ─► roll, pitch ─► "measured quaternion" ─► quaternion EKF ─► attitude
+                          ▲                                      ▲        gyroscope ─┘      │
+                          └────────── gyro bias ─────────────────┴── yaw ───────────────────┘
+
+The paper refers to its reference 61 for the equations; those below are ours. Two things are added to the description:
+the gyro bias is a state of the EKF, and the gravity estimate keeps its known length.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.core.base.rotations import (
+    matrix_from_quaternion,
+    quaternion_exp,
+    quaternion_from_rpy,
+    quaternion_right_matrix,
+    quaternion_tangent,
+    skew,
+    yaw_from_quaternion,
+)
+from friction_estimator.core.config import AttitudeConfig, SensorNoise
+from friction_estimator.core.types import Attitude, FloatArray
+
+GRAVITY = 9.81
+_I3 = np.eye(3)
+_I4 = np.eye(4)
+
+
+class GravityFilter:
+    """Linear Kalman filter of gravity, linear acceleration and accelerometer bias, all in the IMU frame.
+
+    State ``x = [g (3), a (3), b (3)]``; the accelerometer reads ``f = a - g + b``. Between samples ``g`` turns with the
+    gyroscope, ``a`` is a first-order Gauss-Markov process and ``b`` is constant.
+    """
+
+    def __init__(self, config: AttitudeConfig, noise: SensorNoise) -> None:
+        self._config = config
+        self._noise = noise
+        self._measurement = np.hstack((-_I3, _I3, _I3))
+        self.state = np.zeros(9)
+        self.covariance = np.zeros((9, 9))
+
+    def start(self, specific_force: FloatArray) -> None:
+        """Split the first reading by the prior-weighted pseudo-inverse, gravity having its known length."""
+        length = float(np.linalg.norm(specific_force))
+        up = specific_force / length if length > 1e-6 else np.array([0.0, 0.0, 1.0])
+        prior = np.zeros(9)
+        prior[:3] = -GRAVITY * up
+        variances = np.repeat(
+            [self._config.acceleration_std**2, self._config.acceleration_std**2, self._config.acceleration_bias_std**2],
+            3,
+        )
+        self.covariance = np.diag(np.maximum(variances, 1e-12))
+        self.state = prior
+        self.correct(specific_force)
+
+    def predict(self, angular_velocity: FloatArray, dt: float) -> None:
+        """Advance by ``dt`` [s] with the bias-free gyroscope reading (3,) [rad/s]."""
+        config = self._config
+        turn = matrix_from_quaternion(quaternion_exp(-dt * angular_velocity))
+        decay = math.exp(-dt / config.acceleration_time)
+        transition = np.zeros((9, 9))
+        transition[:3, :3] = turn
+        transition[3:6, 3:6] = decay * turn
+        transition[6:, 6:] = _I3
+        self.state = transition @ self.state
+        self.covariance = transition @ self.covariance @ transition.T
+        diagonal = self.covariance.ravel()[::10]
+        diagonal[:3] += (self._noise.angular_velocity_std * GRAVITY * dt) ** 2
+        diagonal[3:6] += config.acceleration_std**2 * (1.0 - decay * decay)
+
+    def correct(self, specific_force: FloatArray) -> None:
+        """Use one accelerometer reading (3,) [m/s^2], then restore the length of gravity."""
+        measured = self._measurement @ self.covariance
+        innovation_covariance = measured @ self._measurement.T
+        innovation_covariance.ravel()[::4] += self._noise.specific_force_std**2 + 1e-12
+        gain = np.linalg.solve(innovation_covariance, measured).T
+        innovation = specific_force - (self.state[3:6] - self.state[:3] + self.state[6:])
+        self.state = self.state + gain @ innovation
+        self.covariance = self.covariance - gain @ measured
+        gravity = self.state[:3]
+        gravity *= GRAVITY / math.sqrt(float(gravity @ gravity))
+
+    @property
+    def gravity(self) -> FloatArray:
+        """Gravity in the IMU frame (3,) [m/s^2]."""
+        return self.state[:3]
+
+    def roll_pitch(self) -> tuple[float, float]:
+        """Roll and pitch of the IMU [rad]: ``g_imu = R^T [0, 0, -9.81]``."""
+        x, y, z = (-self.gravity).tolist()
+        return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
+
+
+class QuaternionFilter:
+    """Extended Kalman filter of the quaternion ``(w, x, y, z)`` and the gyro bias, state (7,)."""
+
+    def __init__(self, config: AttitudeConfig, noise: SensorNoise) -> None:
+        self._config = config
+        self._noise = noise
+        self.quaternion = np.array([1.0, 0.0, 0.0, 0.0])
+        self.gyro_bias = np.zeros(3)
+        self.covariance = np.zeros((7, 7))
+
+    def start(self, quaternion: FloatArray, angle_std: float) -> None:
+        """Begin at a quaternion (4,) known to ``angle_std`` [rad]."""
+        self.quaternion = quaternion
+        self.gyro_bias = np.zeros(3)
+        self.covariance = np.zeros((7, 7))
+        self.covariance[:4, :4] = 0.25 * angle_std**2 * _I4
+        self.covariance[4:, 4:] = self._config.gyro_bias_std**2 * _I3
+
+    def transition(self, gyro: FloatArray, dt: float) -> FloatArray:
+        """Jacobian of the prediction at the present state, (7, 7)."""
+        jacobian = np.eye(7)
+        jacobian[:4, :4] = quaternion_right_matrix(quaternion_exp(dt * (gyro - self.gyro_bias)))
+        jacobian[:4, 4:] = -0.5 * dt * quaternion_tangent(self.quaternion)
+        return jacobian
+
+    def predict(self, gyro: FloatArray, dt: float) -> None:
+        """Turn by the gyroscope reading (3,) [rad/s] for ``dt`` [s]."""
+        jacobian = self.transition(gyro, dt)
+        tangent = 0.5 * dt * self._noise.angular_velocity_std * quaternion_tangent(self.quaternion)
+        self.quaternion = jacobian[:4, :4] @ self.quaternion
+        covariance = jacobian @ self.covariance @ jacobian.T
+        covariance[:4, :4] += tangent @ tangent.T
+        covariance.ravel()[::8][4:] += self._config.gyro_bias_walk**2 * dt
+        self.covariance = covariance
+
+    def correct(self, measured: FloatArray, covariance: FloatArray) -> None:
+        """Use a measured quaternion (4,) with its covariance (4, 4), then restore unit length."""
+        innovation = (measured if measured @ self.quaternion > 0 else -measured) - self.quaternion
+        cross_covariance = self.covariance[:, :4]
+        gain = np.linalg.solve(cross_covariance[:4] + covariance, cross_covariance.T).T
+        correction = gain @ innovation
+        self.covariance = self.covariance - gain @ cross_covariance.T
+        quaternion = self.quaternion + correction[:4]
+        self.quaternion = quaternion / math.sqrt(float(quaternion @ quaternion))
+        self.gyro_bias = self.gyro_bias + correction[4:]
+
+
+class AttitudeEstimator:
+    """The attitude stage: gyroscope and accelerometer in, attitude and base rates out.
+
+    Parameters
+    ----------
+    config, noise : tuning and sensor noise
+    rotation_imu_to_base : (3, 3) A_I^b of eq. 6
+    """
+
+    def __init__(self, config: AttitudeConfig, noise: SensorNoise, rotation_imu_to_base: FloatArray) -> None:
+        self._config = config
+        self._noise = noise
+        self._imu_to_base = rotation_imu_to_base
+        self.gravity_filter = GravityFilter(config, noise)
+        self.quaternion_filter = QuaternionFilter(config, noise)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew with the next sample; yaw is zero there."""
+        self._running = False
+        self._angular_acceleration = np.zeros(3)
+
+    def step(self, angular_velocity: FloatArray, specific_force: FloatArray, dt: float, fresh: bool = True) -> Attitude:
+        """Use one IMU sample (IMU axes) and return the attitude of the base (eq. 6).
+
+        While the IMU is silent (``fresh`` False) the last attitude stays, with its covariance.
+        """
+        if fresh and not self._running:
+            self._start(specific_force)
+            self._last_gyro = angular_velocity
+        elif fresh and dt > 0.0:
+            self._advance(angular_velocity, specific_force, dt)
+        return self._output(angular_velocity, specific_force)
+
+    def _start(self, specific_force: FloatArray) -> None:
+        self.gravity_filter.start(specific_force)
+        roll, pitch = self.gravity_filter.roll_pitch()
+        angle_std = self._config.acceleration_std / GRAVITY
+        self.quaternion_filter.start(quaternion_from_rpy(roll, pitch, 0.0), angle_std)
+        self._running = True
+
+    def _advance(self, gyro: FloatArray, specific_force: FloatArray, dt: float) -> None:
+        gravity_filter, quaternion_filter = self.gravity_filter, self.quaternion_filter
+        mean_gyro = 0.5 * (gyro + self._last_gyro)
+        gravity_filter.predict(mean_gyro - quaternion_filter.gyro_bias, dt)
+        gravity_filter.correct(specific_force)
+        quaternion_filter.predict(mean_gyro, dt)
+        roll, pitch = gravity_filter.roll_pitch()
+        measured = quaternion_from_rpy(roll, pitch, yaw_from_quaternion(quaternion_filter.quaternion))
+        quaternion_filter.correct(measured, self._measurement_covariance(measured))
+        part = -math.expm1(-2.0 * math.pi * self._config.angular_acceleration_cutoff * dt)
+        self._angular_acceleration = self._angular_acceleration + part * (
+            (gyro - self._last_gyro) / dt - self._angular_acceleration
+        )
+        self._last_gyro = gyro
+
+    def _measurement_covariance(self, quaternion: FloatArray) -> FloatArray:
+        """Covariance of the measured quaternion from that of gravity: ``d theta = g x d g / |g|^2``, (4, 4)."""
+        turn = skew(self.gravity_filter.gravity) / GRAVITY**2
+        angle = turn @ self.gravity_filter.covariance[:3, :3] @ turn.T
+        tangent = 0.5 * quaternion_tangent(quaternion)
+        # The attitude error is correlated over acceleration_time, the filter takes it as white: scale to match.
+        covariance = tangent @ angle @ tangent.T * self._correlation
+        covariance.ravel()[::5] += 1e-10
+        return covariance
+
+    @property
+    def _correlation(self) -> float:
+        return 1e3 * self._config.acceleration_time
+
+    def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
+        quaternion_filter = self.quaternion_filter
+        rotation_imu_to_world = matrix_from_quaternion(quaternion_filter.quaternion)
+        to_base = self._imu_to_base
+        tangent = quaternion_tangent(quaternion_filter.quaternion)
+        body = 4.0 * tangent.T @ quaternion_filter.covariance[:4, :4] @ tangent
+        return Attitude(
+            rotation_base_to_world=rotation_imu_to_world @ to_base.T,
+            angular_velocity=to_base @ (gyro - quaternion_filter.gyro_bias),
+            angular_acceleration=to_base @ self._angular_acceleration,
+            specific_force=to_base @ specific_force,
+            covariance=rotation_imu_to_world @ body @ rotation_imu_to_world.T,
+        )

@@ -1,0 +1,190 @@
+"""Raw samples in, sensor frames out, on the clock of the joint states and by header stamp alone.
+
+A joint sample waits until every other sensor has delivered something at least as new, or until joint samples
+``max_wait`` newer have come. So the frames do not depend on the order of arrival, and replay equals live.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.config import SynchronizerConfig
+from friction_estimator.core.health import Health
+from friction_estimator.core.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
+
+_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class _Track:
+    """Recent samples of one sensor other than the joints, sorted by stamp."""
+
+    values: deque[tuple[int, FloatArray]]
+    last: FloatArray
+
+
+class Synchronizer:
+    """Turns samples of ``k`` feet, one IMU and the joints into :class:`SensorFrame` objects.
+
+    Parameters
+    ----------
+    config : waiting time, staleness and reset thresholds
+    foot_count : k
+    use_imu : False for a fixed base, whose frames then always count as fresh
+    health : counters to update
+    """
+
+    def __init__(self, config: SynchronizerConfig, foot_count: int, use_imu: bool, health: Health) -> None:
+        self._max_wait = int(config.max_wait * _NS)
+        self._stale_after = int(config.stale_after * _NS)
+        self._reset_after = int(config.reset_after * _NS)
+        self._use_imu = use_imu
+        self._health = health
+        self._foot_count = foot_count
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples, as at the start."""
+        self._joints: deque[JointSample] = deque()
+        imu = _Track(deque(), np.zeros(6))
+        self._tracks = [imu] if self._use_imu else []
+        self._tracks += [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
+        self._emitted_ns: int | None = None
+
+    def add_joints(self, sample: JointSample) -> list[SensorFrame]:
+        """Add a joint sample; return the frames that became complete, oldest first."""
+        if self._accept_joint_stamp(sample.stamp_ns):
+            self._insert_joints(sample)
+        return self._complete_frames()
+
+    def add_imu(self, sample: ImuSample) -> list[SensorFrame]:
+        """Add an IMU sample; return the frames that became complete."""
+        if not self._use_imu:
+            return []
+        value = np.concatenate((sample.angular_velocity, sample.specific_force))
+        return self._add(0, sample.stamp_ns, value)
+
+    def add_wrench(self, sample: WrenchSample) -> list[SensorFrame]:
+        """Add a foot wrench; return the frames that became complete."""
+        return self._add(sample.foot + self._use_imu, sample.stamp_ns, sample.wrench)
+
+    def flush(self) -> list[SensorFrame]:
+        """Emit all joint samples that still wait: the end of a recording."""
+        frames = []
+        while self._joints:
+            frames.append(self._emit(self._joints.popleft()))
+        return frames
+
+    def _accept_joint_stamp(self, stamp: int) -> bool:
+        newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
+        if newest is None or stamp > newest:
+            return True
+        if stamp < newest - self._reset_after:
+            self._jump_back(newest, stamp)
+            return True
+        if stamp == newest or any(sample.stamp_ns == stamp for sample in self._joints) or stamp == self._emitted_ns:
+            self._health.repeated += 1
+            self._health.last_event = "joint-state stamps stand still: samples with a repeated stamp are dropped"
+            return False
+        if self._emitted_ns is not None and stamp < self._emitted_ns:
+            self._health.late += 1
+            return False
+        return True
+
+    def _jump_back(self, newest: int, stamp: int) -> None:
+        self._health.time_jumps += 1
+        self._health.last_event = f"time jumped back by {(newest - stamp) / _NS:.3f} s: filters restarted"
+        self._joints.clear()
+        self._emitted_ns = None
+        for track in self._tracks:
+            while track.values and track.values[-1][0] > stamp + self._reset_after:
+                track.values.pop()
+
+    def _insert_joints(self, sample: JointSample) -> None:
+        self._joints.append(sample)
+        if len(self._joints) > 1 and self._joints[-2].stamp_ns > sample.stamp_ns:
+            self._joints = deque(sorted(self._joints, key=lambda item: item.stamp_ns))
+
+    def _add(self, index: int, stamp: int, value: FloatArray) -> list[SensorFrame]:
+        values = self._tracks[index].values
+        if values and stamp < values[-1][0] - self._reset_after:
+            values.clear()
+        if not values or stamp > values[-1][0]:
+            values.append((stamp, value))
+        elif self._emitted_ns is not None and stamp < self._emitted_ns:
+            self._health.late += 1
+        elif all(stamp != other for other, _ in values):
+            values.append((stamp, value))
+            self._tracks[index].values = deque(sorted(values, key=lambda item: item[0]))
+        return self._complete_frames()
+
+    def _complete_frames(self) -> list[SensorFrame]:
+        frames = []
+        while self._joints and self._is_complete(self._joints[0].stamp_ns):
+            frames.append(self._emit(self._joints.popleft()))
+        return frames
+
+    def _is_complete(self, stamp: int) -> bool:
+        if self._joints[-1].stamp_ns >= stamp + self._max_wait:
+            return True
+        return all(track.values and track.values[-1][0] >= stamp for track in self._tracks)
+
+    def _emit(self, joints: JointSample) -> SensorFrame:
+        stamp = joints.stamp_ns
+        values, fresh = [], []
+        for track in self._tracks:
+            is_fresh = self._sample(track, stamp)
+            values.append(track.last)
+            fresh.append(is_fresh)
+        imu, imu_fresh = (values[0], fresh[0]) if self._use_imu else (np.zeros(6), True)
+        first_foot = int(self._use_imu)
+        dt = self._time_step(stamp)
+        self._emitted_ns = stamp
+        self._health.frames += 1
+        return SensorFrame(
+            stamp_ns=stamp,
+            dt=dt,
+            position=joints.position,
+            velocity=joints.velocity,
+            effort=joints.effort,
+            angular_velocity=imu[:3],
+            specific_force=imu[3:],
+            wrenches=np.array(values[first_foot:]).reshape(self._foot_count, 6),
+            imu_fresh=imu_fresh,
+            wrench_fresh=np.array(fresh[first_foot:], dtype=bool),
+        )
+
+    def _time_step(self, stamp: int) -> float:
+        if self._emitted_ns is None:
+            return 0.0
+        step = stamp - self._emitted_ns
+        if step > self._reset_after:
+            self._health.gaps += 1
+            self._health.last_event = f"joint states skipped {step / _NS:.3f} s: filters restarted"
+            return 0.0
+        return step / _NS
+
+    def _sample(self, track: _Track, stamp: int) -> bool:
+        """Value of one sensor at ``stamp`` into ``track.last``; False when the sensor is silent."""
+        values = track.values
+        while len(values) > 1 and values[1][0] <= stamp:
+            values.popleft()
+        if not values:
+            return False
+        before, value = values[0]
+        if before == stamp:
+            track.last = value
+            return True
+        if before > stamp:
+            track.last = value
+            return before - stamp <= self._max_wait
+        if len(values) > 1 and values[1][0] - before <= self._stale_after:
+            after, next_value = values[1]
+            part = (stamp - before) / (after - before)
+            track.last = (1.0 - part) * value + part * next_value
+            return True
+        track.last = value
+        return stamp - before <= self._stale_after
