@@ -193,26 +193,25 @@ class AttitudeEstimator:
         quaternion_filter.predict(mean_gyro, dt)
         roll, pitch = gravity_filter.roll_pitch()
         measured = quaternion_from_rpy(roll, pitch, yaw_from_quaternion(quaternion_filter.quaternion))
-        quaternion_filter.correct(measured, self._measurement_covariance(measured))
+        quaternion_filter.correct(measured, self._measurement_covariance(measured, dt))
         part = -math.expm1(-2.0 * math.pi * self._config.angular_acceleration_cutoff * dt)
         self._angular_acceleration = self._angular_acceleration + part * (
             (gyro - self._last_gyro) / dt - self._angular_acceleration
         )
         self._last_gyro = gyro
 
-    def _measurement_covariance(self, quaternion: FloatArray) -> FloatArray:
-        """Covariance of the measured quaternion from that of gravity: ``d theta = g x d g / |g|^2``, (4, 4)."""
+    def _measurement_covariance(self, quaternion: FloatArray, dt: float) -> FloatArray:
+        """Covariance of the measured quaternion from that of gravity: ``d theta = g x d g / |g|^2``, (4, 4).
+
+        The error of the gravity estimate lasts about ``acceleration_time``, while the filter takes it as white, so its
+        covariance is scaled by the number of samples in that time.
+        """
         turn = skew(self.gravity_filter.gravity) / GRAVITY**2
         angle = turn @ self.gravity_filter.covariance[:3, :3] @ turn.T
         tangent = 0.5 * quaternion_tangent(quaternion)
-        # The attitude error is correlated over acceleration_time, the filter takes it as white: scale to match.
-        covariance = tangent @ angle @ tangent.T * self._correlation
+        covariance = tangent @ angle @ tangent.T * max(1.0, 2.0 * self._config.acceleration_time / dt)
         covariance.ravel()[::5] += 1e-10
         return covariance
-
-    @property
-    def _correlation(self) -> float:
-        return 1e3 * self._config.acceleration_time
 
     def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
         quaternion_filter = self.quaternion_filter

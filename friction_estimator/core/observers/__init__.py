@@ -1,0 +1,30 @@
+"""Friction observers by name. A new one is one file and one line in the table below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from friction_estimator.core.config import Config
+from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.core.observers.fbse import FootBaseSensorEstimation
+from friction_estimator.core.observers.momentum import MomentumObserver
+from friction_estimator.core.observers.observer import Observer
+from friction_estimator.core.robot_model import RobotModel
+
+_OBSERVERS: dict[str, Callable[[Config, RobotModel], Observer]] = {
+    "fbse": FootBaseSensorEstimation,
+    "momentum": MomentumObserver,
+}
+
+
+def make_observer(config: Config, robot: RobotModel) -> Observer:
+    """Create the observer that ``config.observer`` names.
+
+    Raises
+    ------
+    ConfigError
+        When there is no observer of that name.
+    """
+    if config.observer not in _OBSERVERS:
+        raise ConfigError(f"unknown observer {config.observer!r}; the observers are {choices(_OBSERVERS)}")
+    return _OBSERVERS[config.observer](config, robot)

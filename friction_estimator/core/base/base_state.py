@@ -1,0 +1,191 @@
+"""Base position and velocity from the linear inverted pendulum (Hashlamon & Erbatur 2014, section 4, eqs. 7-33).
+
+    foot wrenches ─► ZMP (8) ──────────────────────────────┐
+    IMU ─► CoM acceleration (16) ─► jerk (14) ─► predict ─► correct ─► CoM ─► base position, velocity (32, 33)
+    standing feet ─► base height, position and velocity ───┘ (method "odometry" only)
+
+World: the robot starts above its origin, x forward, feet on z = 0. A standing foot does not slip, so its place in the
+world, fixed when it lands, is the p_m of eq. 9; were it taken from the present base position, the position would
+cancel out of eq. 19.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.core.base.adaptive_kalman import AdaptiveKalmanFilter
+from friction_estimator.core.base.attitude import GRAVITY
+from friction_estimator.core.base.rotations import cross
+from friction_estimator.core.config import BaseStateConfig
+from friction_estimator.core.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray
+
+_I3 = np.eye(3)
+_UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
+
+
+def zero_moment_point(foot_positions: FloatArray, wrenches_world: FloatArray) -> FloatArray:
+    """Zero moment point from foot positions and wrenches (eqs. 8, 9), (3,) [m].
+
+    Parameters
+    ----------
+    foot_positions : (k, 3) sole origins, world
+    wrenches_world : (k, 6) ground on foot about the sole origins, world axes; only feet with a vertical force count
+    """
+    force, moment = wrenches_world[:, :3], wrenches_world[:, 3:]
+    normal = force[:, 2]
+    # centre of pressure on the horizontal plane through the sole origin: moment about it is vertical
+    center = np.zeros_like(foot_positions)
+    center[:, 0] = -moment[:, 1] / normal
+    center[:, 1] = moment[:, 0] / normal
+    return (normal @ (foot_positions + center)) / normal.sum()
+
+
+def com_acceleration(attitude: Attitude, imu_to_com: FloatArray) -> FloatArray:
+    """Acceleration of the centre of mass from the IMU (eq. 16), world axes, (3,) [m/s^2].
+
+    The lever arm runs from the IMU to the centre of mass, which is minus the printed ``A_b r_I + c_offset`` when
+    ``c_offset = p_b - c`` as in eq. 32: the sign in print holds for the opposite lever arm.
+
+    Parameters
+    ----------
+    imu_to_com : (3,) base axes [m]
+    """
+    omega, alpha = attitude.angular_velocity, attitude.angular_acceleration
+    in_base = attitude.specific_force + cross(omega, cross(omega, imu_to_com)) + cross(alpha, imu_to_com)
+    return attitude.rotation_base_to_world @ in_base - _UP_GRAVITY
+
+
+class BaseStateEstimator:
+    """The base-state stage.
+
+    Parameters
+    ----------
+    config : Table II and the choice of measurements
+    imu_position_in_base : (3,) r_I
+    foot_count : k
+    """
+
+    def __init__(self, config: BaseStateConfig, imu_position_in_base: FloatArray, foot_count: int) -> None:
+        self._config = config
+        self._imu = imu_position_in_base
+        self._foot_count = foot_count
+        self._rows = 9 if config.method == "odometry" else 3
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, above the origin of the world, at the next sample."""
+        self._filter: AdaptiveKalmanFilter | None = None
+        self._anchor = np.full((self._foot_count, 3), np.nan)
+        self._anchored = np.zeros(self._foot_count, dtype=bool)
+
+    def step(
+        self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, wrenches: FloatArray, dt: float
+    ) -> BaseState:
+        """Advance by one sample; wrenches (k, 6) in the sole frames."""
+        R = attitude.rotation_base_to_world
+        com_from_base = R @ dynamics.com_in_base
+        feet_from_base = dynamics.foot_position_in_base @ R.T
+        acceleration = com_acceleration(attitude, dynamics.com_in_base - self._imu)
+        if self._filter is None:
+            self._start(com_from_base, feet_from_base, acceleration)
+        elif dt > 0.0:
+            self._predict(acceleration, dt)
+            self._place_feet(phase.contact, self._kalman.state[:3] - com_from_base + feet_from_base)
+            if phase.contact.any():
+                self._correct(attitude, phase.contact, dynamics, wrenches, com_from_base, feet_from_base)
+        self._last_acceleration = acceleration
+        return self._output(attitude, dynamics, com_from_base)
+
+    @property
+    def _kalman(self) -> AdaptiveKalmanFilter:
+        assert self._filter is not None  # noqa: S101 - narrows the type; step() starts the filter
+        return self._filter
+
+    def _start(self, com_from_base: FloatArray, feet_from_base: FloatArray, acceleration: FloatArray) -> None:
+        """Table II, but from the kinematics instead of zero, so that the world starts under the robot."""
+        height = -feet_from_base[:, 2].min() if self._foot_count else 0.0
+        base = np.array([0.0, 0.0, height])
+        state = np.concatenate((base + com_from_base, np.zeros(3), acceleration))
+        config = self._config
+        self._filter = AdaptiveKalmanFilter(
+            state,
+            config.initial_covariance * np.eye(9),
+            np.full(9, config.process_noise),
+            np.full(self._rows, config.measurement_noise),
+            config.process_window,
+            config.measurement_window,
+        )
+
+    def _predict(self, acceleration: FloatArray, dt: float) -> None:
+        """Eqs. 13, 14 and 17 with B u = T * jerk = the change of the measured acceleration."""
+        A = np.eye(9)
+        A[:3, 3:6] = A[3:6, 6:] = dt * _I3
+        A[:3, 6:] = 0.5 * dt * dt * _I3
+        B_u = np.zeros(9)
+        B_u[6:] = acceleration - self._last_acceleration
+        self._kalman.predict(A, B_u)
+
+    def _place_feet(self, contact: BoolArray, feet_in_world: FloatArray) -> None:
+        landed = contact & ~self._anchored
+        self._anchor[landed] = feet_in_world[landed]
+        self._anchored = contact
+
+    def _correct(
+        self,
+        attitude: Attitude,
+        contact: BoolArray,
+        dynamics: Dynamics,
+        wrenches: FloatArray,
+        com_from_base: FloatArray,
+        feet_from_base: FloatArray,
+    ) -> None:
+        R = attitude.rotation_base_to_world
+        foot_to_world = R @ dynamics.foot_rotation_to_base[contact]
+        force = (foot_to_world @ wrenches[contact, :3, None])[..., 0]
+        moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
+        load = force[:, 2]
+        if load.min() <= 0.0:
+            return
+        anchor = self._anchor[contact]
+        zmp = zero_moment_point(anchor, np.hstack((force, moment)))
+        share = load / load.sum()
+        base = share @ (anchor - feet_from_base[contact])
+        height = (base + com_from_base - zmp)[2]
+        C = np.zeros((self._rows, 9))
+        C[:3, :3] = _I3
+        C[:3, 6:] = -height / GRAVITY * _I3  # eq. 12; z_c is the present height
+        # The z row of eq. 12 describes motion about the plane z = z_c, so that plane is the ZMP's height plus z_c.
+        measurement = [zmp[0], zmp[1], zmp[2] + height]
+        if self._rows == 9:
+            C[3:9, :6] = np.eye(6)
+            velocity = R @ (dynamics.com_velocity_in_base + self._base_velocity(share, contact, attitude, dynamics))
+            velocity += R @ cross(attitude.angular_velocity, dynamics.com_in_base)
+            measurement += [*(base + com_from_base), *velocity]
+        self._kalman.correct(C, np.array(measurement))
+
+    def _base_velocity(
+        self, share: FloatArray, contact: BoolArray, attitude: Attitude, dynamics: Dynamics
+    ) -> FloatArray:
+        """Velocity of the base origin that keeps the standing feet at rest, weighted by load, base axes (3,)."""
+        rotation = dynamics.foot_rotation_to_base[contact]
+        sole = rotation @ (dynamics.foot_jacobian[contact, :3] @ dynamics.velocity)[..., None]
+        # dynamics.velocity has the IMU at rest: what the sole does there, the base does the other way round
+        return dynamics.velocity[:3] - share @ sole[..., 0]
+
+    def _output(self, attitude: Attitude, dynamics: Dynamics, com_from_base: FloatArray) -> BaseState:
+        """Eqs. 32 and 33 with ``c_offset = p_b - c``; the motion of the CoM in the base is measured, not neglected."""
+        R = attitude.rotation_base_to_world
+        kalman = self._kalman
+        relative = cross(attitude.angular_velocity, dynamics.com_in_base) + dynamics.com_velocity_in_base
+        pose_covariance, twist_covariance = np.zeros((6, 6)), np.zeros((6, 6))
+        pose_covariance[:3, :3] = kalman.covariance[:3, :3]
+        pose_covariance[3:, 3:] = attitude.covariance
+        twist_covariance[:3, :3] = kalman.covariance[3:6, 3:6]
+        return BaseState(
+            position_base_in_world=kalman.state[:3] - com_from_base,
+            rotation_base_to_world=R,
+            linear_velocity=kalman.state[3:6] - R @ relative,
+            angular_velocity=attitude.angular_velocity,
+            pose_covariance=pose_covariance,
+            twist_covariance=twist_covariance,
+        )

@@ -1,0 +1,105 @@
+"""The estimator as its users drive it: raw samples in, friction estimates out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.core.config import Config
+from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.health import Health
+from friction_estimator.core.pipeline import Pipeline
+from friction_estimator.core.synchronizer import Synchronizer
+from friction_estimator.core.types import FrictionEstimate, ImuSample, JointSample, SensorFrame, WrenchSample
+
+
+class Estimator:
+    """Synchronizer and pipeline as one object: what the node, the replay, the benchmarks and the tests drive.
+
+    Parameters
+    ----------
+    config : the whole configuration
+    urdf_xml : text of the URDF
+
+    Raises
+    ------
+    ConfigError, RobotModelError
+        When configuration and robot do not fit.
+    """
+
+    def __init__(self, config: Config, urdf_xml: str) -> None:
+        self.config = config
+        self.health = Health(foot_stale={foot.name: True for foot in config.feet})
+        self._pipeline = Pipeline(config, urdf_xml)
+        self._synchronizer = Synchronizer(
+            config.synchronizer, len(config.feet), not config.robot.fixed_base, self.health
+        )
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Order of every joint array, (n)."""
+        return self._pipeline.robot.joint_names
+
+    @property
+    def foot_names(self) -> tuple[str, ...]:
+        """Order of every foot array, (k)."""
+        return self._pipeline.robot.foot_names
+
+    def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
+        """Add a joint sample; return the estimates that became possible, oldest first."""
+        return self._estimates(self._synchronizer.add_joints(sample))
+
+    def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
+        """Add an IMU sample; return the estimates that became possible."""
+        return self._estimates(self._synchronizer.add_imu(sample))
+
+    def add_wrench(self, sample: WrenchSample) -> list[FrictionEstimate]:
+        """Add a foot wrench; return the estimates that became possible."""
+        return self._estimates(self._synchronizer.add_wrench(sample))
+
+    def flush(self) -> list[FrictionEstimate]:
+        """Estimates of the joint samples that still wait for other sensors: the end of a recording."""
+        return self._estimates(self._synchronizer.flush())
+
+    def reset(self) -> None:
+        """Restart all filters and forget waiting samples; identified parameters stay."""
+        self._synchronizer.reset()
+        self._pipeline.reset()
+
+    def forget(self) -> None:
+        """Reset, and drop the identified parameters too."""
+        self.reset()
+        self._pipeline.identifier.forget()
+
+    @property
+    def frozen(self) -> bool:
+        """True while identification pauses."""
+        return self._pipeline.identifier.frozen
+
+    @frozen.setter
+    def frozen(self, value: bool) -> None:
+        self._pipeline.identifier.frozen = value
+
+    @property
+    def identified(self) -> IdentifiedParameters:
+        """Parameters worth keeping over a restart."""
+        return self._pipeline.identifier.identified
+
+    def restore(self, identified: IdentifiedParameters) -> None:
+        """Start from saved parameters; raises ConfigError when they do not fit."""
+        self._pipeline.identifier.restore(identified)
+
+    def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
+        if not frames:
+            return []
+        estimates = [self._pipeline.step(frame) for frame in frames]
+        self._note_silence(frames[-1])
+        return estimates
+
+    def _note_silence(self, frame: SensorFrame) -> None:
+        health = self.health
+        health.imu_stale = not frame.imu_fresh
+        suspect = self._pipeline.contact_phase.sign_suspect()
+        for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
+            health.foot_stale[name] = not fresh
+        if suspect.any() or health.wrench_sign_suspect:
+            health.wrench_sign_suspect = tuple(np.array(self.foot_names)[suspect].tolist())

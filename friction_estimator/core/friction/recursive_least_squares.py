@@ -1,0 +1,48 @@
+"""Recursive least squares of every joint at once (Hashlamon & Erbatur 2014, eqs. 64-67)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.core.types import BoolArray, FloatArray
+
+
+class RecursiveLeastSquares:
+    """Least squares of ``y = phi^T theta`` for each of ``n`` joints, which eq. 59 keeps independent of each other.
+
+    Parameters
+    ----------
+    joint_count, parameter_count : n and p
+    initial_covariance : P_RLS_0 times the identity (Table II)
+    forgetting : 1 never forgets, as printed
+
+    Attributes
+    ----------
+    parameters : (n, p) Phi, zero at first (Table II)
+    covariance : (n, p, p) P_RLS, in units of the measurement variance
+    """
+
+    def __init__(
+        self, joint_count: int, parameter_count: int, initial_covariance: float, forgetting: float = 1.0
+    ) -> None:
+        self.parameters = np.zeros((joint_count, parameter_count))
+        self.covariance = np.tile(initial_covariance * np.eye(parameter_count), (joint_count, 1, 1))
+        self._forgetting = forgetting
+
+    def step(self, regressor: FloatArray, measurement: FloatArray, active: BoolArray) -> FloatArray:
+        """Update the joints that are ``active``; return the residuals before the update (eq. 65), (n,).
+
+        Parameters
+        ----------
+        regressor : (n, p) rows phi
+        measurement : (n,) friction; only read where active
+        active : (n,) which joints adapt
+        """
+        P, phi, forgetting = self.covariance, regressor, self._forgetting
+        error = measurement - (phi * self.parameters).sum(axis=1)  # eq. 65
+        P_phi = (P @ phi[:, :, None])[:, :, 0]
+        gain = P_phi / (forgetting + (phi * P_phi).sum(axis=1))[:, None]  # eq. 66
+        updated = (P - gain[:, :, None] * P_phi[:, None, :]) / forgetting  # eq. 67
+        self.parameters = np.where(active[:, None], self.parameters + gain * error[:, None], self.parameters)  # eq. 64
+        self.covariance = np.where(active[:, None, None], updated, P)
+        return error
