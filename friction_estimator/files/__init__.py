@@ -1,0 +1,15 @@
+"""Finding and reading what stands in files: robots (YAML and URDF) and identified parameters."""
+
+from friction_estimator.files.parameters import load_parameters, save_parameters
+from friction_estimator.files.resources import robot_file, robot_names, share_directory
+from friction_estimator.files.robot import Robot, load_robot
+
+__all__ = [
+    "Robot",
+    "load_parameters",
+    "load_robot",
+    "robot_file",
+    "robot_names",
+    "save_parameters",
+    "share_directory",
+]

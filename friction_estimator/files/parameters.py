@@ -1,0 +1,146 @@
+"""Identified friction parameters in a YAML file that survives a crash while it is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.core.friction import make_law
+from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.types import FloatArray
+from friction_estimator.files.yaml_document import read_yaml
+
+FORMAT = "friction_estimator/identified_parameters"
+_UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
+
+
+def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParameters) -> None:
+    """Write identified parameters atomically: at every moment the old or the new file is there, whole.
+
+    Numbers are written such that :func:`load_parameters` gives the same bits back.
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be written.
+    """
+    target = Path(path).expanduser()
+    text = yaml.safe_dump(_to_document(identified), sort_keys=False, default_flow_style=None, width=120)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target.resolve(), text)
+    except OSError as error:
+        raise ConfigError(f"cannot write the parameters to {target}: {error.strerror or error}") from None
+
+
+def load_parameters(path: str | os.PathLike[str], joint_names: Sequence[str] | None = None) -> IdentifiedParameters:
+    """Read identified parameters.
+
+    Parameters
+    ----------
+    path : a file of :func:`save_parameters`
+    joint_names : wanted joints, in the wanted order; None gives all of the file, in its order
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be read, is not such a file, or lacks one of the joints.
+    """
+    source = Path(path).expanduser()
+    document = read_yaml(source)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ConfigError(f"{source} does not hold identified parameters: expected the line 'format: {FORMAT}'")
+    try:
+        return _from_document(document, joint_names)
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def _to_document(identified: IdentifiedParameters) -> dict[str, Any]:
+    sigma = np.sqrt(np.diagonal(identified.covariance, axis1=1, axis2=2))
+    joints = {
+        joint: {
+            "values": dict(zip(identified.parameter_names, identified.values[row].tolist(), strict=True)),
+            "sigma": dict(zip(identified.parameter_names, sigma[row].tolist(), strict=True)),
+            "covariance": identified.covariance[row].tolist(),
+            "residual_variance": float(identified.residual_variance[row]),
+        }
+        for row, joint in enumerate(identified.joint_names)
+    }
+    return {
+        "format": FORMAT,
+        "law": identified.law,
+        "units": _UNITS,
+        "parameter_names": list(identified.parameter_names),
+        "joints": joints,
+    }
+
+
+def _replace(target: Path, text: str) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(target.parent, os.O_RDONLY)  # the rename itself must reach the disk too
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | None) -> IdentifiedParameters:
+    law = make_law(str(document.get("law")))
+    names = law.parameter_names
+    if tuple(document.get("parameter_names") or ()) != names:
+        raise ConfigError(
+            f"parameter_names are {document.get('parameter_names')}, but the law {law.name!r} has {list(names)}"
+        )
+    joints = document.get("joints")
+    if not isinstance(joints, dict):
+        raise ConfigError("'joints' must hold one entry a joint")
+    wanted = tuple(joints) if joint_names is None else tuple(joint_names)
+    missing = [joint for joint in wanted if joint not in joints]
+    if missing:
+        raise ConfigError(f"no parameters for {choices(missing)}; the file has the joints {choices(map(str, joints))}")
+    p = len(names)
+    return IdentifiedParameters(
+        law=law.name,
+        parameter_names=names,
+        joint_names=wanted,
+        values=_stack([_row(joint, joints[joint], names) for joint in wanted], (p,)),
+        covariance=_stack([_numbers(joint, joints[joint], "covariance", (p, p)) for joint in wanted], (p, p)),
+        residual_variance=_stack([_numbers(joint, joints[joint], "residual_variance", ()) for joint in wanted], ()),
+    )
+
+
+def _stack(rows: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+    return np.asarray(rows, dtype=float).reshape(len(rows), *shape)
+
+
+def _row(joint: str, entry: Any, names: tuple[str, ...]) -> FloatArray:
+    values = entry.get("values") if isinstance(entry, dict) else None
+    if not isinstance(values, dict) or set(values) != set(names):
+        raise ConfigError(f"'values' of the joint {joint!r} must hold {choices(names)}")
+    return _numbers(joint, {"values": [values[name] for name in names]}, "values", (len(names),))
+
+
+def _numbers(joint: str, entry: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    try:
+        numbers = np.asarray(entry[key], dtype=float)
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(f"{key!r} of the joint {joint!r} is missing or not a number") from None
+    if numbers.shape != shape or not np.isfinite(numbers).all():
+        wanted = "x".join(map(str, shape)) or "one"
+        raise ConfigError(f"{key!r} of the joint {joint!r} must hold {wanted} finite numbers, it is {entry[key]!r}")
+    return numbers
