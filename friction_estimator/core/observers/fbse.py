@@ -5,7 +5,8 @@ them the reduced model gives the link torque; motor torque minus link torque is 
 
 The base frame's origin is taken at the IMU, whose acceleration is a measurement; elsewhere it would need the base angular
 acceleration, which is among the unknowns. Seen from the frame that moves with the IMU, gravity is minus the specific
-force, and attitude and base velocity drop out of eqs. 35-49 by Galilean invariance (a test compares with the world frame).
+force, so that the base velocity drops out of eqs. 35-49 and the attitude out of all but the feet's acceleration (eq. 41),
+by Galilean invariance (a test compares with the world frame).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
+from friction_estimator.core.base.attitude import GRAVITY
+from friction_estimator.core.base.rotations import skew
 from friction_estimator.core.config import Config
 from friction_estimator.core.observers.noise import SensorVariances
 from friction_estimator.core.robot_model import RobotModel
@@ -83,8 +86,7 @@ class FootBaseSensorEstimation:
         self._support_sets: dict[bytes, SupportSet] = {}
         self._variances = SensorVariances.of(config.sensors, robot.base_dofs, len(robot.joint_names))
         self._sigma_period = 1.0 / config.sensors.sigma_rate
-        r = robot.imu_position_in_base
-        self._lever = np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
+        self._lever = skew(robot.imu_position_in_base)
         self.reset()
 
     def reset(self) -> None:
@@ -114,7 +116,7 @@ class FootBaseSensorEstimation:
                 - self._foot_torque(dynamics, frame.wrenches)[joint_rows]
             )  # eqs. 35 and 49
             friction[support.joints] = frame.effort[support.joints] - link_torque  # eq. 45
-            self._refresh_sigma(frame, dynamics, support, acceleration, standing.tobytes())
+            self._refresh_sigma(frame, attitude, dynamics, support, acceleration, standing.tobytes())
             sigma[support.joints] = self._sigma
             available[support.joints] = True
         return MeasuredFriction(friction, sigma, available)
@@ -142,9 +144,11 @@ class FootBaseSensorEstimation:
         return jacobian
 
     def _acceleration(self, dynamics: Dynamics, attitude: Attitude, support: SupportSet) -> FloatArray:
-        """Generalised acceleration (nv,) with the IMU origin at rest; unsolved joints stay zero."""
+        """Generalised acceleration (nv,) seen from the IMU (eqs. 42, 43, 46, 47); unsolved joints stay zero."""
         J = self._constraint_jacobian(dynamics, support)
-        upsilon = -dynamics.foot_bias_acceleration.ravel()[support.rows]
+        stacked = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[support.rows]
+        imu_acceleration = attitude.specific_force + _gravity_in_base(attitude)
+        upsilon = -dynamics.foot_bias_acceleration.ravel()[support.rows] - stacked[:, :3] @ imu_acceleration
         if self._config.base_angular_acceleration == "gyro":
             omega_dot = attitude.angular_acceleration
             joints = constrained_acceleration(J[:, 3:], upsilon - J[:, :3] @ omega_dot)
@@ -162,16 +166,27 @@ class FootBaseSensorEstimation:
         return dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size).T @ wrenches.ravel()
 
     def _refresh_sigma(
-        self, frame: SensorFrame, dynamics: Dynamics, support: SupportSet, acceleration: FloatArray, key: bytes
+        self,
+        frame: SensorFrame,
+        attitude: Attitude,
+        dynamics: Dynamics,
+        support: SupportSet,
+        acceleration: FloatArray,
+        key: bytes,
     ) -> None:
         self._sigma_age += frame.dt
         if key == self._sigma_key and self._sigma_age < self._sigma_period:
             return
         self._sigma_key, self._sigma_age = key, 0.0
-        self._sigma = np.sqrt(self.variance(frame, dynamics, support, acceleration))
+        self._sigma = np.sqrt(self.variance(frame, attitude, dynamics, support, acceleration))
 
     def variance(
-        self, frame: SensorFrame, dynamics: Dynamics, support: SupportSet, acceleration: FloatArray
+        self,
+        frame: SensorFrame,
+        attitude: Attitude,
+        dynamics: Dynamics,
+        support: SupportSet,
+        acceleration: FloatArray,
     ) -> FloatArray:
         """First-order propagation of the sensor noise to the friction of ``support.joints``, (m,) [(N m)^2].
 
@@ -189,7 +204,10 @@ class FootBaseSensorEstimation:
         through = -H @ pseudo_inverse
         by_q = torque_q[joint_rows] + through @ foot_q.reshape(-1, foot_q.shape[-1])[support.rows]
         by_v = torque_v[joint_rows] + through @ foot_v.reshape(-1, foot_v.shape[-1])[support.rows]
-        by_force = dynamics.mass_matrix[joint_rows, :3]
+        stacked = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[support.rows]
+        by_acceleration = through @ stacked[:, :3]
+        by_force = dynamics.mass_matrix[joint_rows, :3] + by_acceleration
+        by_angle = by_acceleration @ attitude.rotation_base_to_world.T @ skew(np.array([0.0, 0.0, -GRAVITY]))
         by_wrench = dynamics.foot_jacobian[:, :, joint_rows]
         free = H @ null_space
         return (
@@ -198,6 +216,7 @@ class FootBaseSensorEstimation:
             + by_v**2 @ variances.velocity
             + (by_force**2).sum(axis=1) * variances.specific_force
             + np.einsum("kij,i->j", by_wrench**2, variances.wrench)
+            + np.einsum("ij,jk,ik->i", by_angle, attitude.covariance, by_angle)
             + (free**2).sum(axis=1) * self._config.angular_acceleration_std**2
         )
 
@@ -215,3 +234,8 @@ class FootBaseSensorEstimation:
         if self._config.base_angular_acceleration == "gyro":
             return np.vstack((np.zeros((3, J.shape[0])), joint_inverse)), free
         return np.linalg.pinv(J, rcond=1e-8), free
+
+
+def _gravity_in_base(attitude: Attitude) -> FloatArray:
+    """Gravity in base axes, (3,) [m/s^2]."""
+    return -GRAVITY * attitude.rotation_base_to_world[2]
