@@ -1,0 +1,188 @@
+"""ROS parameters from the fields of the configuration: declared with type, range and description, checked once, named.
+
+ROS silently ignores parameters that no node declares, so a typing error in a YAML would go unnoticed. Here every
+override must be known, and its value is checked by :func:`friction_estimator.core.config.config_from_parameters`, the
+same function that reads the YAML offline.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from friction_estimator.core.config import (
+    Config,
+    ParameterField,
+    ParameterValue,
+    Range,
+    config_from_parameters,
+    parameter_fields,
+)
+from friction_estimator.core.exceptions import ConfigError
+
+CHANGEABLE = frozenset({"output.slow_rate"})
+"""What may change while the node runs; all else would mean other filters, so it is read-only."""
+
+ESTIMATOR_FIELDS = (
+    ParameterField(
+        "parameters_file", str, "", Range("YAML with the identified parameters: read at start, written at the end")
+    ),
+    ParameterField("robot_description", str, "", Range("text of the URDF; empty: robot.urdf, else the topic")),
+    ParameterField(
+        "display.effort_fraction",
+        float,
+        0.01,
+        Range("effort limits on robot_description_friction, as a part of the true ones (rviz)", "", 1e-6, 1.0),
+    ),
+    ParameterField("display.odom_frame", str, "odom", Range("frame in which the base pose is given")),
+)
+
+SIMULATION_FIELDS = (
+    ParameterField("scenario", str, "walk", Range("what the simulated robot does")),
+    ParameterField("noise", str, "paper_std", Range("level of the sensor noise")),
+    ParameterField("seed", int, 0, Range("seed of the noise; equal seeds give equal runs", "", 0, 2**31)),
+    ParameterField("duration", float, 0.0, Range("simulated time after which it ends; 0: never", "s", 0.0, 1e6)),
+    ParameterField("real_time_factor", float, 1.0, Range("simulated by real time; 0: no waiting", "", 0.0, 1e3)),
+    ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
+    ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
+)
+
+REPLAY_FIELDS = (
+    ParameterField("bag", str, "", Range("rosbag2 to play")),
+    ParameterField("rate", float, 1.0, Range("playing speed; 0: no waiting", "", 0.0, 1e3)),
+    ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
+    ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
+)
+
+_TYPES = {
+    bool: Parameter.Type.BOOL,
+    int: Parameter.Type.INTEGER,
+    float: Parameter.Type.DOUBLE,
+    str: Parameter.Type.STRING,
+    tuple[str, ...]: Parameter.Type.STRING_ARRAY,
+    tuple[float, ...]: Parameter.Type.DOUBLE_ARRAY,
+}
+
+
+def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, dict[str, ParameterValue]]:
+    """Declare the parameters of the configuration and of the node itself, and return their checked values.
+
+    Parameters
+    ----------
+    node : uses the overrides from the command line and parameter files
+    own : parameters of this node beside the configuration
+
+    Raises
+    ------
+    ConfigError
+        For an unknown name, a wrong type or a value that is not allowed.
+    """
+    overrides = _overrides(node)
+    own_names = {item.name for item in own}
+    others = {item.name for item in (*ESTIMATOR_FIELDS, *SIMULATION_FIELDS, *REPLAY_FIELDS)} - own_names
+    robot = {name: value for name, value in overrides.items() if name not in own_names | others}
+    _refuse_unknown(robot, own_names | others)
+    config = config_from_parameters(robot)
+    own_values = {item.name: _own_value(item, overrides) for item in own}
+    fields = parameter_fields(tuple(foot.name for foot in config.feet))
+    for item in fields:
+        _declare(node, item, _value_of(config, item.name))
+    for item in own:
+        _declare(node, item, own_values[item.name])
+    return config, own_values
+
+
+def on_change(node: Node, config: Config, apply: Callable[[str, float], None]) -> None:
+    """Call ``apply(name, value)`` when one of the :data:`CHANGEABLE` parameters changes to an allowed value."""
+
+    def check(parameters: list[Parameter]) -> SetParametersResult:
+        changes = [item for item in parameters if item.name in CHANGEABLE]
+        try:
+            for item in changes:
+                section, key = item.name.split(".")
+                dataclasses.replace(getattr(config, section), **{key: float(item.value)})
+        except ConfigError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        for item in changes:
+            apply(item.name, float(item.value))
+        return SetParametersResult(successful=True)
+
+    node.add_on_set_parameters_callback(check)
+
+
+def _overrides(node: Node) -> dict[str, Any]:
+    """Overrides that are not ROS's own (``use_sim_time``, QoS overrides)."""
+    # rclpy has no public way to ask for the overrides of parameters that nobody declared
+    overrides: Mapping[str, Parameter] = node._parameter_overrides
+    return {
+        name: item.value
+        for name, item in overrides.items()
+        if not node.has_parameter(name) and not name.startswith("qos_overrides.") and item.value is not None
+    }
+
+
+def _refuse_unknown(robot: Mapping[str, Any], own_names: set[str]) -> None:
+    """Name a misspelt parameter of the node itself; those of the configuration are named by the configuration."""
+    sections = {item.name.split(".")[0] for item in parameter_fields(())}
+    for name in robot:
+        near = difflib.get_close_matches(name, own_names, n=1)
+        if name.split(".")[0] not in sections and near:
+            raise ConfigError(f"unknown parameter {name!r} (did you mean {near[0]!r}?)")
+
+
+def _own_value(item: ParameterField, overrides: Mapping[str, Any]) -> ParameterValue:
+    value = overrides.get(item.name, item.default)
+    if item.kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not item.kind:
+        raise ConfigError(f"{item.name} = {value!r} has the wrong type: expected a {item.kind.__name__}")
+    if isinstance(value, (int, float)) and not item.range.low <= value <= item.range.high:
+        raise ConfigError(
+            f"{item.name} = {value} is out of range [{item.range.low:g}, {item.range.high:g}] {item.range.unit}".rstrip()
+        )
+    return value  # type: ignore[no-any-return]
+
+
+def _value_of(config: Config, name: str) -> ParameterValue:
+    """Value of a dotted parameter in a configuration."""
+    if name == "feet.names":
+        return tuple(foot.name for foot in config.feet)
+    head, *rest = name.split(".")
+    if head == "feet":
+        feet = {foot.name: foot for foot in config.feet}
+        return getattr(feet[rest[0]], rest[1])  # type: ignore[no-any-return]
+    value = getattr(config, head)
+    return getattr(value, rest[0]) if rest else value  # type: ignore[no-any-return]
+
+
+def _declare(node: Node, item: ParameterField, value: ParameterValue) -> None:
+    unset = isinstance(value, tuple) and not value  # an empty list has no type of its own in ROS
+    node.declare_parameter(
+        item.name,
+        _TYPES[item.kind] if unset else (list(value) if isinstance(value, tuple) else value),
+        _descriptor(item),
+        ignore_override=True,  # the value was read, converted and checked before
+    )
+
+
+def _descriptor(item: ParameterField) -> ParameterDescriptor:
+    limits = item.range
+    unit = f" [{limits.unit}]" if limits.unit else ""
+    descriptor = ParameterDescriptor(description=limits.description + unit, read_only=item.name not in CHANGEABLE)
+    if limits.choices:
+        descriptor.additional_constraints = "one of: " + ", ".join(limits.choices)
+    if math.isfinite(limits.low) or math.isfinite(limits.high):
+        if item.kind is float:
+            descriptor.floating_point_range = [
+                FloatingPointRange(from_value=limits.low, to_value=limits.high, step=0.0)
+            ]
+        elif item.kind is int:
+            descriptor.integer_range = [IntegerRange(from_value=int(limits.low), to_value=int(limits.high), step=0)]
+    return descriptor
