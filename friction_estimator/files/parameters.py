@@ -68,8 +68,8 @@ def _to_document(identified: IdentifiedParameters) -> dict[str, Any]:
         joint: {
             "values": dict(zip(identified.parameter_names, identified.values[row].tolist(), strict=True)),
             "sigma": dict(zip(identified.parameter_names, sigma[row].tolist(), strict=True)),
-            "covariance": identified.covariance[row].tolist(),
             "residual_variance": float(identified.residual_variance[row]),
+            "covariance": identified.covariance[row].tolist(),  # last: a truncated list is never valid
         }
         for row, joint in enumerate(identified.joint_names)
     }
@@ -78,6 +78,7 @@ def _to_document(identified: IdentifiedParameters) -> dict[str, Any]:
         "law": identified.law,
         "units": _UNITS,
         "parameter_names": list(identified.parameter_names),
+        "joint_names": list(identified.joint_names),
         "joints": joints,
     }
 
@@ -107,8 +108,8 @@ def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | Non
             f"parameter_names are {document.get('parameter_names')}, but the law {law.name!r} has {list(names)}"
         )
     joints = document.get("joints")
-    if not isinstance(joints, dict):
-        raise ConfigError("'joints' must hold one entry a joint")
+    if not isinstance(joints, dict) or list(joints) != document.get("joint_names"):
+        raise ConfigError(f"'joints' must hold one entry for each of joint_names = {document.get('joint_names')}")
     wanted = tuple(joints) if joint_names is None else tuple(joint_names)
     missing = [joint for joint in wanted if joint not in joints]
     if missing:

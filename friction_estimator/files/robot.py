@@ -20,7 +20,13 @@ NODE_NAME = "friction_estimator"
 
 _WILDCARDS = ("/**", "/*", "**", "*")
 _SECTION = "ros__parameters"
-_NODE_ONLY = ("use_sim_time", "start_type_description_service", "qos_overrides")
+_ROS_PARAMETERS = frozenset({"use_sim_time", "start_type_description_service", "qos_overrides"})
+NODE_PARAMETERS = frozenset(
+    "parameters_file robot_description display scenario noise seed duration real_time_factor publish_clock "
+    "wait_for_subscribers bag rate".split()
+)
+"""Parameters (or their sections) that only the nodes use, and that may stand in the same file."""
+
 _NO_OVERRIDES: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -72,7 +78,7 @@ def read_parameters(path: Path) -> dict[str, Any]:
     """Flat dotted parameters of the estimator in a ROS parameter file.
 
     Sections under a wildcard (``/**``) and under the node's own name are merged, the later one wins, as in ROS. When
-    there is only one section, its name does not matter. What every ROS node has (``use_sim_time``) is left out.
+    there is only one section, its name does not matter. What only running nodes use (``use_sim_time``) is left out.
 
     Raises
     ------
@@ -95,7 +101,8 @@ def read_parameters(path: Path) -> dict[str, Any]:
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: '{_SECTION}' of {name!r} must hold 'name: value' lines")
         parameters.update(_flatten(values, ""))
-    return {key: value for key, value in parameters.items() if key.split(".")[0] not in _NODE_ONLY}
+    ignored = _ROS_PARAMETERS | NODE_PARAMETERS
+    return {key: value for key, value in parameters.items() if key.split(".")[0] not in ignored}
 
 
 def _node_sections(document: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
