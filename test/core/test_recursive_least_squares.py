@@ -1,0 +1,107 @@
+"""Claims about the recursive identification (Hashlamon & Erbatur 2014, section 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from friction_estimator.core.config import IdentifierConfig
+from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.core.friction import make_law
+from friction_estimator.core.friction.identifier import FrictionIdentifier
+from friction_estimator.core.friction.recursive_least_squares import RecursiveLeastSquares
+
+ALL = np.ones(3, dtype=bool)
+
+
+def data(seed: int, count: int = 200):
+    rng = np.random.default_rng(seed)
+    velocity = rng.normal(size=(count, 3))
+    truth = np.array([[0.7, 0.9], [0.3, 0.2], [2.0, 0.0]])
+    law = make_law("coulomb_viscous")
+    return rng, velocity, truth, law
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_recursive_equals_batch_least_squares(seed):
+    """Eqs. 64-67 against the batch form of eq. 63 with the prior P_0."""
+    rng, velocity, truth, law = data(seed)
+    rls = RecursiveLeastSquares(3, 2, initial_covariance=10.0)
+    information, right = np.tile(0.1 * np.eye(2), (3, 1, 1)), np.zeros((3, 2))
+    for dq in velocity:
+        phi = law.regressor(dq)
+        y = law.torque(truth, dq) + 0.1 * rng.normal(size=3)
+        rls.step(phi, y, ALL)
+        information += phi[:, :, None] * phi[:, None, :]
+        right += phi * y[:, None]
+    np.testing.assert_allclose(rls.parameters, np.linalg.solve(information, right[..., None])[..., 0], atol=1e-9)
+    np.testing.assert_allclose(rls.covariance, np.linalg.inv(information), atol=1e-9)
+
+
+def test_joints_that_are_not_active_keep_their_parameters():
+    _, velocity, truth, law = data(0)
+    rls = RecursiveLeastSquares(3, 2, 10.0)
+    for dq in velocity:
+        rls.step(law.regressor(dq), law.torque(truth, dq), np.array([True, False, True]))
+    np.testing.assert_allclose(rls.parameters[[0, 2]], truth[[0, 2]], atol=0.01)
+    np.testing.assert_array_equal(rls.parameters[1], 0.0)
+
+
+def test_forgetting_follows_a_change_that_the_printed_filter_averages():
+    rng, velocity, truth, law = data(1, 2000)
+    fixed, forgetting = RecursiveLeastSquares(3, 2, 10.0), RecursiveLeastSquares(3, 2, 10.0, 0.99)
+    for k, dq in enumerate(velocity):
+        y = law.torque(truth * (2.0 if k > 1000 else 1.0), dq)
+        for rls in (fixed, forgetting):
+            rls.step(law.regressor(dq), y, ALL)
+    np.testing.assert_allclose(forgetting.parameters, 2 * truth, atol=1e-3)
+    assert np.abs(fixed.parameters - 2 * truth).max() > 0.3
+
+
+def test_parameter_sigma_covers_the_error_under_white_noise():
+    """NEES over many runs stays inside a generous chi-square band around p = 2."""
+    values = []
+    for seed in range(40):
+        rng, velocity, truth, law = data(seed)
+        identifier = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
+        for dq in velocity:
+            phi = identifier.regressor(dq, np.zeros(3))
+            identifier.learn(phi, law.torque(truth, dq) + 0.2 * rng.normal(size=3), ALL)
+        error = identifier.parameters - truth
+        covariance = identifier.residual_variance[:, None, None] * identifier.identified.covariance
+        values += [e @ np.linalg.solve(P, e) for e, P in zip(error, covariance, strict=True)]
+    assert 1.5 < np.mean(values) < 2.5
+
+
+def test_frozen_identifier_does_not_learn():
+    identifier = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
+    identifier.frozen = True
+    identifier.learn(np.ones((3, 2)), np.ones(3), ALL)
+    np.testing.assert_array_equal(identifier.parameters, 0.0)
+
+
+def test_restored_parameters_predict_the_same_by_joint_name():
+    _, velocity, truth, law = data(2)
+    source = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
+    for dq in velocity:
+        source.learn(source.regressor(dq, dq), law.torque(truth, dq), ALL)
+    target = FrictionIdentifier(IdentifierConfig(), ("c", "x", "a"))
+    target.restore(source.identified)
+    np.testing.assert_array_equal(target.parameters[[0, 2]], source.parameters[[2, 0]])
+    np.testing.assert_array_equal(target.parameters[1], 0.0)
+    np.testing.assert_allclose(target.parameters_sigma[0], source.parameters_sigma[2])
+
+
+def test_parameters_of_another_robot_are_refused():
+    source = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
+    with pytest.raises(ConfigError, match="joints a, b, c; this robot has x"):
+        FrictionIdentifier(IdentifierConfig(), ("x",)).restore(source.identified)
+
+
+@pytest.mark.parametrize(("name", "message"), [("coulom", "coulomb_viscous"), ("makkar", "not linear")])
+def test_laws_that_cannot_be_identified_are_refused_with_the_choices(name, message):
+    with pytest.raises(ConfigError, match=message):
+        FrictionIdentifier(IdentifierConfig(law=name), ("a",))

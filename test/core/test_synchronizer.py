@@ -1,0 +1,123 @@
+"""Claims about the synchronizer: header stamps decide, arrival does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from friction_estimator.core.config import SynchronizerConfig
+from friction_estimator.core.health import Health
+from friction_estimator.core.synchronizer import Synchronizer
+from friction_estimator.core.types import ImuSample, JointSample, WrenchSample
+
+MS = 1_000_000
+
+
+def joints(ms: float) -> JointSample:
+    return JointSample(int(ms * MS), np.full(2, ms), np.zeros(2), np.zeros(2))
+
+
+def imu(ms: float) -> ImuSample:
+    return ImuSample(int(ms * MS), np.full(3, ms), np.full(3, 10.0 * ms))
+
+
+def wrench(ms: float, foot: int = 0) -> WrenchSample:
+    return WrenchSample(int(ms * MS), foot, np.full(6, 100.0 * foot + ms))
+
+
+def synchronizer(feet: int = 1) -> Synchronizer:
+    return Synchronizer(SynchronizerConfig(), feet, use_imu=True, health=Health())
+
+
+def feed(target: Synchronizer, samples) -> list:
+    frames = []
+    for sample in samples:
+        add = {JointSample: target.add_joints, ImuSample: target.add_imu, WrenchSample: target.add_wrench}[type(sample)]
+        frames += add(sample)
+    return frames
+
+
+def test_a_frame_leaves_as_soon_as_all_sensors_have_spoken():
+    s = synchronizer()
+    assert feed(s, [joints(1), imu(1)]) == []
+    (frame,) = feed(s, [wrench(1)])
+    assert frame.stamp_ns == MS and frame.imu_fresh and frame.wrench_fresh.all()
+    np.testing.assert_array_equal(frame.specific_force, [10.0] * 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(0, 4))
+def test_order_of_arrival_within_the_wait_does_not_matter(random, delay):
+    samples = [make(t) for t in range(1, 40) for make in (joints, imu, wrench)]
+    # each message of IMU and foot is late by up to `delay` ms, but one sensor's messages do not overtake each other
+    arrival = {JointSample: 0, ImuSample: 0, WrenchSample: 0}
+    order = {}
+    for sample in samples:
+        late = 0 if isinstance(sample, JointSample) else random.randint(0, delay) * MS
+        order[id(sample)] = arrival[type(sample)] = max(arrival[type(sample)], sample.stamp_ns + late)
+    shuffled = sorted(samples, key=lambda sample: order[id(sample)])
+    expected, got = synchronizer(), synchronizer()
+    reference = feed(expected, samples) + expected.flush()
+    frames = feed(got, shuffled) + got.flush()
+    assert [f.stamp_ns for f in frames] == [f.stamp_ns for f in reference]
+    for a, b in zip(frames, reference, strict=True):
+        np.testing.assert_array_equal(a.wrenches, b.wrenches)
+        np.testing.assert_array_equal(a.specific_force, b.specific_force)
+        assert a.dt == b.dt
+
+
+def test_sensors_between_two_samples_are_interpolated():
+    s = synchronizer()
+    (frame,) = feed(s, [imu(0.5), wrench(0), joints(1), imu(1.5), wrench(2)])
+    np.testing.assert_allclose(frame.angular_velocity, 1.0)
+    np.testing.assert_allclose(frame.wrenches, 1.0)
+
+
+def test_every_joint_sample_leaves_even_when_a_sensor_never_speaks():
+    s = synchronizer()
+    frames = feed(s, [sample for t in range(1, 21) for sample in (joints(t), imu(t))]) + s.flush()
+    assert [f.stamp_ns for f in frames] == [t * MS for t in range(1, 21)]
+    assert not any(f.wrench_fresh.any() for f in frames)
+
+
+def test_a_sensor_is_stale_after_the_configured_silence_and_fresh_again_when_it_returns():
+    s = synchronizer()
+    samples = [item for t in range(1, 401) for item in ((joints(t), imu(t), wrench(t)) if t <= 100 or t > 300 else (joints(t), imu(t)))]
+    fresh = [bool(f.wrench_fresh[0]) for f in feed(s, samples) + s.flush()]
+    assert all(fresh[:200]) and not any(fresh[201:294]) and all(fresh[300:])
+
+
+def test_stamps_that_stand_still_are_dropped_and_counted():
+    s = synchronizer()
+    feed(s, [joints(1), imu(1), wrench(1), joints(1), joints(1)])
+    assert s._health.repeated == 2 and s._health.frames == 1
+
+
+def test_a_jump_back_restarts_and_goes_on():
+    s = synchronizer()
+    before = feed(s, [m(t) for t in range(2000, 2010) for m in (joints, imu, wrench)])
+    after = feed(s, [m(t) for t in range(1, 11) for m in (joints, imu, wrench)])
+    assert len(before) == len(after) == 10
+    assert after[0].dt == 0.0 and after[1].dt == pytest.approx(1e-3)
+    assert s._health.time_jumps == 1 and "jumped back" in s._health.last_event
+
+
+def test_a_gap_of_a_second_restarts_and_goes_on():
+    s = synchronizer()
+    frames = feed(s, [m(t) for t in (1, 2, 1002, 1003) for m in (joints, imu, wrench)])
+    assert [f.dt for f in frames] == pytest.approx([0.0, 1e-3, 0.0, 1e-3])
+    assert s._health.gaps == 1
+
+
+def test_an_old_joint_sample_is_dropped_and_counted():
+    s = synchronizer()
+    feed(s, [m(t) for t in (1, 2, 3) for m in (joints, imu, wrench)])
+    assert feed(s, [joints(1.5)]) == [] and s._health.late == 1
+
+
+def test_joint_samples_that_overtake_each_other_leave_in_order():
+    s = synchronizer()
+    frames = feed(s, [joints(2), joints(1), imu(2), wrench(1), wrench(2), imu(1)]) + s.flush()
+    assert [f.stamp_ns for f in frames] == [MS, 2 * MS]
