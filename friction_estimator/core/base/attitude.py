@@ -19,8 +19,7 @@ from friction_estimator.core.base.rotations import (
     quaternion_exp,
     quaternion_from_rpy,
     quaternion_right_matrix,
-    quaternion_tangent,
-    skew,
+    rotation_between,
     yaw_from_quaternion,
 )
 from friction_estimator.core.config import AttitudeConfig, SensorNoise
@@ -28,7 +27,6 @@ from friction_estimator.core.types import Attitude, FloatArray
 
 GRAVITY = 9.81
 _I3 = np.eye(3)
-_I4 = np.eye(4)
 
 
 class GravityFilter:
@@ -59,8 +57,12 @@ class GravityFilter:
         self.state = prior
         self.correct(specific_force)
 
-    def predict(self, angular_velocity: FloatArray, dt: float) -> None:
-        """Advance by ``dt`` [s] with the bias-free gyroscope reading (3,) [rad/s]."""
+    def predict(self, angular_velocity: FloatArray, bias_variance: float, dt: float) -> None:
+        """Advance by ``dt`` [s] with the bias-free gyroscope reading (3,) [rad/s].
+
+        What is left of the gyro bias lasts; its variance [rad^2/s^2] enters as white noise of the same power over
+        ``acceleration_time``, which keeps the filter listening to the accelerometer.
+        """
         config = self._config
         turn = matrix_from_quaternion(quaternion_exp(-dt * angular_velocity))
         decay = math.exp(-dt / config.acceleration_time)
@@ -71,7 +73,8 @@ class GravityFilter:
         self.state = transition @ self.state
         self.covariance = transition @ self.covariance @ transition.T
         diagonal = self.covariance.ravel()[::10]
-        diagonal[:3] += (self._noise.angular_velocity_std * GRAVITY * dt) ** 2
+        rate_variance = self._noise.angular_velocity_std**2 * dt + bias_variance * 2.0 * config.acceleration_time
+        diagonal[:3] += GRAVITY**2 * rate_variance * dt
         diagonal[3:6] += config.acceleration_std**2 * (1.0 - decay * decay)
 
     def correct(self, specific_force: FloatArray) -> None:
@@ -98,50 +101,56 @@ class GravityFilter:
 
 
 class QuaternionFilter:
-    """Extended Kalman filter of the quaternion ``(w, x, y, z)`` and the gyro bias, state (7,)."""
+    """Extended Kalman filter of the quaternion ``(w, x, y, z)`` and the gyro bias.
+
+    The covariance is that of the error state ``[theta (3), bias (3)]`` with ``R_true = exp(theta) R``, theta in world
+    axes: a quaternion has four numbers but three degrees of freedom, and a 4 x 4 covariance of it is singular.
+
+    Attributes
+    ----------
+    quaternion : (4,) IMU to world
+    gyro_bias : (3,) [rad/s]
+    covariance : (6, 6)
+    """
 
     def __init__(self, config: AttitudeConfig, noise: SensorNoise) -> None:
         self._config = config
         self._noise = noise
-        self.quaternion = np.array([1.0, 0.0, 0.0, 0.0])
-        self.gyro_bias = np.zeros(3)
-        self.covariance = np.zeros((7, 7))
+        self.start(np.array([1.0, 0.0, 0.0, 0.0]), 0.0)
 
     def start(self, quaternion: FloatArray, angle_std: float) -> None:
-        """Begin at a quaternion (4,) known to ``angle_std`` [rad]."""
+        """Begin at a quaternion (4,) whose tilt is known to ``angle_std`` [rad]; yaw is zero by definition."""
         self.quaternion = quaternion
         self.gyro_bias = np.zeros(3)
-        self.covariance = np.zeros((7, 7))
-        self.covariance[:4, :4] = 0.25 * angle_std**2 * _I4
-        self.covariance[4:, 4:] = self._config.gyro_bias_std**2 * _I3
+        self.covariance = np.diag([angle_std**2] * 2 + [0.0] + [self._config.gyro_bias_std**2] * 3)
 
-    def transition(self, gyro: FloatArray, dt: float) -> FloatArray:
-        """Jacobian of the prediction at the present state, (7, 7)."""
-        jacobian = np.eye(7)
-        jacobian[:4, :4] = quaternion_right_matrix(quaternion_exp(dt * (gyro - self.gyro_bias)))
-        jacobian[:4, 4:] = -0.5 * dt * quaternion_tangent(self.quaternion)
+    def transition(self, dt: float) -> FloatArray:
+        """Jacobian of the error state over one prediction, (6, 6)."""
+        jacobian = np.eye(6)
+        jacobian[:3, 3:] = -dt * matrix_from_quaternion(self.quaternion)
         return jacobian
 
     def predict(self, gyro: FloatArray, dt: float) -> None:
         """Turn by the gyroscope reading (3,) [rad/s] for ``dt`` [s]."""
-        jacobian = self.transition(gyro, dt)
-        tangent = 0.5 * dt * self._noise.angular_velocity_std * quaternion_tangent(self.quaternion)
-        self.quaternion = jacobian[:4, :4] @ self.quaternion
+        jacobian = self.transition(dt)
+        turn = quaternion_exp(dt * (gyro - self.gyro_bias))
+        self.quaternion = quaternion_right_matrix(turn) @ self.quaternion
         covariance = jacobian @ self.covariance @ jacobian.T
-        covariance[:4, :4] += tangent @ tangent.T
-        covariance.ravel()[::8][4:] += self._config.gyro_bias_walk**2 * dt
+        diagonal = covariance.ravel()[::7]
+        diagonal[:3] += (self._noise.angular_velocity_std * dt) ** 2
+        diagonal[3:] += self._config.gyro_bias_walk**2 * dt
         self.covariance = covariance
 
-    def correct(self, measured: FloatArray, covariance: FloatArray) -> None:
-        """Use a measured quaternion (4,) with its covariance (4, 4), then restore unit length."""
-        innovation = (measured if measured @ self.quaternion > 0 else -measured) - self.quaternion
-        cross_covariance = self.covariance[:, :4]
-        gain = np.linalg.solve(cross_covariance[:4] + covariance, cross_covariance.T).T
+    def correct(self, measured: FloatArray, tilt_variance: float) -> None:
+        """Use a measured quaternion (4,) and the variance of its tilt [rad^2]; its yaw is our own and corrects nothing."""
+        innovation = rotation_between(self.quaternion, measured)[:2]
+        rows = self.covariance[:2]
+        gain = np.linalg.solve(rows[:, :2] + tilt_variance * np.eye(2), rows).T
         correction = gain @ innovation
-        self.covariance = self.covariance - gain @ cross_covariance.T
-        quaternion = self.quaternion + correction[:4]
+        self.covariance = self.covariance - gain @ rows
+        quaternion = quaternion_right_matrix(self.quaternion) @ quaternion_exp(correction[:3])
         self.quaternion = quaternion / math.sqrt(float(quaternion @ quaternion))
-        self.gyro_bias = self.gyro_bias + correction[4:]
+        self.gyro_bias = self.gyro_bias + correction[3:]
 
 
 class AttitudeEstimator:
@@ -188,41 +197,36 @@ class AttitudeEstimator:
     def _advance(self, gyro: FloatArray, specific_force: FloatArray, dt: float) -> None:
         gravity_filter, quaternion_filter = self.gravity_filter, self.quaternion_filter
         mean_gyro = 0.5 * (gyro + self._last_gyro)
-        gravity_filter.predict(mean_gyro - quaternion_filter.gyro_bias, dt)
+        bias_variance = float(quaternion_filter.covariance[3, 3] + quaternion_filter.covariance[4, 4]) / 2.0
+        gravity_filter.predict(mean_gyro - quaternion_filter.gyro_bias, bias_variance, dt)
         gravity_filter.correct(specific_force)
         quaternion_filter.predict(mean_gyro, dt)
         roll, pitch = gravity_filter.roll_pitch()
         measured = quaternion_from_rpy(roll, pitch, yaw_from_quaternion(quaternion_filter.quaternion))
-        quaternion_filter.correct(measured, self._measurement_covariance(measured, dt))
+        quaternion_filter.correct(measured, self._tilt_variance(dt))
         part = -math.expm1(-2.0 * math.pi * self._config.angular_acceleration_cutoff * dt)
         self._angular_acceleration = self._angular_acceleration + part * (
             (gyro - self._last_gyro) / dt - self._angular_acceleration
         )
         self._last_gyro = gyro
 
-    def _measurement_covariance(self, quaternion: FloatArray, dt: float) -> FloatArray:
-        """Covariance of the measured quaternion from that of gravity: ``d theta = g x d g / |g|^2``, (4, 4).
+    def _tilt_variance(self, dt: float) -> float:
+        """Variance of the measured tilt, if it were white [rad^2].
 
-        The error of the gravity estimate lasts about ``acceleration_time``, while the filter takes it as white, so its
-        covariance is scaled by the number of samples in that time.
+        The gravity estimate is the accelerometer smoothed over the filter's own memory, so its errors last. What counts
+        is their power at low frequency, that of the linear acceleration: ``2 tau sigma^2 / dt`` as white noise.
         """
-        turn = skew(self.gravity_filter.gravity) / GRAVITY**2
-        angle = turn @ self.gravity_filter.covariance[:3, :3] @ turn.T
-        tangent = 0.5 * quaternion_tangent(quaternion)
-        covariance = tangent @ angle @ tangent.T * max(1.0, 2.0 * self._config.acceleration_time / dt)
-        covariance.ravel()[::5] += 1e-10
-        return covariance
+        config = self._config
+        return 2.0 * config.acceleration_time * config.acceleration_std**2 / (GRAVITY**2 * dt)
 
     def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
         quaternion_filter = self.quaternion_filter
         rotation_imu_to_world = matrix_from_quaternion(quaternion_filter.quaternion)
         to_base = self._imu_to_base
-        tangent = quaternion_tangent(quaternion_filter.quaternion)
-        body = 4.0 * tangent.T @ quaternion_filter.covariance[:4, :4] @ tangent
         return Attitude(
             rotation_base_to_world=rotation_imu_to_world @ to_base.T,
             angular_velocity=to_base @ (gyro - quaternion_filter.gyro_bias),
             angular_acceleration=to_base @ self._angular_acceleration,
             specific_force=to_base @ specific_force,
-            covariance=rotation_imu_to_world @ body @ rotation_imu_to_world.T,
+            covariance=quaternion_filter.covariance[:3, :3],
         )

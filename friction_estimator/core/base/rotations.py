@@ -39,10 +39,16 @@ def quaternion_right_matrix(q: FloatArray) -> FloatArray:
     return np.array([[w, -x, -y, -z], [x, w, z, -y], [y, -z, w, x], [z, y, -x, w]])
 
 
-def quaternion_tangent(q: FloatArray) -> FloatArray:
-    """Matrix with ``d q = 0.5 * quaternion_tangent(q) @ d rotation_vector`` for a body-axes rotation, (4, 3)."""
-    w, x, y, z = q.tolist()
-    return np.array([[-x, -y, -z], [w, -z, y], [z, w, -x], [-y, x, w]])
+def rotation_between(start: FloatArray, end: FloatArray) -> FloatArray:
+    """Rotation vector v, world axes, with ``end = exp(v) * start`` for unit quaternions (4,): (3,) [rad]."""
+    conjugate = start * np.array([1.0, -1.0, -1.0, -1.0])
+    difference = quaternion_right_matrix(conjugate) @ end
+    w, vector = float(difference[0]), difference[1:]
+    sine = math.sqrt(float(vector @ vector))
+    if sine < 1e-12:
+        return 2.0 * vector if w > 0 else -2.0 * vector
+    angle = 2.0 * math.atan2(sine if w > 0 else -sine, abs(w))
+    return angle / sine * vector
 
 
 def matrix_from_quaternion(q: FloatArray) -> FloatArray:

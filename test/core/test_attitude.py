@@ -1,0 +1,161 @@
+"""Claims about the attitude stage (Hashlamon & Erbatur 2014, section 3) and its rotation helpers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from friction_estimator.core.base import rotations
+from friction_estimator.core.base.attitude import AttitudeEstimator, QuaternionFilter
+from friction_estimator.core.config import AttitudeConfig, SensorNoise
+
+GRAVITY = np.array([0.0, 0.0, -9.81])
+QUIET = SensorNoise(specific_force_std=1e-4, angular_velocity_std=1e-5)
+DT = 1e-3
+angles = st.floats(-1.4, 1.4)
+
+
+def xyzw(q):
+    return q[[1, 2, 3, 0]]
+
+
+@given(angles, angles, angles)
+def test_rotation_helpers_agree_with_scipy(a, b, c):
+    q = rotations.quaternion_from_rpy(a, b, c)
+    reference = Rotation.from_euler("ZYX", [c, b, a])
+    np.testing.assert_allclose(rotations.matrix_from_quaternion(q), reference.as_matrix(), atol=1e-12)
+    np.testing.assert_allclose(rotations.matrix_from_quaternion(rotations.quaternion_from_matrix(reference.as_matrix())), reference.as_matrix(), atol=1e-9)
+    assert rotations.yaw_from_quaternion(q) == pytest.approx(c, abs=1e-9)
+    vector = np.array([a, b, c])
+    np.testing.assert_allclose(
+        rotations.matrix_from_quaternion(rotations.quaternion_exp(vector)), Rotation.from_rotvec(vector).as_matrix(), atol=1e-12
+    )
+    p = rotations.quaternion_exp(vector[::-1])
+    product = Rotation.from_quat(xyzw(p)) * Rotation.from_quat(xyzw(q))
+    np.testing.assert_allclose(
+        rotations.matrix_from_quaternion(rotations.quaternion_right_matrix(q) @ p), product.as_matrix(), atol=1e-12
+    )
+    np.testing.assert_allclose(rotations.cross(vector, vector[::-1]), np.cross(vector, vector[::-1]), atol=1e-15)
+    np.testing.assert_allclose(rotations.skew(vector) @ vector[::-1], np.cross(vector, vector[::-1]), atol=1e-15)
+
+
+@settings(max_examples=20, deadline=None)
+@given(angles, angles)
+def test_tilt_at_rest_is_exact(roll, pitch):
+    R = Rotation.from_euler("ZYX", [0.0, pitch, roll]).as_matrix()
+    estimator = AttitudeEstimator(AttitudeConfig(), QUIET, np.eye(3))
+    for _ in range(3):
+        attitude = estimator.step(np.zeros(3), -R.T @ GRAVITY, DT)
+    np.testing.assert_allclose(attitude.rotation_base_to_world, R, atol=1e-6)
+
+
+def motion(seed: int, seconds: float, acceleration_std: float):
+    """Swaying trunk: exact rotation, body rates, and specific force with Gauss-Markov linear acceleration."""
+    rng = np.random.default_rng(seed)
+    amplitude, frequency, shift = rng.uniform(0.02, 0.1, 3), rng.uniform(0.3, 1.0, 3), rng.uniform(0, 6, 3)
+    acceleration, decay = np.zeros(3), np.exp(-DT / 0.2)
+    def pose(t):
+        return Rotation.from_euler("ZYX", (amplitude * np.sin(2 * np.pi * frequency * t + shift)))
+    for k in range(round(seconds / DT)):
+        t = k * DT
+        here = pose(t)
+        rate = (pose(t - 1e-5).inv() * pose(t + 1e-5)).as_rotvec() / 2e-5
+        acceleration = decay * acceleration + acceleration_std * np.sqrt(1 - decay**2) * rng.normal(size=3)
+        yield here.as_matrix(), rate, here.as_matrix().T @ (acceleration - GRAVITY)
+
+
+def test_noiseless_sway_is_followed_to_the_integration_error():
+    estimator = AttitudeEstimator(AttitudeConfig(acceleration_std=1e-3), QUIET, np.eye(3))
+    start_yaw = None
+    for R, rate, force in motion(0, 4.0, 0.0):
+        if start_yaw is None:
+            yaw = Rotation.from_matrix(R).as_euler("ZYX")[0]
+            start_yaw = Rotation.from_euler("z", yaw).as_matrix()
+        attitude = estimator.step(rate, force, DT)
+    error = Rotation.from_matrix(start_yaw @ attitude.rotation_base_to_world @ R.T).magnitude()
+    assert error < 2e-4
+
+
+def test_tilt_stays_small_and_inside_its_sigma_under_walking_accelerations_and_noise():
+    noise = SensorNoise(specific_force_std=0.02, angular_velocity_std=5e-3)
+    rng = np.random.default_rng(5)
+    squares, tilts = [], []
+    for seed in range(4):
+        estimator = AttitudeEstimator(AttitudeConfig(), noise, np.eye(3))
+        for k, (R, rate, force) in enumerate(motion(seed, 6.0, 0.5)):
+            attitude = estimator.step(
+                rate + noise.angular_velocity_std * rng.normal(size=3),
+                force + noise.specific_force_std * rng.normal(size=3),
+                DT,
+            )
+            if k > 1000 and k % 200 == 0:
+                up, true_up = attitude.rotation_base_to_world[2], R[2]
+                tilt = (R @ np.cross(up, true_up))[:2]
+                tilts.append(tilt)
+                squares.append(tilt @ np.linalg.solve(attitude.covariance[:2, :2], tilt) / 2)
+    assert np.sqrt(np.mean(np.square(tilts))) < 0.02
+    assert 0.2 < np.mean(squares) < 3.0
+
+
+def test_gyro_bias_is_learned_about_the_horizontal_axes():
+    bias = np.array([0.008, -0.006, 0.0])
+    estimator = AttitudeEstimator(AttitudeConfig(acceleration_std=0.05), QUIET, np.eye(3))
+    for R, rate, force in motion(3, 20.0, 0.02):
+        estimator.step(rate + bias, force, DT)
+    np.testing.assert_allclose(estimator.quaternion_filter.gyro_bias[:2], bias[:2], atol=2e-3)
+
+
+def test_transition_jacobian_of_the_quaternion_filter_matches_finite_differences():
+    rng = np.random.default_rng(1)
+    filter_ = QuaternionFilter(AttitudeConfig(), SensorNoise())
+    q, gyro = rotations.quaternion_exp(rng.normal(size=3)), rng.normal(size=3)
+
+    def predicted(error):
+        """The filter moved from the true state exp(error) q, bias + error, relative to the unmoved one."""
+        filter_.start(rotations.quaternion_right_matrix(q) @ rotations.quaternion_exp(error[:3]), 0.0)
+        filter_.gyro_bias = error[3:]
+        filter_.predict(gyro, DT)
+        return filter_.quaternion, filter_.gyro_bias
+
+    center, _ = predicted(np.zeros(6))
+    eps, columns = 1e-5, []
+    for direction in np.eye(6):
+        sides = []
+        for sign in (-1, 1):
+            quaternion, bias = predicted(sign * eps * direction)
+            sides.append(np.r_[rotations.rotation_between(center, quaternion), bias])
+        columns.append((sides[1] - sides[0]) / (2 * eps))
+    filter_.start(q, 0.0)
+    np.testing.assert_allclose(filter_.transition(DT), np.array(columns).T, atol=2e-6)
+
+
+def test_filters_feed_each_other_without_inventing_yaw():
+    """The measured quaternion borrows its yaw, so it must not move it, nor shrink its covariance."""
+    estimator = AttitudeEstimator(AttitudeConfig(), SensorNoise(), np.eye(3))
+    for _, rate, force in motion(4, 1.0, 0.3):
+        attitude = estimator.step(rate, force, DT)
+    expected = 1000 * (SensorNoise().angular_velocity_std * DT) ** 2
+    assert attitude.covariance[2, 2] >= 0.99 * expected
+
+
+def test_mounting_of_the_imu_is_taken_out():
+    """Eq. 6: the same motion seen by a turned IMU gives the same base attitude."""
+    mounting = Rotation.from_euler("ZYX", [0.5, 0.3, -0.4]).as_matrix()
+    straight = AttitudeEstimator(AttitudeConfig(), QUIET, np.eye(3))
+    turned = AttitudeEstimator(AttitudeConfig(), QUIET, mounting)
+    for _, rate, force in motion(2, 0.5, 0.1):
+        a = straight.step(rate, force, DT)
+        b = turned.step(mounting.T @ rate, mounting.T @ force, DT)
+    # yaw is relative to the start: compare what gravity defines
+    np.testing.assert_allclose(b.rotation_base_to_world[2], a.rotation_base_to_world[2], atol=1e-3)
+    np.testing.assert_allclose(b.specific_force, a.specific_force, atol=1e-9)
+
+
+def test_a_silent_imu_keeps_the_attitude():
+    estimator = AttitudeEstimator(AttitudeConfig(), QUIET, np.eye(3))
+    before = estimator.step(np.zeros(3), -GRAVITY, DT)
+    after = estimator.step(np.ones(3), np.array([5.0, 0, 0]), DT, fresh=False)
+    np.testing.assert_array_equal(before.rotation_base_to_world, after.rotation_base_to_world)
