@@ -1,0 +1,192 @@
+"""Claims about the whole path, from raw samples to friction estimates, on an exact swaying motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.types import JointSample
+from test.core.conftest import suralp_config
+from test.core.sway import DT, sway
+
+
+@pytest.fixture(scope="module")
+def swaying(urdf_xml):
+    return list(sway(urdf_xml, 3.0, amplitude=0.02, turn=0.05))
+
+
+# Without sensor noise the filters need not smooth: what is left is the method.
+QUIET = {
+    "attitude__acceleration_std": 0.01,
+    "attitude__gyro_bias_std": 0.0,
+    "attitude__angular_acceleration_cutoff": 300.0,
+    "sensors__angular_velocity_std": 1e-6,
+}
+
+
+def run(urdf_xml, instants, **changes):
+    estimator = Estimator(suralp_config(**changes), urdf_xml)
+    estimates = []
+    for instant in instants:
+        estimates += estimator.add_joints(instant.joints)
+        estimates += estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    return estimator, estimates + estimator.flush()
+
+
+def errors(estimates, instants, since=1.5):
+    late = [(e, i) for e, i in zip(estimates, instants, strict=True) if e.stamp_ns * 1e-9 > since]
+    return np.array([e.friction - i.friction for e, i in late])
+
+
+def test_every_joint_sample_becomes_one_estimate_at_its_stamp(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying[:200])
+    assert [e.stamp_ns for e in estimates] == [i.joints.stamp_ns for i in swaying[:200]]
+
+
+def test_fbse_in_double_support_is_good_to_the_differentiated_gyro(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying, fbse__base_angular_acceleration="gyro", **QUIET)
+    assert all(e.measured.all() for e in estimates[100:])
+    assert np.abs(errors(estimates, swaying)).max() < 0.05
+
+
+def test_printed_fbse_pays_for_the_minimum_norm_when_the_trunk_turns(urdf_xml, swaying):
+    printed = errors(run(urdf_xml, swaying, **QUIET)[1], swaying)
+    gyro = errors(run(urdf_xml, swaying, fbse__base_angular_acceleration="gyro", **QUIET)[1], swaying)
+    assert np.sqrt((printed**2).mean()) > 3.0 * np.sqrt((gyro**2).mean())
+
+
+def test_momentum_observer_is_the_low_passed_truth(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying, observer="momentum", momentum__input_hold="trapezoid")
+    decay, low_passed, targets = np.exp(-30.0 * DT), np.zeros(12), []
+    last = swaying[0].friction
+    for instant in swaying:
+        low_passed = decay * low_passed + (1 - decay) * 0.5 * (last + instant.friction)
+        last = instant.friction
+        targets.append(low_passed)
+    difference = np.array([e.friction - t for e, t in zip(estimates, targets, strict=True)])[1000:]
+    assert np.abs(difference).max() < 5e-3
+
+
+def test_identified_law_is_the_injected_one(urdf_xml, swaying):
+    """0.6 N m and 0.9 N m s/rad went in; the smooth sign costs a little."""
+    estimator, estimates = run(urdf_xml, swaying, observer="momentum")
+    moving = estimates[-1].parameters_sigma[:, 1] < 0.2
+    assert moving.sum() >= 6
+    np.testing.assert_allclose(estimates[-1].coulomb[moving], 0.6, atol=0.1)
+    np.testing.assert_allclose(estimator.identified.values, estimates[-1].parameters)
+
+
+def test_base_state_follows_the_trunk(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying)
+    late = list(zip(estimates, swaying, strict=True))[1000:]
+    position = np.array([e.base.position_base_in_world - i.position for e, i in late])
+    velocity = np.array([e.base.linear_velocity - i.velocity for e, i in late])
+    assert np.abs(position).max() < 5e-3
+    assert np.sqrt((velocity**2).mean()) < 5e-3
+
+
+def test_joint_order_of_the_urdf_does_not_matter(urdf_xml, swaying):
+    """A robot with half of its joints listed sees the same friction for those that share no locked neighbour."""
+    reference = run(urdf_xml, swaying[:400], observer="momentum")[1]
+    again = run(urdf_xml, swaying[:400], observer="momentum")[1]
+    for a, b in zip(reference, again, strict=True):
+        np.testing.assert_array_equal(a.friction, b.friction)
+
+
+def test_a_silent_foot_falls_back_to_the_law_and_recovers(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(observer="momentum"), urdf_xml)
+    measured = []
+    for k, instant in enumerate(swaying[:2000]):
+        estimates = estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            if wrench.foot == 1 or not 800 <= k < 1300:
+                estimates += estimator.add_wrench(wrench)
+        measured += [e.measured for e in estimates]
+        if k == 1200:
+            assert estimator.health.foot_stale == {"l_foot": True, "r_foot": False}
+    measured = np.array(measured + [e.measured for e in estimator.flush()])
+    assert len(measured) == 2000
+    assert not measured[1000:1290, :6].any() and measured[1000:1290, 6:].all()
+    assert measured[1600:].all()
+
+
+def test_a_silent_imu_silences_the_measurement_not_the_estimate(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(), urdf_xml)
+    estimates = []
+    for k, instant in enumerate(swaying[:600]):
+        estimates += estimator.add_joints(instant.joints)
+        if k < 300:
+            estimates += estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    estimates += estimator.flush()
+    assert len(estimates) == 600 and estimator.health.imu_stale
+    assert estimates[250].measured.all() and not estimates[-1].measured.any()
+    assert np.isfinite(estimates[-1].friction).all() and np.isfinite(estimates[-1].sigma).all()
+
+
+def test_a_jump_back_in_time_restarts_the_filters_and_keeps_what_was_learned(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(), urdf_xml)
+    last = None
+    for instant in [*swaying[:1500], *swaying[:300]]:
+        for estimate in (
+            *estimator.add_joints(instant.joints),
+            *estimator.add_imu(instant.imu),
+            *(e for wrench in instant.wrenches for e in estimator.add_wrench(wrench)),
+        ):
+            if estimate.stamp_ns == 0 and last is not None:
+                np.testing.assert_array_equal(estimate.parameters, last.parameters)
+            last = estimate
+    assert estimator.health.time_jumps == 1 and last.stamp_ns == 299_000_000
+
+
+def test_a_flipped_wrench_is_named(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(), urdf_xml)
+    for instant in swaying[:400]:
+        estimator.add_joints(instant.joints)
+        estimator.add_imu(instant.imu)
+        left, right = instant.wrenches
+        estimator.add_wrench(replace(left, wrench=-left.wrench))
+        estimator.add_wrench(right)
+    assert estimator.health.wrench_sign_suspect == ("l_foot",)
+
+
+def test_freezing_stops_learning_and_forgetting_drops_it(urdf_xml, swaying):
+    estimator, _ = run(urdf_xml, swaying[:500])
+    learned = estimator.identified.values
+    assert np.abs(learned).max() > 0.1
+    estimator.frozen = True
+    for instant in swaying[500:800]:
+        estimator.add_joints(instant.joints)
+        estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimator.add_wrench(wrench)
+    np.testing.assert_array_equal(estimator.identified.values, learned)
+    estimator.forget()
+    np.testing.assert_array_equal(estimator.identified.values, 0.0)
+
+
+def test_friction_of_a_sensor_set_is_finite_from_the_first_sample(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying[:3])
+    for estimate in estimates:
+        assert isinstance(estimate.friction, np.ndarray)
+        assert np.isfinite(estimate.friction).all() and np.isfinite(estimate.sigma).all()
+
+
+def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
+    estimator, estimates = run(urdf_xml, swaying[:100])
+    kept = [(e, e.friction.copy(), e.parameters.copy(), e.base.position_base_in_world.copy()) for e in estimates]
+    for instant in swaying[100:200]:
+        estimator.add_joints(JointSample(instant.joints.stamp_ns, *(getattr(instant.joints, n) for n in ("position", "velocity", "effort"))))
+        estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimator.add_wrench(wrench)
+    for estimate, friction, parameters, position in kept:
+        np.testing.assert_array_equal(estimate.friction, friction)
+        np.testing.assert_array_equal(estimate.parameters, parameters)
+        np.testing.assert_array_equal(estimate.base.position_base_in_world, position)
