@@ -1,7 +1,7 @@
 """Every number that somebody may want to tune: one frozen dataclass a stage, with unit, range and description.
 
-The parameter YAML of the ROS node, seen as a flat mapping ``{"contact_phase.debounce": 0.01, ...}``, is the only way in:
-:func:`config_from_parameters` builds and validates a :class:`Config`, refusing unknown keys by name.
+The parameter YAML of the ROS node, seen as a flat mapping ``{"contact_phase.debounce": 0.01, ...}``, is the only way
+in: :func:`config_from_parameters` builds and validates a :class:`Config`, refusing unknown keys by name.
 :func:`parameter_fields` lists the same fields for the node, which declares its ROS parameters from them.
 """
 
@@ -73,9 +73,15 @@ class RobotConfig(_Validated):
     urdf: str = parameter(
         "", "URDF file: a path, package://..., or a file name of this package's urdf/; empty: robot_description"
     )
-    joints: tuple[str, ...] = parameter((), "joints to estimate, the others are locked; none given: every movable joint")
+    joints: tuple[str, ...] = parameter(
+        (), "joints to estimate, the others are locked; none given: every movable joint"
+    )
     armature: tuple[float, ...] = parameter(
-        (), "rotor inertia reflected to the joint, one value for each of robot.joints; none given: zero", "kg m^2", 0.0, 1e3
+        (),
+        "rotor inertia reflected to the joint, one value for each of robot.joints; none given: zero",
+        "kg m^2",
+        0.0,
+        1e3,
     )
     fixed_base: bool = parameter(False, "True for an arm bolted to the ground: no base state, momentum observer only")
 
@@ -97,7 +103,9 @@ class FootConfig(_Validated):
     topic: str = parameter("", "topic of the geometry_msgs/WrenchStamped messages; empty: <foot name>/wrench")
     flip: bool = parameter(False, "True when the sensor reports the wrench of the foot on the ground")
     contact: str = parameter(
-        "surface", "surface: the standing foot neither moves nor turns; point: it may turn", choices=("surface", "point")
+        "surface",
+        "surface: the standing foot neither moves nor turns; point: it may turn",
+        choices=("surface", "point"),
     )
     phase: str = parameter("", "name of the phase in which only this foot stands; empty: <foot name>_support")
 
@@ -148,9 +156,7 @@ class AttitudeConfig(_Validated):
     acceleration_bias_std: float = parameter(0.02, "accelerometer bias at the start", "m/s^2", 0.0, 10.0)
     gyro_bias_std: float = parameter(0.01, "gyroscope bias at the start", "rad/s", 0.0, 1.0)
     gyro_bias_walk: float = parameter(1e-5, "random walk of the gyroscope bias", "rad/s/sqrt(s)", 0.0, 1.0)
-    angular_acceleration_cutoff: float = parameter(
-        8.0, "low-pass of the differentiated gyroscope", "Hz", 0.1, 1e3
-    )
+    angular_acceleration_cutoff: float = parameter(8.0, "low-pass of the differentiated gyroscope", "Hz", 0.1, 1e3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +226,15 @@ class IdentifierConfig(_Validated):
 
     law: str = parameter("coulomb_viscous", "friction law, linear in its parameters")
     phases: str = parameter(
-        "stance", "stance: only joints of a standing limb adapt, as printed; all: whenever measured",
+        "stance",
+        "stance: only joints of a standing limb adapt, as printed; all: whenever measured",
         choices=("stance", "all"),
     )
     initial_covariance: float = parameter(10.0, "P_RLS_0, times the identity", "", 0.0, 1e6)
     forgetting: float = parameter(1.0, "forgetting factor a sample; 1 never forgets, as printed", "", 0.9, 1.0)
-    residual_window: float = parameter(2000.0, "window of the residual variance behind the law's sigma", "samples", 2.0, 1e7)
+    residual_window: float = parameter(
+        2000.0, "window of the residual variance behind the law's sigma", "samples", 2.0, 1e7
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +291,7 @@ def _leaves(section: type, prefix: str) -> Iterator[ParameterField]:
         limits = item.metadata.get("range")
         hint = hints[item.name]
         if limits is not None:
-            yield ParameterField(prefix + item.name, hint, item.default, limits)
+            yield ParameterField(prefix + item.name, hint, item.default, limits)  # type: ignore[arg-type]
         elif dataclasses.is_dataclass(hint):
             yield from _leaves(hint, f"{prefix}{item.name}.")  # type: ignore[arg-type]
 
@@ -370,6 +379,8 @@ def _convert(item: ParameterField, value: Any) -> Any:
 
 
 def _is_list_of(value: Any, kinds: Any) -> bool:
-    return not isinstance(value, (str, bytes, bool, int, float)) and hasattr(value, "__iter__") and all(
-        isinstance(element, kinds) and not isinstance(element, bool) for element in value
+    return (
+        not isinstance(value, (str, bytes, bool, int, float))
+        and hasattr(value, "__iter__")
+        and all(isinstance(element, kinds) and not isinstance(element, bool) for element in value)
     )

@@ -57,16 +57,10 @@ class Pipeline:
             self.reset()
         attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
         phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
-        dynamics = self.robot.update(
-            frame.position, frame.velocity, attitude.angular_velocity, attitude.specific_force
-        )
+        dynamics = self.robot.update(frame.position, frame.velocity, attitude.angular_velocity, attitude.specific_force)
         base = self.base_state.step(attitude, phase, dynamics, frame.wrenches, frame.dt)
         measured = self.observer.step(frame, attitude, phase, dynamics)
-        residual = (
-            measured
-            if self.momentum is self.observer
-            else self.momentum.step(frame, attitude, phase, dynamics)
-        )
+        residual = measured if self.momentum is self.observer else self.momentum.step(frame, attitude, phase, dynamics)
 
         identifier = self.identifier
         regressor = identifier.regressor(frame.velocity, frame.effort)
@@ -97,7 +91,7 @@ class Pipeline:
         """Joints whose parameters may adapt now: those of standing limbs, and those of no limb at all, (n,)."""
         if self._learn_in_all_phases:
             return np.ones(self._on_a_limb.size, dtype=bool)
-        return self.robot.limb[phase.contact].any(axis=0) | ~self._on_a_limb
+        return np.logical_or(self.robot.limb[phase.contact].any(axis=0), ~self._on_a_limb)
 
     def _external_torque(
         self, residual: MeasuredFriction, regressor: FloatArray, delayed: FloatArray, dt: float

@@ -8,9 +8,7 @@ import pinocchio as pin
 from friction_estimator.core.base.rotations import cross, skew
 from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import RobotModelError, choices
-from friction_estimator.core.types import BoolArray, Dynamics, FloatArray
-
-_STANDARD_GRAVITY = 9.81
+from friction_estimator.core.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
 
 class RobotModel:
@@ -59,7 +57,7 @@ class RobotModel:
     @property
     def weight(self) -> float:
         """Weight in standard gravity [N]."""
-        return self.mass * _STANDARD_GRAVITY
+        return self.mass * GRAVITY
 
     def update(
         self, position: FloatArray, velocity: FloatArray, angular_velocity: FloatArray, specific_force: FloatArray
@@ -152,7 +150,8 @@ class RobotModel:
         pin.computeForwardKinematicsDerivatives(
             model, data, self._configuration(position), dynamics.velocity, acceleration
         )
-        by_position, by_velocity = [], []
+        by_position: list[FloatArray] = []
+        by_velocity: list[FloatArray] = []
         for foot, frame in enumerate(self._foot_frames):
             v_q, a_q, a_v, a_a = pin.getFrameAccelerationDerivatives(model, data, frame, pin.LOCAL)
             motion = pin.getFrameVelocity(model, data, frame, pin.LOCAL)
@@ -193,7 +192,8 @@ class RobotModel:
         return int(self._model.getFrameId(name))
 
     def _place_imu(self, config: Config) -> None:
-        self.imu_position_in_base, self.rotation_imu_to_base = np.zeros(3), np.eye(3)
+        self.imu_position_in_base: FloatArray = np.zeros(3)
+        self.rotation_imu_to_base: FloatArray = np.eye(3)
         if config.robot.fixed_base:
             return
         frame = self._model.frames[self._frame_id(config.imu.frame, "imu.frame")]

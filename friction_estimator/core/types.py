@@ -20,7 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+
+GRAVITY = 9.81
+"""Standard gravity of the whole package, as in pinocchio and MuJoCo [m/s^2]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class Attitude:
     angular_velocity : (3,) of the base, in base axes, gyro bias removed [rad/s]
     angular_acceleration : (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
     specific_force : (3,) at the IMU origin, in base axes [m/s^2]
-    covariance : (3, 3) of the small rotation ``rotation_true = exp(error_world) rotation_estimated``, world axes [rad^2]
+    covariance : (3, 3) of the small rotation in ``R_true = exp(error) R_estimated``, world axes [rad^2]
     """
 
     rotation_base_to_world: FloatArray
@@ -140,10 +144,9 @@ class ContactPhase:
 class Dynamics:
     """One pinocchio update, shared by all later stages.
 
-    Everything is in base axes, seen from the translating frame in which the IMU origin is at rest: there gravity is minus
-    the measured specific force, and neither attitude nor base velocity is needed (findings: "let the IMU drive the
-    dynamics"). Generalised velocities are ``[v_base (3), omega_base (3), dq (n)]``, so ``nv = 6 + n``; for a fixed base
-    they are ``dq`` alone.
+    Everything is in base axes, seen from the translating frame in which the IMU origin is at rest: there gravity is
+    minus the measured specific force, and neither attitude nor base velocity is needed. Generalised
+    velocities are ``[v_base (3), omega_base (3), dq (n)]``, so ``nv = 6 + n``; for a fixed base they are ``dq`` alone.
 
     Attributes
     ----------

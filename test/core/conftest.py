@@ -71,7 +71,11 @@ def consistent_instant(
     pin.forwardKinematics(model, data, q, v, np.zeros(18))
     pin.updateFramePlacements(model, data)
     bias = np.concatenate(
-        [pin.getFrameClassicalAcceleration(model, data, f, pin.LOCAL).vector for f, s in zip(feet, standing, strict=True) if s]
+        [
+            pin.getFrameClassicalAcceleration(model, data, f, pin.LOCAL).vector
+            for f, s in zip(feet, standing, strict=True)
+            if s
+        ]
     )
     a = _null_space_vector(J, rng.normal(size=18) * 3.0) - np.linalg.pinv(J) @ bias
     imu = model.getFrameId("imu_link")

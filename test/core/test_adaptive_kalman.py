@@ -15,7 +15,9 @@ Q_TRUE, R_TRUE = np.array([0.0, 1e-4]), np.array([0.04])
 def run(process_window, measurement_window, q0, r0, steps=20_000, seed=0):
     rng = np.random.default_rng(seed)
     x = np.zeros(2)
-    kalman = AdaptiveKalmanFilter(np.zeros(2), np.eye(2), np.array(q0), np.array(r0), process_window, measurement_window)
+    kalman = AdaptiveKalmanFilter(
+        np.zeros(2), np.eye(2), np.array(q0), np.array(r0), process_window, measurement_window
+    )
     errors = []
     for _ in range(steps):
         x = A @ x + np.sqrt(Q_TRUE) * rng.normal(size=2)

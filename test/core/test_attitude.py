@@ -27,11 +27,17 @@ def test_rotation_helpers_agree_with_scipy(a, b, c):
     q = rotations.quaternion_from_rpy(a, b, c)
     reference = Rotation.from_euler("ZYX", [c, b, a])
     np.testing.assert_allclose(rotations.matrix_from_quaternion(q), reference.as_matrix(), atol=1e-12)
-    np.testing.assert_allclose(rotations.matrix_from_quaternion(rotations.quaternion_from_matrix(reference.as_matrix())), reference.as_matrix(), atol=1e-9)
+    np.testing.assert_allclose(
+        rotations.matrix_from_quaternion(rotations.quaternion_from_matrix(reference.as_matrix())),
+        reference.as_matrix(),
+        atol=1e-9,
+    )
     assert rotations.yaw_from_quaternion(q) == pytest.approx(c, abs=1e-9)
     vector = np.array([a, b, c])
     np.testing.assert_allclose(
-        rotations.matrix_from_quaternion(rotations.quaternion_exp(vector)), Rotation.from_rotvec(vector).as_matrix(), atol=1e-12
+        rotations.matrix_from_quaternion(rotations.quaternion_exp(vector)),
+        Rotation.from_rotvec(vector).as_matrix(),
+        atol=1e-12,
     )
     p = rotations.quaternion_exp(vector[::-1])
     product = Rotation.from_quat(xyzw(p)) * Rotation.from_quat(xyzw(q))
@@ -57,8 +63,10 @@ def motion(seed: int, seconds: float, acceleration_std: float):
     rng = np.random.default_rng(seed)
     amplitude, frequency, shift = rng.uniform(0.02, 0.1, 3), rng.uniform(0.3, 1.0, 3), rng.uniform(0, 6, 3)
     acceleration, decay = np.zeros(3), np.exp(-DT / 0.2)
+
     def pose(t):
         return Rotation.from_euler("ZYX", (amplitude * np.sin(2 * np.pi * frequency * t + shift)))
+
     for k in range(round(seconds / DT)):
         t = k * DT
         here = pose(t)
@@ -103,7 +111,7 @@ def test_tilt_stays_small_and_inside_its_sigma_under_walking_accelerations_and_n
 def test_gyro_bias_is_learned_about_the_horizontal_axes():
     bias = np.array([0.008, -0.006, 0.0])
     estimator = AttitudeEstimator(AttitudeConfig(acceleration_std=0.05), QUIET, np.eye(3))
-    for R, rate, force in motion(3, 20.0, 0.02):
+    for _, rate, force in motion(3, 20.0, 0.02):
         estimator.step(rate + bias, force, DT)
     np.testing.assert_allclose(estimator.quaternion_filter.gyro_bias[:2], bias[:2], atol=2e-3)
 

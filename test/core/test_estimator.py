@@ -182,7 +182,11 @@ def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
     estimator, estimates = run(urdf_xml, swaying[:100])
     kept = [(e, e.friction.copy(), e.parameters.copy(), e.base.position_base_in_world.copy()) for e in estimates]
     for instant in swaying[100:200]:
-        estimator.add_joints(JointSample(instant.joints.stamp_ns, *(getattr(instant.joints, n) for n in ("position", "velocity", "effort"))))
+        estimator.add_joints(
+            JointSample(
+                instant.joints.stamp_ns, *(getattr(instant.joints, n) for n in ("position", "velocity", "effort"))
+            )
+        )
         estimator.add_imu(instant.imu)
         for wrench in instant.wrenches:
             estimator.add_wrench(wrench)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,10 @@ LEFT, RIGHT, BOTH = (True, False), (False, True), (True, True)
 def measure(instant: Instant, robot: RobotModel, **changes: object):
     observer = FootBaseSensorEstimation(suralp_config(**changes), robot)
     dynamics = robot.update(
-        instant.frame.position, instant.frame.velocity, instant.attitude.angular_velocity, instant.attitude.specific_force
+        instant.frame.position,
+        instant.frame.velocity,
+        instant.attitude.angular_velocity,
+        instant.attitude.specific_force,
     )
     return observer.step(instant.frame, instant.attitude, instant.phase, dynamics)
 
@@ -68,8 +73,6 @@ def test_stretched_leg_still_has_an_answer():
 @pytest.mark.parametrize("standing", [LEFT, BOTH])
 def test_published_sigma_matches_the_spread_under_sensor_noise(robot, urdf_xml, standing, mode):
     """Monte Carlo over the sensors: the propagated variance is the measured one."""
-    from dataclasses import replace
-
     rng = np.random.default_rng(7)
     instant = consistent_instant(urdf_xml, rng, standing, minimum_norm=True)
     changes = {

@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from friction_estimator.core.config import config_from_parameters
 from friction_estimator.core.exceptions import RobotModelError
 from friction_estimator.core.robot_model import RobotModel
 from test.core.conftest import suralp_config
@@ -90,7 +91,9 @@ def test_foot_jacobian_is_the_derivative_of_the_foot_pose(robot, sample):
         for step in (-EPS, EPS):
             moved = dict(sample, position=sample["position"] + step * np.eye(12)[joint])
             other = robot.update(**moved)
-            poses.append([pin.SE3(R, p) for R, p in zip(other.foot_rotation_to_base, other.foot_position_in_base, strict=True)])
+            poses.append(
+                [pin.SE3(R, p) for R, p in zip(other.foot_rotation_to_base, other.foot_position_in_base, strict=True)]
+            )
         for foot in range(2):
             twist = pin.log6(poses[0][foot].actInv(poses[1][foot])).vector / (2 * EPS)
             np.testing.assert_allclose(twist, d.foot_jacobian[foot][:, 6 + joint], atol=1e-7)
@@ -174,10 +177,8 @@ def test_continuous_joints_and_a_fixed_base_work():
     xml = """<robot name="pendulum"><link name="world"/>
     <link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
     <inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
-    <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
-    config = suralp_config(feet__names=[], observer="momentum", robot__fixed_base=True)if False else None
-    from friction_estimator.core.config import config_from_parameters
-
+    <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+    </robot>"""
     config = config_from_parameters({"robot.fixed_base": True, "observer": "momentum"})
     pendulum = RobotModel(config, xml)
     d = pendulum.update(np.array([0.7]), np.array([2.0]), np.zeros(3), np.zeros(3))
@@ -200,7 +201,9 @@ def test_names_that_are_not_in_the_urdf_are_answered_with_those_that_are(urdf_xm
         RobotModel(suralp_config(**changes), urdf_xml)
 
 
-@pytest.mark.parametrize("broken", ["", "not xml", "<robot name='x'><link/></robot>", "<robot name='x'><link name='a'/></robot>"])
+@pytest.mark.parametrize(
+    "broken", ["", "not xml", "<robot name='x'><link/></robot>", "<robot name='x'><link name='a'/></robot>"]
+)
 def test_unreadable_urdf_is_one_clear_error(broken):
     with pytest.raises(RobotModelError):
         RobotModel(suralp_config(), broken)

@@ -84,7 +84,11 @@ def test_every_joint_sample_leaves_even_when_a_sensor_never_speaks():
 
 def test_a_sensor_is_stale_after_the_configured_silence_and_fresh_again_when_it_returns():
     s = synchronizer()
-    samples = [item for t in range(1, 401) for item in ((joints(t), imu(t), wrench(t)) if t <= 100 or t > 300 else (joints(t), imu(t)))]
+    samples = [
+        item
+        for t in range(1, 401)
+        for item in ((joints(t), imu(t), wrench(t)) if t <= 100 or t > 300 else (joints(t), imu(t)))
+    ]
     fresh = [bool(f.wrench_fresh[0]) for f in feed(s, samples) + s.flush()]
     assert all(fresh[:200]) and not any(fresh[201:294]) and all(fresh[300:])
 

@@ -23,9 +23,8 @@ from friction_estimator.core.base.rotations import (
     yaw_from_quaternion,
 )
 from friction_estimator.core.config import AttitudeConfig, SensorNoise
-from friction_estimator.core.types import Attitude, FloatArray
+from friction_estimator.core.types import GRAVITY, Attitude, FloatArray
 
-GRAVITY = 9.81
 _I3 = np.eye(3)
 
 
@@ -142,7 +141,7 @@ class QuaternionFilter:
         self.covariance = covariance
 
     def correct(self, measured: FloatArray, tilt_variance: float) -> None:
-        """Use a measured quaternion (4,) and the variance of its tilt [rad^2]; its yaw is our own and corrects nothing."""
+        """Use a measured quaternion (4,) and the variance of its tilt [rad^2]; its yaw is our own and corrects none."""
         innovation = rotation_between(self.quaternion, measured)[:2]
         rows = self.covariance[:2]
         gain = np.linalg.solve(rows[:, :2] + tilt_variance * np.eye(2), rows).T

@@ -14,10 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.core.base.adaptive_kalman import AdaptiveKalmanFilter
-from friction_estimator.core.base.attitude import GRAVITY
 from friction_estimator.core.base.rotations import cross
 from friction_estimator.core.config import BaseStateConfig
-from friction_estimator.core.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray
+from friction_estimator.core.types import GRAVITY, Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray
 
 _I3 = np.eye(3)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from friction_estimator.core.friction.law import register_law
@@ -12,10 +14,10 @@ from friction_estimator.core.types import FloatArray
 class CoulombViscous:
     """``F_c sgn(dq) + F_v dq`` (Hashlamon & Erbatur 2014, eq. 57)."""
 
-    name = "coulomb_viscous"
-    parameter_names = ("coulomb", "viscous")
-    coulomb_column = 0
-    viscous_column = 1
+    name: ClassVar[str] = "coulomb_viscous"
+    parameter_names: ClassVar[tuple[str, ...]] = ("coulomb", "viscous")
+    coulomb_column: ClassVar[int] = 0
+    viscous_column: ClassVar[int] = 1
 
     def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """One row ``[sgn(dq), dq]`` a joint, (n, 2): the nonzeros of eq. 59."""

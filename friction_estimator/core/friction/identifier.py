@@ -123,8 +123,11 @@ class FrictionIdentifier:
             raise ConfigError(
                 f"the parameters are those of the law {identified.law!r}, but identifier.law is {self.law.name!r}"
             )
-        rows = [(self._joint_names.index(name), row) for row, name in enumerate(identified.joint_names)
-                if name in self._joint_names]
+        rows = [
+            (self._joint_names.index(name), row)
+            for row, name in enumerate(identified.joint_names)
+            if name in self._joint_names
+        ]
         if not rows:
             raise ConfigError(
                 f"the parameters are those of the joints {', '.join(identified.joint_names)}; "

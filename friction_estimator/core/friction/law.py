@@ -5,7 +5,7 @@ A new law is one file with a class decorated by :func:`register_law`, and one im
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from friction_estimator.core.exceptions import ConfigError, choices
 from friction_estimator.core.types import FloatArray
@@ -20,8 +20,8 @@ class FrictionLaw(Protocol):
     parameter_names : names of the ``p`` columns of a parameter array
     """
 
-    name: str
-    parameter_names: tuple[str, ...]
+    name: ClassVar[str]
+    parameter_names: ClassVar[tuple[str, ...]]
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque [N m], same sign as the velocity it resists.
@@ -42,16 +42,16 @@ class LinearFrictionLaw(FrictionLaw, Protocol):
     ``coulomb_column`` and ``viscous_column`` say which columns of the parameters are F_c and F_v.
     """
 
-    coulomb_column: int
-    viscous_column: int
+    coulomb_column: ClassVar[int]
+    viscous_column: ClassVar[int]
 
     def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Regressor phi with ``torque = sum_j phi[:, j] * parameters[:, j]``, (n, p)."""
         ...
 
 
-_LAWS: dict[str, type] = {}
-_Law = TypeVar("_Law", bound=type)
+_LAWS: dict[str, type[FrictionLaw]] = {}
+_Law = TypeVar("_Law", bound=type[FrictionLaw])
 
 
 def register_law(law_class: _Law) -> _Law:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from friction_estimator.core.friction.law import register_law
@@ -12,8 +14,8 @@ from friction_estimator.core.types import FloatArray
 class Makkar:
     """``g1 (tanh(g2 dq) - tanh(g3 dq)) + g4 tanh(g5 dq) + g6 dq`` (Hashlamon & Erbatur 2014, eq. 56)."""
 
-    name = "makkar"
-    parameter_names = ("gamma_1", "gamma_2", "gamma_3", "gamma_4", "gamma_5", "gamma_6")
+    name: ClassVar[str] = "makkar"
+    parameter_names: ClassVar[tuple[str, ...]] = ("gamma_1", "gamma_2", "gamma_3", "gamma_4", "gamma_5", "gamma_6")
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m] for parameters (n, 6) = gamma_1..gamma_6."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from friction_estimator.core.exceptions import ConfigError
@@ -13,8 +15,8 @@ from friction_estimator.core.types import FloatArray
 class StribeckLoad:
     """``sgn(dq) (f_c + (f_s - f_c) exp(-|dq / v_s|) + k_l |tau|^2) + k_v dq`` (Lim et al. 2024, eq. 23, our sign)."""
 
-    name = "stribeck_load"
-    parameter_names = ("coulomb", "static", "stribeck_velocity", "viscous", "load_quadratic")
+    name: ClassVar[str] = "stribeck_load"
+    parameter_names: ClassVar[tuple[str, ...]] = ("coulomb", "static", "stribeck_velocity", "viscous", "load_quadratic")
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m] for parameters (n, 5) and load = motor torque (n,) [N m]."""

@@ -1,12 +1,12 @@
 """Foot-base sensor estimation: friction of standing limbs (Hashlamon & Erbatur 2014, section 5, eqs. 34-49).
 
-A standing foot has no acceleration. With the base acceleration from the IMU that fixes the joint accelerations, and with
-them the reduced model gives the link torque; motor torque minus link torque is friction.
+A standing foot has no acceleration. With the base acceleration from the IMU that fixes the joint accelerations, and
+with them the reduced model gives the link torque; motor torque minus link torque is friction.
 
-The base frame's origin is taken at the IMU, whose acceleration is a measurement; elsewhere it would need the base angular
-acceleration, which is among the unknowns. Seen from the frame that moves with the IMU, gravity is minus the specific
-force, so that the base velocity drops out of eqs. 35-49 and the attitude out of all but the feet's acceleration (eq. 41),
-by Galilean invariance (a test compares with the world frame).
+The base frame's origin is taken at the IMU, whose acceleration is a measurement; elsewhere it would need the base
+angular acceleration, which is among the unknowns. Seen from the frame that moves with the IMU, gravity is minus the
+specific force, so that the base velocity drops out of eqs. 35-49 and the attitude out of all but the feet's
+acceleration (eq. 41), by Galilean invariance (a test compares with the world frame).
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from friction_estimator.core.base.attitude import GRAVITY
 from friction_estimator.core.base.rotations import skew
 from friction_estimator.core.config import Config
 from friction_estimator.core.observers.noise import SensorVariances
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import (
+    GRAVITY,
     Attitude,
     BoolArray,
     ContactPhase,
     Dynamics,
     FloatArray,
+    IntArray,
     MeasuredFriction,
     SensorFrame,
 )
@@ -38,16 +39,14 @@ class SupportSet:
 
     Attributes
     ----------
-    feet : (f,) indices of the standing feet
     rows : (f*6,) constraint rows in the flattened (k*6) stack, fewer for point feet
     columns : (3 + j,) generalised velocities solved for: base angular acceleration, joints of the standing limbs
     joints : (m,) joints whose link torque is known: all joints coupled to them are among the columns
     """
 
-    feet: FloatArray
-    rows: FloatArray
-    columns: FloatArray
-    joints: FloatArray
+    rows: IntArray
+    columns: IntArray
+    joints: IntArray
 
 
 def constrained_acceleration(J: FloatArray, upsilon: FloatArray) -> FloatArray:
@@ -99,9 +98,7 @@ class FootBaseSensorEstimation:
         """FBSE has no lag."""
         return signal
 
-    def step(
-        self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics
-    ) -> MeasuredFriction:
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Friction of the joints of all standing, settled limbs (eqs. 42-49)."""
         n = frame.position.size
         standing = phase.contact & frame.wrench_fresh & (phase.since >= self._settle)
@@ -129,7 +126,6 @@ class FootBaseSensorEstimation:
             solved = robot.limb[feet].any(axis=0)
             complete = solved & ~(robot.coupled & ~solved).any(axis=1)
             self._support_sets[key] = SupportSet(
-                feet=feet,
                 rows=np.flatnonzero((self._row_mask & standing[:, None]).ravel()),
                 columns=np.concatenate(([3, 4, 5], 6 + np.flatnonzero(solved))),
                 joints=np.flatnonzero(complete),
@@ -190,8 +186,8 @@ class FootBaseSensorEstimation:
     ) -> FloatArray:
         """First-order propagation of the sensor noise to the friction of ``support.joints``, (m,) [(N m)^2].
 
-        Through eq. 49 directly, and through the accelerations of eqs. 42, 46; plus the angular acceleration of the base,
-        which the constraint leaves free and which is known to ``angular_acceleration_std`` only.
+        Through eq. 49 directly, and through the accelerations of eqs. 42, 46; plus the angular acceleration of the
+        base, which the constraint leaves free and which is known to ``angular_acceleration_std`` only.
         """
         variances, joint_rows = self._variances, 6 + support.joints
         torque_q, torque_v = self._robot.inverse_dynamics_derivatives(
@@ -233,7 +229,7 @@ class FootBaseSensorEstimation:
         free = np.vstack((np.eye(3), -joint_inverse @ J[:, :3]))
         if self._config.base_angular_acceleration == "gyro":
             return np.vstack((np.zeros((3, J.shape[0])), joint_inverse)), free
-        return np.linalg.pinv(J, rcond=1e-8), free
+        return np.asarray(np.linalg.pinv(J, rcond=1e-8), dtype=float), free
 
 
 def _gravity_in_base(attitude: Attitude) -> FloatArray:

@@ -1,12 +1,12 @@
 """Momentum observer in discrete form, driven by the IMU (Lim et al. 2024, section 3.2, eqs. 4-11; Bledt et al. 2018).
 
-Seen from the translating frame in which the IMU is at rest, the joint rows of the momentum balance need neither attitude
-nor base velocity:
+Seen from the translating frame in which the IMU is at rest, the joint rows of the momentum balance need neither
+attitude nor base velocity:
 
     p_j = (H v)_j,    dp_j/dt = tau - tau_friction + (C^T v - g)_j + (J^T F)_j
 
-with gravity = minus the measured specific force inside g. The observer gives the friction after a first-order low-pass of
-bandwidth K_0 (eq. 11), in stance and in swing.
+with gravity = minus the measured specific force inside g. The observer gives the friction after a first-order low-pass
+of bandwidth K_0 (eq. 11), in stance and in swing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from friction_estimator.core.observers.noise import SensorVariances
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import (
     Attitude,
+    BoolArray,
     ContactPhase,
     Dynamics,
     FloatArray,
@@ -56,9 +57,7 @@ class MomentumObserver:
         self._sigma = np.full(self._joint_count, np.nan)
         self._sigma_age = math.inf
 
-    def step(
-        self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics
-    ) -> MeasuredFriction:
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Friction of all joints whose sensors speak."""
         base = self._base_dofs
         momentum = dynamics.mass_matrix[base:] @ dynamics.velocity
@@ -73,7 +72,7 @@ class MomentumObserver:
             smooth = smooth + gravity_torque
         known = self._known_joints(frame)
         if self._momentum is not None and frame.dt > 0.0:
-            self._integrate(momentum, held, smooth, frame.dt)
+            self._integrate(momentum - self._momentum, held, smooth, frame.dt)
             self._running_for = np.where(known, self._running_for + frame.dt, 0.0)
         self._momentum, self._held, self._smooth = momentum, held, smooth
         self._refresh_sigma(frame.dt, dynamics)
@@ -92,15 +91,15 @@ class MomentumObserver:
             self._last_signal = signal
         return self._filtered
 
-    def _integrate(self, momentum: FloatArray, held: FloatArray, smooth: FloatArray, dt: float) -> None:
+    def _integrate(self, momentum_change: FloatArray, held: FloatArray, smooth: FloatArray, dt: float) -> None:
         """One step of eq. 10, exact for inputs that are constant over the step."""
         mean_held = self._held if self._forward else 0.5 * (self._held + held)
         known_force = mean_held + 0.5 * (self._smooth + smooth)
-        friction = known_force - (momentum - self._momentum) / dt
+        friction = known_force - momentum_change / dt
         decay = math.exp(-self._gain * dt)
         self._residual = decay * self._residual + (1.0 - decay) * friction
 
-    def _known_joints(self, frame: SensorFrame) -> FloatArray:
+    def _known_joints(self, frame: SensorFrame) -> BoolArray:
         """Joints whose torque balance needs no silent sensor, (n,)."""
         known = np.full(self._joint_count, frame.imu_fresh)
         if not frame.wrench_fresh.all():

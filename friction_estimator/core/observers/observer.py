@@ -10,9 +10,7 @@ from friction_estimator.core.types import Attitude, ContactPhase, Dynamics, Floa
 class Observer(Protocol):
     """Measures friction without a friction law."""
 
-    def step(
-        self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics
-    ) -> MeasuredFriction:
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Use one frame with everything the stages before made of it."""
         ...
 
