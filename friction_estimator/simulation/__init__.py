@@ -1,0 +1,25 @@
+"""MuJoCo biped from the robot's own URDF: walk, sensors, injected friction."""
+
+from friction_estimator.simulation.footsteps import Gait
+from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
+from friction_estimator.simulation.scenario import Push, Scenario, make_scenario, scenario_names, with_friction
+from friction_estimator.simulation.sensors import NoiseLevel, make_noise, noise_names
+from friction_estimator.simulation.simulator import PERIOD_NS, SimulationSample, Simulator
+
+__all__ = [
+    "PERIOD_NS",
+    "TABLE_I",
+    "FrictionSetting",
+    "Gait",
+    "JointFriction",
+    "NoiseLevel",
+    "Push",
+    "Scenario",
+    "SimulationSample",
+    "Simulator",
+    "make_noise",
+    "make_scenario",
+    "noise_names",
+    "scenario_names",
+    "with_friction",
+]

@@ -1,0 +1,100 @@
+"""The robot as its controller knows it: the pinocchio model of the URDF and its two legs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from friction_estimator.core.config import Config
+from friction_estimator.core.exceptions import SimulationError, choices
+from friction_estimator.core.types import FloatArray
+from friction_estimator.simulation.leg_kinematics import Leg, read_leg
+from friction_estimator.simulation.walk_plan import WalkDimensions
+
+
+class Biped:
+    """Pinocchio model with a free base, and two legs that the built-in gait can walk with.
+
+    Attributes
+    ----------
+    model : floating-base model, rotor inertias of ``Config.robot.armature`` included
+    joint_names : (m,) all actuated joints, in pinocchio order
+    legs : left and right
+    feet : (2,) index into ``Config.feet`` of the left and the right foot
+    effort_limit : (m,) [N m]
+    """
+
+    def __init__(self, config: Config, urdf_xml: str) -> None:
+        try:
+            self.model = pin.buildModelFromXML(urdf_xml, pin.JointModelFreeFlyer())
+        except (ValueError, RuntimeError) as error:
+            raise SimulationError(f"pinocchio cannot read the URDF: {error}") from None
+        self.joint_names = tuple(self.model.names[2:])
+        if self.model.nv != 6 + len(self.joint_names) or self.model.nq != 7 + len(self.joint_names):
+            raise SimulationError("the built-in simulation needs joints with one angle each; found another kind")
+        self._set_armature(config)
+        self.legs, self.feet = self._find_legs(config)
+        limit = np.array(self.model.effortLimit[6:])
+        self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
+
+    @property
+    def mass(self) -> float:
+        """Total mass [kg]."""
+        return float(pin.computeTotalMass(self.model))
+
+    @property
+    def gravity(self) -> float:
+        """Size of the gravity vector [m/s^2]."""
+        return float(np.linalg.norm(self.model.gravity.linear))
+
+    def column(self, joint: str) -> int:
+        """Index of an actuated joint by name.
+
+        Raises
+        ------
+        SimulationError
+            When the URDF has no such joint.
+        """
+        if joint not in self.joint_names:
+            raise SimulationError(f"the URDF has no movable joint {joint!r}; it has {choices(self.joint_names)}")
+        return self.joint_names.index(joint)
+
+    def dimensions(self, leg_extension: float) -> WalkDimensions:
+        """Measure the robot as it stands upright, knees bent so that the hips are at walking height."""
+        left, right = self.legs
+        base_height = leg_extension * left.length - float(left.hip[2])
+        base = np.array([[0.0, 0.0, base_height]])
+        upright = np.eye(3)[None]
+        q = pin.neutral(self.model)
+        q[2] = base_height
+        for leg in self.legs:
+            sole = np.array([[leg.hip[0], leg.hip[1], 0.0]])
+            q[7 + leg.columns] = leg.inverse(base, upright, sole, upright)[0]
+        com = pin.centerOfMass(self.model, self.model.createData(), q)
+        return WalkDimensions(
+            half_width=0.5 * float(left.hip[1] - right.hip[1]),
+            base_height=base_height,
+            com_height=float(com[2]),
+            com_to_base=-com[:2],
+            leg_length=left.length,
+            gravity=self.gravity,
+        )
+
+    def _set_armature(self, config: Config) -> None:
+        names = config.robot.joints or self.joint_names
+        armature = config.robot.armature
+        if armature and len(armature) != len(names):
+            raise SimulationError(f"robot.armature has {len(armature)} values for {len(names)} joints")
+        for name, inertia in zip(names, armature, strict=False):
+            self.model.armature[6 + self.column(name)] = inertia
+
+    def _find_legs(self, config: Config) -> tuple[tuple[Leg, Leg], tuple[int, int]]:
+        if len(config.feet) != 2:
+            raise SimulationError(
+                f"the built-in gait walks on two feet; feet.names lists {[foot.name for foot in config.feet]}"
+            )
+        legs = [read_leg(self.model, foot.frame) for foot in config.feet]
+        if legs[0].hip[1] * legs[1].hip[1] >= 0.0:
+            raise SimulationError("the built-in gait needs one leg on the left and one on the right of the base")
+        left = 0 if legs[0].hip[1] > 0.0 else 1
+        return (legs[left], legs[1 - left]), (left, 1 - left)

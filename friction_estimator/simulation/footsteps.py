@@ -1,0 +1,86 @@
+"""Where and when the feet step: the timing of Hashlamon & Erbatur 2014, section 7.1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gait:
+    """What the robot does with its legs.
+
+    Attributes
+    ----------
+    walks : False: both feet stay on the ground
+    start : first lift-off [s]
+    stop : no step starts after this time; ``inf`` walks on for ever [s]
+    single_support, double_support : durations [s]
+    step_length : from one footprint to the next, forward [m]
+    step_turn : heading gained with each step, to the left [rad]
+    clearance : height of the sole in mid-swing [m]
+    leg_extension : height of the hips as a part of the stretched leg
+    squat_depth : how far the base goes down, as a part of the stretched leg
+    squat_period : duration of one squat [s]
+    """
+
+    walks: bool = True
+    start: float = 0.5
+    stop: float = math.inf
+    single_support: float = 0.6
+    double_support: float = 0.9
+    step_length: float = 0.1
+    step_turn: float = 0.0
+    clearance: float = 0.05
+    leg_extension: float = 0.927
+    squat_depth: float = 0.0
+    squat_period: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class FootPose:
+    """A foot flat on the ground: position of the point under its hip [m] and heading [rad]."""
+
+    x: float
+    y: float
+    yaw: float
+
+
+@dataclass(frozen=True, slots=True)
+class Footstep:
+    """One swing of one foot."""
+
+    foot: int
+    start: float
+    duration: float
+    pose: FootPose
+
+
+def foot_beside(x: float, y: float, yaw: float, lateral: float) -> FootPose:
+    """Foot at ``lateral`` metres to the left of a body at (x, y) with this heading."""
+    return FootPose(x - lateral * math.sin(yaw), y + lateral * math.cos(yaw), yaw)
+
+
+def plan_footsteps(gait: Gait, half_width: float, until: float) -> list[Footstep]:
+    """All steps that start before ``until``; the right foot swings first, so left single support comes first.
+
+    Parameters
+    ----------
+    gait : timing and step size
+    half_width : from the middle to the left foot [m]
+    until : [s]
+    """
+    steps: list[Footstep] = []
+    x = y = yaw = 0.0
+    start = gait.start
+    while gait.walks and start <= min(until, gait.stop):
+        foot = RIGHT if len(steps) % 2 == 0 else LEFT
+        yaw += gait.step_turn
+        x += gait.step_length * math.cos(yaw)
+        y += gait.step_length * math.sin(yaw)
+        lateral = half_width if foot == LEFT else -half_width
+        steps.append(Footstep(foot, start, gait.single_support, foot_beside(x, y, yaw, lateral)))
+        start += gait.single_support + gait.double_support
+    return steps

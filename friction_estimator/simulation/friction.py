@@ -1,0 +1,140 @@
+"""Friction that the simulated joints really have: any registered law, per joint, changeable at given times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from friction_estimator.core.exceptions import ConfigError, SimulationError, choices
+from friction_estimator.core.friction import FrictionLaw, make_law
+from friction_estimator.core.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class JointFriction:
+    """Law and parameters of one joint."""
+
+    law: str
+    parameters: tuple[float, ...]
+
+    def scaled(self, factors: Mapping[str, float]) -> JointFriction:
+        """The same law with some parameters, by name, multiplied."""
+        names = make_law(self.law).parameter_names
+        unknown = set(factors) - set(names)
+        if unknown:
+            raise SimulationError(f"the law {self.law!r} has no parameter {choices(unknown)}; it has {choices(names)}")
+        scales = [factors.get(name, 1.0) for name in names]
+        return replace(self, parameters=tuple(p * s for p, s in zip(self.parameters, scales, strict=True)))
+
+
+TABLE_I = tuple(
+    JointFriction("makkar", gammas)
+    for gammas in (
+        (0.7, 100.0, 10.0, 0.6, 100.0, 0.9),
+        (0.6, 100.0, 10.0, 0.5, 100.0, 0.9),
+        (0.5, 100.0, 10.0, 0.4, 100.0, 0.9),
+        (0.4, 100.0, 10.0, 0.3, 100.0, 0.9),
+        (0.2, 100.0, 10.0, 0.02, 100.0, 0.9),
+        (0.05, 100.0, 10.0, 0.01, 100.0, 0.9),
+    )
+)
+"""Friction of a leg from hip yaw to ankle roll (Hashlamon & Erbatur 2014, eq. 56 and Table I)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionSetting:
+    """Friction of the whole robot from a time on.
+
+    Attributes
+    ----------
+    start : [s]
+    leg : friction of each leg joint from hip yaw to ankle roll, the same for both legs
+    joints : exceptions and further joints by name; joints named nowhere have no friction
+    """
+
+    start: float = 0.0
+    leg: tuple[JointFriction, ...] = TABLE_I
+    joints: tuple[tuple[str, JointFriction], ...] = ()
+
+
+class InjectedFriction:
+    """Evaluates the settings in time.
+
+    Parameters
+    ----------
+    settings : at least one; the earliest also holds before its start
+    joint_names : (n,)
+    legs : names of the leg joints, hip to foot, of every leg
+    """
+
+    def __init__(
+        self, settings: Sequence[FrictionSetting], joint_names: Sequence[str], legs: Sequence[Sequence[str]]
+    ) -> None:
+        if not settings:
+            raise SimulationError("a scenario needs at least one friction setting")
+        ordered = sorted(settings, key=lambda setting: setting.start)
+        self._starts = [setting.start for setting in ordered[1:]] + [np.inf]
+        self._tables = [_Table(setting, joint_names, legs) for setting in ordered]
+        self._active = 0
+
+    def advance(self, time: float) -> None:
+        """Switch to the setting that holds at this time; time never runs backward."""
+        while time >= self._starts[self._active]:
+            self._active += 1
+
+    def torque(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Friction torque (n,) at joint velocities (n,) [rad/s] and motor torques (n,) [N m]."""
+        return self._tables[self._active].torque(velocity, load)
+
+
+class _Table:
+    """One setting, joints grouped by law so that each law is called once."""
+
+    def __init__(
+        self, setting: FrictionSetting, joint_names: Sequence[str], legs: Sequence[Sequence[str]]
+    ) -> None:
+        by_name: dict[str, JointFriction] = {}
+        for leg in legs:
+            if len(setting.leg) != len(leg):
+                raise SimulationError(f"leg friction is given for {len(setting.leg)} joints, a leg has {len(leg)}")
+            by_name.update(zip(leg, setting.leg, strict=True))
+        by_name.update(setting.joints)
+        unknown = set(by_name) - set(joint_names)
+        if unknown:
+            raise SimulationError(f"friction for unknown joints {choices(unknown)}; joints are {choices(joint_names)}")
+        self._size = len(joint_names)
+        self._groups = []
+        for law_name in sorted({friction.law for friction in by_name.values()}):
+            members = [k for k, name in enumerate(joint_names) if name in by_name and by_name[name].law == law_name]
+            law = _known_law(law_name)
+            parameters = _parameter_rows(law, [by_name[joint_names[k]] for k in members])
+            self._groups.append((law, np.array(members), parameters))
+        self._uniform = len(self._groups) == 1 and self._groups[0][1].size == self._size
+
+    def torque(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        if self._uniform:
+            law, _, parameters = self._groups[0]
+            return law.torque(parameters, velocity, load)
+        torque = np.zeros(self._size)
+        for law, members, parameters in self._groups:
+            torque[members] = law.torque(parameters, velocity[members], load[members])
+        return torque
+
+
+def _known_law(name: str) -> FrictionLaw:
+    try:
+        return make_law(name)
+    except ConfigError as error:
+        raise SimulationError(str(error)) from None
+
+
+def _parameter_rows(law: FrictionLaw, frictions: Sequence[JointFriction]) -> FloatArray:
+    for friction in frictions:
+        if len(friction.parameters) != len(law.parameter_names):
+            raise SimulationError(
+                f"the law {law.name!r} takes {len(law.parameter_names)} parameters {list(law.parameter_names)}, "
+                f"got {list(friction.parameters)}"
+            )
+    return np.array([friction.parameters for friction in frictions])

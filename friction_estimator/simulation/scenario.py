@@ -1,0 +1,116 @@
+"""Named scenarios: what the robot does, what pushes it, and how its friction changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from friction_estimator.core.exceptions import SimulationError, choices
+from friction_estimator.simulation.footsteps import Gait
+from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
+
+PUSH_TARGETS = ("base", "left_knee", "right_knee")
+_CYCLE = 3.0
+_PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A constant external force for a short time.
+
+    Attributes
+    ----------
+    start, duration : [s]
+    force : in world axes [N]
+    target : ``base`` (at the base origin), ``left_knee`` or ``right_knee`` (at the knee joint)
+    """
+
+    start: float
+    duration: float
+    force: tuple[float, float, float]
+    target: str = "base"
+
+    def __post_init__(self) -> None:
+        if self.target not in PUSH_TARGETS:
+            raise SimulationError(f"unknown push target {self.target!r}; the targets are {choices(PUSH_TARGETS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One simulated experiment.
+
+    Attributes
+    ----------
+    name : of the scenario
+    duration : simulated time [s]
+    gait : what the legs do
+    friction : settings, each from its start on
+    pushes : external forces, not overlapping on the same target
+    """
+
+    name: str
+    duration: float
+    gait: Gait = Gait()
+    friction: tuple[FrictionSetting, ...] = (FrictionSetting(),)
+    pushes: tuple[Push, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.duration > 0.0:
+            raise SimulationError(f"a scenario must last longer than zero, got {self.duration} s")
+
+
+def _pushes(duration: float, target: str, first: float, force_scale: float = 1.0) -> tuple[Push, ...]:
+    """80 ms pushes, two walking cycles apart, in all four directions in turn."""
+    count = int(max(0.0, duration - first) / (2.0 * _CYCLE)) + 1
+    forces = [_PUSH_FORCES[k % len(_PUSH_FORCES)] for k in range(count)]
+    return tuple(Push(first + 2.0 * _CYCLE * k, 0.08, force, target) for k, force in enumerate(forces))
+
+
+def _doubled_dry_friction(start: float) -> tuple[FrictionSetting, ...]:
+    """Table I, and from ``start`` on with twice the Coulomb and Stribeck torque."""
+    leg = tuple(joint.scaled({"gamma_1": 2.0, "gamma_4": 2.0}) for joint in TABLE_I)
+    return (FrictionSetting(), FrictionSetting(start, leg))
+
+
+# Lim et al. 2024, Table 4 and eq. 23; the joints of both papers' legs come in the same order.
+_LOAD_FRICTION = tuple(JointFriction("stribeck_load", (5.0, 2.0, 1.51, 4.0, 0.002)) for _ in TABLE_I)
+
+_MAKERS: dict[str, Callable[[float], Scenario]] = {
+    "walk": lambda duration: Scenario("walk", duration),
+    "walk_and_stop": lambda duration: Scenario("walk_and_stop", duration, Gait(stop=9.6)),
+    "in_place": lambda duration: Scenario("in_place", duration, Gait(step_length=0.0)),
+    "turn": lambda duration: Scenario("turn", duration, Gait(step_length=0.05, step_turn=0.12)),
+    "squat": lambda duration: Scenario("squat", duration, Gait(walks=False, squat_depth=0.18)),
+    "stand": lambda duration: Scenario("stand", duration, Gait(walks=False)),
+    "push": lambda duration: Scenario("push", duration, pushes=_pushes(duration, "base", 4.3)),
+    "push_knee": lambda duration: Scenario("push_knee", duration, pushes=_pushes(duration, "right_knee", 3.75)),
+    "friction_change": lambda duration: Scenario("friction_change", duration, friction=_doubled_dry_friction(10.0)),
+    "friction_load": lambda duration: Scenario("friction_load", duration, friction=(FrictionSetting(leg=_LOAD_FRICTION),)),
+    "no_friction": lambda duration: Scenario(
+        "no_friction", duration, friction=(FrictionSetting(leg=tuple(j.scaled(_ZERO) for j in TABLE_I)),)
+    ),
+}
+_ZERO = {"gamma_1": 0.0, "gamma_4": 0.0, "gamma_6": 0.0}
+
+
+def scenario_names() -> tuple[str, ...]:
+    """Names of the scenarios."""
+    return tuple(sorted(_MAKERS))
+
+
+def make_scenario(name: str, duration: float = 20.0) -> Scenario:
+    """Scenario by name.
+
+    Raises
+    ------
+    SimulationError
+        When there is no such scenario (the message lists the names) or the duration is not positive.
+    """
+    if name not in _MAKERS:
+        raise SimulationError(f"unknown scenario {name!r}; the scenarios are {choices(_MAKERS)}")
+    return _MAKERS[name](duration)
+
+
+def with_friction(scenario: Scenario, law: str, parameters: tuple[float, ...]) -> Scenario:
+    """The same scenario with one law, with the same parameters, in every leg joint."""
+    return replace(scenario, friction=(FrictionSetting(leg=(JointFriction(law, parameters),) * len(TABLE_I)),))

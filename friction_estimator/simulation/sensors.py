@@ -1,0 +1,199 @@
+"""Sensor models: named levels of noise, bias, gain error and quantisation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.config import SensorNoise
+from friction_estimator.core.exceptions import SimulationError, choices
+from friction_estimator.core.types import FloatArray
+
+_NOISE_BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLevel:
+    """What the sensors add to the truth.
+
+    ``white`` holds standard deviations per sample. The ``*_bias_std`` and ``*_gain_std`` describe constant errors that
+    are drawn once per run and axis.
+
+    Attributes
+    ----------
+    name : of the level
+    white : white noise, see :class:`~friction_estimator.core.config.SensorNoise`
+    encoder_step : resolution of the joint position, 0: continuous [rad]
+    velocity_cutoff : the joint velocity is the differentiated position behind a first-order low-pass of this
+        frequency; 0: the true velocity plus white noise [Hz]
+    specific_force_bias_std, angular_velocity_bias_std : [m/s^2], [rad/s]
+    force_bias_std, moment_bias_std : [N], [N m]
+    force_gain_std : of each axis of each foot sensor
+    effort_gain_std : of each joint torque
+    """
+
+    name: str
+    white: SensorNoise
+    encoder_step: float = 0.0
+    velocity_cutoff: float = 0.0
+    specific_force_bias_std: float = 0.0
+    angular_velocity_bias_std: float = 0.0
+    force_bias_std: float = 0.0
+    moment_bias_std: float = 0.0
+    force_gain_std: float = 0.0
+    effort_gain_std: float = 0.0
+
+
+def _white(
+    position: float, velocity: float, effort: float, acceleration: float, gyro: float, force: float, moment: float
+) -> SensorNoise:
+    return SensorNoise(
+        position_std=position,
+        velocity_std=velocity,
+        effort_std=effort,
+        specific_force_std=acceleration,
+        angular_velocity_std=gyro,
+        force_std=force,
+        moment_std=moment,
+    )
+
+
+_LEVELS = {
+    level.name: level
+    for level in (
+        NoiseLevel("clean", _white(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
+        # Lim et al. 2024, Table 3, as printed: variances. The foot sensors are not in the table.
+        NoiseLevel(
+            "paper",
+            _white(math.sqrt(1e-7), math.sqrt(2e-3), 0.0, math.sqrt(1e-4), math.sqrt(5e-3), 1.0, 0.1),
+        ),
+        # The same numbers read as standard deviations.
+        NoiseLevel("paper_std", _white(1e-7, 2e-3, 0.0, 1e-4, 5e-3, 1.0, 0.1)),
+        NoiseLevel(
+            "realistic",
+            _white(0.0, 0.0, 0.05, 0.02, 2e-3, 1.0, 0.1),
+            encoder_step=2.0 * math.pi / 2**19,
+            velocity_cutoff=60.0,
+            specific_force_bias_std=0.02,
+            angular_velocity_bias_std=2e-3,
+            force_bias_std=2.0,
+            moment_bias_std=0.1,
+            force_gain_std=0.01,
+            effort_gain_std=0.005,
+        ),
+    )
+}
+
+
+def noise_names() -> tuple[str, ...]:
+    """Names of the sensor levels."""
+    return tuple(sorted(_LEVELS))
+
+
+def make_noise(name: str) -> NoiseLevel:
+    """Sensor level by name.
+
+    Raises
+    ------
+    SimulationError
+        When there is no such level; the message lists the names.
+    """
+    if name not in _LEVELS:
+        raise SimulationError(f"unknown noise level {name!r}; the levels are {choices(_LEVELS)}")
+    return _LEVELS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All sensors at one instant, true or measured: position, velocity, effort (n,), IMU (3,), wrenches (k, 6)."""
+
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    specific_force: FloatArray
+    angular_velocity: FloatArray
+    wrenches: FloatArray
+
+
+class SensorModel:
+    """Turns true readings into measured ones; one instance per run.
+
+    Parameters
+    ----------
+    level : which errors
+    joints, feet : numbers n and k
+    period : between readings [s]
+    seed : of the random numbers; the same seed gives the same run
+    """
+
+    def __init__(self, level: NoiseLevel, joints: int, feet: int, period: float, seed: int) -> None:
+        self._level = level
+        self._n, self._k, self._period = joints, feet, period
+        self._rng = np.random.default_rng(seed)
+        white = level.white
+        self._std = self._per_channel(
+            white.position_std, white.velocity_std, white.effort_std,
+            white.specific_force_std, white.angular_velocity_std, white.force_std, white.moment_std,
+        )  # fmt: skip
+        bias_std = self._per_channel(
+            0.0, 0.0, 0.0, level.specific_force_bias_std, level.angular_velocity_bias_std,
+            level.force_bias_std, level.moment_bias_std,
+        )  # fmt: skip
+        gain_std = self._per_channel(
+            0.0, 0.0, level.effort_gain_std, 0.0, 0.0, level.force_gain_std, level.force_gain_std
+        )
+        self._bias = bias_std * self._rng.standard_normal(self._std.size)
+        self._gain = 1.0 + gain_std * self._rng.standard_normal(self._std.size)
+        self._noise: FloatArray = np.empty((0, self._std.size))
+        self._row = 0
+        self._smoothing = 1.0 - math.exp(-2.0 * math.pi * level.velocity_cutoff * period)
+        self._last_position: FloatArray | None = None
+        self._filtered: FloatArray = np.zeros(joints)
+
+    def measure(self, truth: Reading) -> Reading:
+        """Reading with the errors of the level."""
+        n = self._n
+        signal = np.concatenate(
+            (
+                truth.position, truth.velocity, truth.effort,
+                truth.specific_force, truth.angular_velocity, truth.wrenches.ravel(),
+            )
+        )  # fmt: skip
+        signal *= self._gain
+        signal += self._bias
+        signal += self._next_noise()
+        if self._level.encoder_step > 0.0:
+            signal[:n] = np.round(signal[:n] / self._level.encoder_step) * self._level.encoder_step
+        if self._level.velocity_cutoff > 0.0:
+            signal[n : 2 * n] += self._differentiated(signal[:n]) - truth.velocity
+        j = 3 * n
+        return Reading(
+            signal[:n], signal[n : 2 * n], signal[2 * n : j], signal[j : j + 3], signal[j + 3 : j + 6],
+            signal[j + 6 :].reshape(self._k, 6),
+        )  # fmt: skip
+
+    def _differentiated(self, position: FloatArray) -> FloatArray:
+        """Low-passed backward difference of the measured position."""
+        if self._last_position is not None:
+            self._filtered = self._filtered + self._smoothing * (
+                (position - self._last_position) / self._period - self._filtered
+            )
+        self._last_position = position.copy()
+        return self._filtered
+
+    def _next_noise(self) -> FloatArray:
+        if self._row == self._noise.shape[0]:
+            self._noise = self._rng.standard_normal((_NOISE_BLOCK, self._std.size)) * self._std
+            self._row = 0
+        self._row += 1
+        return self._noise[self._row - 1]
+
+    def _per_channel(
+        self, position: float, velocity: float, effort: float, force: float, rate: float, foot_force: float, moment: float
+    ) -> FloatArray:
+        """One value a channel, in the order of a reading."""
+        n = self._n
+        joints = [position] * n + [velocity] * n + [effort] * n
+        return np.array(joints + [force] * 3 + [rate] * 3 + ([foot_force] * 3 + [moment] * 3) * self._k)

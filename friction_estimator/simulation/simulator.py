@@ -1,0 +1,169 @@
+"""The walking robot, one control period at a time: what a robot driver would deliver, with the truth beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.config import Config
+from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.core.types import FloatArray, GroundTruth, ImuSample, JointSample, WrenchSample
+from friction_estimator.simulation.biped import Biped
+from friction_estimator.simulation.controller import ControllerGains, JointController
+from friction_estimator.simulation.friction import InjectedFriction
+from friction_estimator.simulation.physics import Physics
+from friction_estimator.simulation.reference import ReferenceBlock, ReferenceGenerator
+from friction_estimator.simulation.scenario import Scenario
+from friction_estimator.simulation.sensors import NoiseLevel, Reading, SensorModel
+from friction_estimator.simulation.walk_plan import WalkPlan
+
+PERIOD_NS = 1_000_000
+_PERIOD = PERIOD_NS * 1e-9
+_SUBSTEPS = 2
+_BLOCK = 50
+_SETTLING_PERIODS = 300
+_FALLEN_HEIGHT = 0.5
+_FALLEN_TILT = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSample:
+    """One control period, all stamps equal.
+
+    At stamp t: position, velocity and the truth's base pose and twist are the state at t. Effort, friction, wrenches
+    and specific force are what acts on the robot from t on: the motor torque computed at t, held until the next stamp;
+    the friction law at the velocity of t; contact forces and accelerations that follow from these. The friction follows
+    the velocity within the period (it is evaluated anew at every integration step), so the truth is its value at t, not
+    its mean over the period.
+    """
+
+    joints: JointSample
+    imu: ImuSample
+    wrenches: tuple[WrenchSample, ...]
+    truth: GroundTruth
+
+
+class Simulator:
+    """Walking biped in MuJoCo with injected friction and imperfect sensors.
+
+    Parameters
+    ----------
+    config : names of joints, feet and IMU of the robot
+    urdf_xml : text of its URDF
+    scenario : what happens
+    noise : what the sensors add
+    seed : of the sensor noise; the same seed gives a bit-identical run
+    start_ns : stamp of the first sample [ns]
+
+    Attributes
+    ----------
+    joint_names : (n,) ``Config.robot.joints``, or all movable joints
+
+    Raises
+    ------
+    SimulationError
+        When the robot cannot be built or cannot walk with the built-in gait.
+    """
+
+    def __init__(
+        self, config: Config, urdf_xml: str, scenario: Scenario, noise: NoiseLevel, seed: int = 0, start_ns: int = 0
+    ) -> None:
+        self._biped = Biped(config, urdf_xml)
+        self._scenario = scenario
+        self._start_ns = start_ns
+        self._size = self._biped.dimensions(scenario.gait.leg_extension)
+        plan = WalkPlan(scenario.gait, self._size, scenario.duration)
+        self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
+        self._controller = JointController(self._biped, ControllerGains())
+        legs = [leg.joint_names for leg in self._biped.legs]
+        self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs)
+        self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / _SUBSTEPS)
+        self.joint_names: tuple[str, ...] = config.robot.joints or self._biped.joint_names
+        self._columns = np.array([self._biped.column(name) for name in self.joint_names])
+        self._sensors = SensorModel(noise, len(self.joint_names), len(config.feet), _PERIOD, seed)
+        self._count = 0
+        self._block = self._references.block(0, _BLOCK)
+        self._settle()
+
+    @property
+    def time(self) -> float:
+        """Time of the next sample since the start of the scenario [s]."""
+        return self._count * _PERIOD
+
+    @property
+    def duration(self) -> float:
+        """Length of the scenario; stepping on beyond it is allowed while the robot stands [s]."""
+        return self._scenario.duration
+
+    def step(self) -> SimulationSample:
+        """Advance one control period of 1 ms and return what the sensors said at its beginning.
+
+        Raises
+        ------
+        SimulationError
+            When the robot has fallen.
+        """
+        row = self._count % _BLOCK
+        if row == 0:
+            self._block = self._references.block(self._count, _BLOCK)
+        self._friction.advance(self.time)
+        self._push()
+        sample = self._control_period(row)
+        self._count += 1
+        return sample
+
+    def _settle(self) -> None:
+        """Let the robot sink into the floor's elasticity before time starts."""
+        block = self._block
+        self._physics.place(block.base[0], float(block.base_yaw[0]), block.position[0])
+        for _ in range(_SETTLING_PERIODS):
+            self._control_period(0)
+
+    def _control_period(self, row: int) -> SimulationSample:
+        physics = self._physics
+        position, velocity = physics.position, physics.velocity
+        pose, twist = physics.base_pose, physics.base_twist
+        self._check_upright(pose)
+        effort = self._controller.torque(self._block, row, position, velocity, pose[3:], twist[3:])
+        friction = self._friction.torque(velocity, effort)
+        physics.advance(effort - friction)
+        columns = self._columns
+        reading = Reading(
+            position[columns], velocity[columns], effort[columns],
+            physics.specific_force, physics.angular_velocity, physics.wrenches,
+        )  # fmt: skip
+        sample = self._sample(reading, friction[columns], pose, twist)
+        for _ in range(_SUBSTEPS - 1):
+            physics.advance(effort - self._friction.torque(physics.velocity, effort))
+        return sample
+
+    def _sample(self, truth: Reading, friction: FloatArray, pose: FloatArray, twist: FloatArray) -> SimulationSample:
+        stamp = self._start_ns + self._count * PERIOD_NS
+        measured = self._sensors.measure(truth)
+        return SimulationSample(
+            JointSample(stamp, measured.position, measured.velocity, measured.effort),
+            ImuSample(stamp, measured.angular_velocity, measured.specific_force),
+            tuple(WrenchSample(stamp, foot, wrench) for foot, wrench in enumerate(measured.wrenches)),
+            GroundTruth(
+                stamp, friction, pose[:3], self._physics.base_rotation, twist[:3], twist[3:],
+                truth.wrenches, truth.wrenches[:, 2] > 0.0,
+            ),
+        )  # fmt: skip
+
+    def _push(self) -> None:
+        now = self.time
+        for push in self._scenario.pushes:
+            if push.start <= now < push.start + push.duration:
+                self._physics.push(push.target, np.array(push.force))
+            elif 0.0 <= now - push.start - push.duration < 2.0 * _PERIOD:
+                self._physics.push(push.target, np.zeros(3))
+
+    def _check_upright(self, pose: FloatArray) -> None:
+        _, _, height, _, x, y, _ = pose.tolist()
+        sine_of_tilt = 2.0 * (x * x + y * y)  # 1 - cos(tilt)
+        if not (height > _FALLEN_HEIGHT * self._size.base_height and sine_of_tilt < _FALLEN_TILT):
+            raise SimulationError(
+                f"the robot fell at t = {self.time:.3f} s in the scenario {self._scenario.name!r} "
+                f"(base height {height:.2f} m, upright {self._size.base_height:.2f} m)"
+            )
