@@ -20,6 +20,7 @@ class Gait:
     single_support, double_support : durations [s]
     step_length : from one footprint to the next, forward [m]
     step_turn : heading gained with each step, to the left [rad]
+    pelvis_rotation : how far the trunk turns the swinging side forward with each step [rad]
     clearance : height of the sole in mid-swing [m]
     leg_extension : height of the hips as a part of the stretched leg
     squat_depth : how far the base goes down, as a part of the stretched leg
@@ -33,6 +34,7 @@ class Gait:
     double_support: float = 0.9
     step_length: float = 0.1
     step_turn: float = 0.0
+    pelvis_rotation: float = 0.08
     clearance: float = 0.05
     leg_extension: float = 0.927
     squat_depth: float = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,23 +109,24 @@ class Simulator:
             self._block = self._references.block(self._count, _BLOCK)
         self._friction.advance(self.time)
         self._push()
-        sample = self._control_period(row)
+        sample = self._control_period(self._block, row)
         self._count += 1
         return sample
 
     def _settle(self) -> None:
-        """Let the robot sink into the floor's elasticity before time starts."""
-        block = self._block
+        """Let the robot come to rest on its feet, in the pose where the plan begins, before time starts."""
+        rest = WalkPlan(replace(self._scenario.gait, walks=False, squat_depth=0.0), self._size, _PERIOD)
+        block = ReferenceGenerator(self._biped, rest, _PERIOD).block(0, 1)
         self._physics.place(block.base[0], float(block.base_yaw[0]), block.position[0])
         for _ in range(_SETTLING_PERIODS):
-            self._control_period(0)
+            self._control_period(block, 0)
 
-    def _control_period(self, row: int) -> SimulationSample:
+    def _control_period(self, block: ReferenceBlock, row: int) -> SimulationSample:
         physics = self._physics
         position, velocity = physics.position, physics.velocity
         pose, twist = physics.base_pose, physics.base_twist
         self._check_upright(pose)
-        effort = self._controller.torque(self._block, row, position, velocity, pose[3:], twist[3:])
+        effort = self._controller.torque(block, row, position, velocity, pose[3:], twist[3:])
         friction = self._friction.torque(velocity, effort)
         physics.advance(effort - friction)
         columns = self._columns

@@ -81,8 +81,7 @@ class WalkPlan:
         self._com = self._plan_com(duration + 2.0 * _LOOK_AHEAD)
 
     def sample(self, time: FloatArray) -> WalkSamples:
-        """Evaluate the plan at times (N,) [s]; before zero and after the end it rests."""
-        time = np.maximum(time, 0.0)
+        """Evaluate the plan at times (N,) [s], from a moment before zero to the end of the duration."""
         yaw = self._yaw(time)[:, 0]
         offset = self._size.com_to_base
         c, s = np.cos(yaw), np.sin(yaw)
@@ -141,12 +140,13 @@ def _foot_moves(steps: list[Footstep], foot: int, home: FootPose) -> MoveSequenc
 
 
 def _yaw_moves(steps: list[Footstep], gait: Gait) -> MoveSequence:
-    """The trunk turns to the mean heading of the feet during each step."""
+    """The trunk turns to the mean heading of the feet during each step, the swinging side a little ahead."""
     yaws = [0.0, 0.0]
     moves = []
     for step in steps:
         yaws[step.foot] = step.pose.yaw
-        moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (yaws[0] + yaws[1]),)))
+        ahead = gait.pelvis_rotation if step.foot == RIGHT else -gait.pelvis_rotation
+        moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (yaws[0] + yaws[1]) + ahead,)))
     return MoveSequence.of((0.0,), moves)
 
 
