@@ -80,9 +80,10 @@ class GravityFilter:
         """Use one accelerometer reading (3,) [m/s^2], then restore the length of gravity."""
         measured = self._measurement @ self.covariance
         innovation_covariance = measured @ self._measurement.T
-        innovation_covariance.ravel()[::4] += self._noise.specific_force_std**2 + 1e-12
-        gain = np.linalg.solve(innovation_covariance, measured).T
+        # Impacts are not gated out: gravity is the mean of the specific force only if all its peaks count.
+        innovation_covariance.ravel()[::4] += self._noise.specific_force_std**2 + self._config.vibration_std**2 + 1e-12
         innovation = specific_force - (self.state[3:6] - self.state[:3] + self.state[6:])
+        gain = np.linalg.solve(innovation_covariance, measured).T
         self.state = self.state + gain @ innovation
         self.covariance = self.covariance - gain @ measured
         gravity = self.state[:3]
