@@ -38,7 +38,9 @@ def survey(name: str, duration: float, noise: str) -> bool:
     cost = (time.perf_counter() - start) / max(simulator.time, 1e-3)
     rms = np.sqrt(squares / np.maximum(counts, 1)[:, None])
     figures = "  ".join(" ".join(f"{value:4.2f}" for value in row) for row in rms)
-    print(f"{name:16s} {simulator.time:6.1f} s  cost {cost:5.3f}  tilt {np.degrees(tilt):5.2f} deg  {figures}  {verdict}")
+    print(
+        f"{name:16s} {simulator.time:6.1f} s  cost {cost:5.3f}  tilt {np.degrees(tilt):5.2f} deg  {figures}  {verdict}"
+    )
     return verdict == "stands"
 
 

@@ -92,9 +92,7 @@ class InjectedFriction:
 class _Table:
     """One setting, joints grouped by law so that each law is called once."""
 
-    def __init__(
-        self, setting: FrictionSetting, joint_names: Sequence[str], legs: Sequence[Sequence[str]]
-    ) -> None:
+    def __init__(self, setting: FrictionSetting, joint_names: Sequence[str], legs: Sequence[Sequence[str]]) -> None:
         by_name: dict[str, JointFriction] = {}
         for leg in legs:
             if len(setting.leg) != len(leg):

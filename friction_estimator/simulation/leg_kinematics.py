@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.core.types import FloatArray
@@ -32,7 +33,7 @@ class Leg:
 
     joint_names: tuple[str, ...]
     joint_ids: tuple[int, ...]
-    columns: FloatArray
+    columns: NDArray[np.intp]
     frame_id: int
     hip: FloatArray
     thigh: float

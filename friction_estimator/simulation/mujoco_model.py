@@ -27,9 +27,7 @@ def sole_site(foot: int) -> str:
     return f"sole_{foot}"
 
 
-def build_mujoco_model(
-    urdf_xml: str, sole_frames: Sequence[str], imu_frame: str, timestep: float
-) -> mujoco.MjModel:
+def build_mujoco_model(urdf_xml: str, sole_frames: Sequence[str], imu_frame: str, timestep: float) -> mujoco.MjModel:
     """Compile the walking robot on a flat floor.
 
     Parameters
@@ -63,6 +61,7 @@ def build_mujoco_model(
 
 def _set_options(spec: mujoco.MjSpec, timestep: float) -> None:
     spec.compiler.fusestatic = True
+    spec.compiler.discardvisual = False  # shapes that touch nothing are still worth drawing
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from friction_estimator.core.types import FloatArray
 
@@ -39,13 +40,14 @@ class MoveSequence:
             np.array([first, *(move[2] for move in moves)], dtype=float),
         )
 
-    def progress(self, time: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def progress(self, time: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
         """Which move each time belongs to, -1 before the first, and how far it has come, 0 to 1."""
         if not self.starts.size:
             return np.full(time.shape, -1), np.ones(time.shape)
         index = np.searchsorted(self.starts, time, side="right") - 1
-        s = np.clip((time - self.starts[index]) / self.durations[index], 0.0, 1.0)
-        return index, np.where(index < 0, 1.0, s)
+        s: FloatArray = np.clip((time - self.starts[index]) / self.durations[index], 0.0, 1.0)
+        s[index < 0] = 1.0
+        return index, s
 
     def __call__(self, time: FloatArray) -> FloatArray:
         """Values (N, d) at times (N,)."""

@@ -53,7 +53,7 @@ class ReferenceGenerator:
     def block(self, first: int, count: int) -> ReferenceBlock:
         """References of the control periods ``first`` to ``first + count - 1``."""
         h = self._period
-        samples = self._plan.sample(h * np.arange(first - 1, first + count + 1))
+        samples = self._plan.sample(h * np.arange(first - 1, first + count + 1, dtype=np.float64))
         q = self._configurations(samples)
         joints = q[:, 7:]
         inner = slice(1, -1)

@@ -10,7 +10,8 @@ from friction_estimator.simulation.footsteps import Gait
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
 
 PUSH_TARGETS = ("base", "left_knee", "right_knee")
-_CYCLE = 3.0
+_CYCLE = 3.0  # two steps of the default gait [s]
+_PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
 _PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
 
 
@@ -59,38 +60,44 @@ class Scenario:
             raise SimulationError(f"a scenario must last longer than zero, got {self.duration} s")
 
 
-def _pushes(duration: float, target: str, first: float, force_scale: float = 1.0) -> tuple[Push, ...]:
+def _pushes(duration: float, target: str, first: float) -> tuple[Push, ...]:
     """80 ms pushes, two walking cycles apart, in all four directions in turn."""
     count = int(max(0.0, duration - first) / (2.0 * _CYCLE)) + 1
     forces = [_PUSH_FORCES[k % len(_PUSH_FORCES)] for k in range(count)]
     return tuple(Push(first + 2.0 * _CYCLE * k, 0.08, force, target) for k, force in enumerate(forces))
 
 
-def _doubled_dry_friction(start: float) -> tuple[FrictionSetting, ...]:
-    """Table I, and from ``start`` on with twice the Coulomb and Stribeck torque."""
+def _friction_change(duration: float) -> Scenario:
+    """Coulomb and Stribeck torque double at half time, or at 10 s in longer runs."""
     leg = tuple(joint.scaled({"gamma_1": 2.0, "gamma_4": 2.0}) for joint in TABLE_I)
-    return (FrictionSetting(), FrictionSetting(start, leg))
+    changes = (FrictionSetting(), FrictionSetting(min(10.0, 0.5 * duration), leg))
+    return Scenario("friction_change", duration, friction=changes)
 
 
-# Lim et al. 2024, Table 4 and eq. 23; the joints of both papers' legs come in the same order.
-_LOAD_FRICTION = tuple(JointFriction("stribeck_load", (5.0, 2.0, 1.51, 4.0, 0.002)) for _ in TABLE_I)
+def _friction_load(duration: float) -> Scenario:
+    """Friction that grows with the motor torque: Lim et al. 2024, eq. 23 and Table 4, legs."""
+    law = JointFriction("stribeck_load", (5.0, 2.0, 1.51, 4.0, 0.002))
+    return Scenario("friction_load", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
+
+
+def _no_friction(duration: float) -> Scenario:
+    law = JointFriction("coulomb_viscous", (0.0, 0.0))
+    return Scenario("no_friction", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
+
 
 _MAKERS: dict[str, Callable[[float], Scenario]] = {
     "walk": lambda duration: Scenario("walk", duration),
-    "walk_and_stop": lambda duration: Scenario("walk_and_stop", duration, Gait(stop=9.6)),
+    "walk_and_stop": lambda duration: Scenario("walk_and_stop", duration, Gait(stop=_PAPER_LAST_STEP)),
     "in_place": lambda duration: Scenario("in_place", duration, Gait(step_length=0.0)),
     "turn": lambda duration: Scenario("turn", duration, Gait(step_length=0.05, step_turn=0.12)),
     "squat": lambda duration: Scenario("squat", duration, Gait(walks=False, squat_depth=0.18)),
     "stand": lambda duration: Scenario("stand", duration, Gait(walks=False)),
     "push": lambda duration: Scenario("push", duration, pushes=_pushes(duration, "base", 4.3)),
     "push_knee": lambda duration: Scenario("push_knee", duration, pushes=_pushes(duration, "right_knee", 3.75)),
-    "friction_change": lambda duration: Scenario("friction_change", duration, friction=_doubled_dry_friction(10.0)),
-    "friction_load": lambda duration: Scenario("friction_load", duration, friction=(FrictionSetting(leg=_LOAD_FRICTION),)),
-    "no_friction": lambda duration: Scenario(
-        "no_friction", duration, friction=(FrictionSetting(leg=tuple(j.scaled(_ZERO) for j in TABLE_I)),)
-    ),
+    "friction_change": _friction_change,
+    "friction_load": _friction_load,
+    "no_friction": _no_friction,
 }
-_ZERO = {"gamma_1": 0.0, "gamma_4": 0.0, "gamma_6": 0.0}
 
 
 def scenario_names() -> tuple[str, ...]:

@@ -190,10 +190,8 @@ class SensorModel:
         self._row += 1
         return self._noise[self._row - 1]
 
-    def _per_channel(
-        self, position: float, velocity: float, effort: float, force: float, rate: float, foot_force: float, moment: float
-    ) -> FloatArray:
-        """One value a channel, in the order of a reading."""
-        n = self._n
-        joints = [position] * n + [velocity] * n + [effort] * n
-        return np.array(joints + [force] * 3 + [rate] * 3 + ([foot_force] * 3 + [moment] * 3) * self._k)
+    def _per_channel(self, *values: float) -> FloatArray:
+        """One value a channel, from position, velocity, effort, specific force, angular velocity, force, moment."""
+        position, velocity, effort, specific_force, rate, force, moment = values
+        joints = [position] * self._n + [velocity] * self._n + [effort] * self._n
+        return np.array(joints + [specific_force] * 3 + [rate] * 3 + ([force] * 3 + [moment] * 3) * self._k)

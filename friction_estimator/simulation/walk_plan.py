@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 from friction_estimator.core.types import FloatArray
 from friction_estimator.simulation.footsteps import LEFT, RIGHT, FootPose, Footstep, Gait, foot_beside, plan_footsteps
 from friction_estimator.simulation.lipm import com_from_zmp
-from friction_estimator.simulation.profile import MoveSequence
+from friction_estimator.simulation.profile import MoveSequence, minimum_jerk
 
 _KNOT_PERIOD = 0.01
 _LOOK_AHEAD = 3.0
@@ -100,7 +100,7 @@ class WalkPlan:
         phase = 2.0 * np.pi * np.maximum(time - self._gait.start, 0.0) / self._gait.squat_period
         ease = np.clip((time - self._gait.start) / self._gait.squat_period, 0.0, 1.0)
         depth = self._gait.squat_depth * self._size.leg_length
-        return depth * ease**3 * (10.0 + ease * (6.0 * ease - 15.0)) * 0.5 * (1.0 - np.cos(phase))
+        return depth * minimum_jerk(ease) * 0.5 * (1.0 - np.cos(phase))
 
     def _clearance(self, feet: MoveSequence, time: FloatArray) -> FloatArray:
         s = feet.progress(time)[1]
