@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, RegisterEventHandler, Shutdown
 from launch.event_handlers import OnProcessExit
 from launch.substitutions import LaunchConfiguration
@@ -22,6 +21,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.resources import robot_file, share_directory
 from friction_estimator.files.robot import Robot, load_robot
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 
 PACKAGE = "friction_estimator"
 

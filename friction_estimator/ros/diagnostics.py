@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
-from friction_estimator.core.health import Health
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.types import FrictionEstimate
+from friction_estimator.ros.estimate_quality import EstimateQuality, EstimateStatistics
 from friction_estimator.ros.latency import RecentValues
-from friction_estimator.ros.estimate_quality import EstimateQuality
 
 _EXCITED = 0.02
 """A joint slower than this [rad/s] teaches nothing about its friction."""
 
-_SUSPECT_ACTIVE = 0.3
+_SUSPECT_DRIVING = 0.3
 """Part of the samples with driving friction above which the torque, its sign or the model must be wrong."""
+
+_QUALITY_STRIDE = 10
+_FORGOTTEN_ARRIVALS = 5000
 
 
 @dataclass(slots=True)
@@ -26,109 +31,144 @@ class InputCounters:
     ----------
     received, refused : messages since the start
     last_error : why the newest refused message was refused
-    refused_before : value of ``refused`` at the report before
-    received_before : value of ``received`` at the report before
+    received_before, refused_before : values at the report before
     """
 
     received: int = 0
     refused: int = 0
     last_error: str = ""
-    refused_before: int = 0
     received_before: int = 0
+    refused_before: int = 0
 
 
-@dataclass(slots=True)
-class NodeCounters:
-    """All that the callbacks count for the next report.
+class NodeDiagnostics:
+    """Counts what the callbacks tell it, and turns it into statuses.
 
-    Attributes
+    Parameters
     ----------
-    inputs : one entry a topic
-    published : estimates since the start
-    published_before : value at the report before
-    processing : arrival of a joint-state message to its estimate being published [s]
-    age : header stamp to its estimate being published, by the node's clock [s]
+    name : of the node, first word of every status
     """
 
-    inputs: dict[str, InputCounters] = field(default_factory=dict)
-    published: int = 0
-    published_before: int = 0
-    processing: RecentValues = field(default_factory=RecentValues)
-    age: RecentValues = field(default_factory=RecentValues)
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._estimator: Estimator | None = None
+        self._inputs: dict[str, InputCounters] = {}
+        self._arrivals: dict[int, float] = {}
+        self._processing = RecentValues()
+        self._age = RecentValues()
+        self._published = 0
+        self._published_before = 0
+        self._resets = 0
+        self._reported = time.monotonic()
 
+    def start(self, estimator: Estimator) -> None:
+        """Report on this estimator from now on."""
+        self._estimator = estimator
+        self._quality = EstimateStatistics(len(estimator.joint_names))
 
-def input_statuses(name: str, counters: NodeCounters, health: Health, period: float) -> list[DiagnosticStatus]:
-    """One status for each topic: its rate, and the newest reason for which messages were refused."""
-    statuses = []
-    for topic, item in counters.inputs.items():
+    def input_counters(self, topic: str) -> InputCounters:
+        """Counters that the callback of a topic advances."""
+        return self._inputs.setdefault(topic, InputCounters())
+
+    def arrived(self, stamp_ns: int) -> None:
+        """A joint-state message with this stamp has come."""
+        self._arrivals[stamp_ns] = time.perf_counter()
+
+    def published(self, estimate: FrictionEstimate, now_ns: int) -> None:
+        """An estimate has left; ``now_ns`` is the node's clock."""
+        self._published += 1
+        arrival = self._arrivals.pop(estimate.stamp_ns, None)
+        if arrival is not None:
+            self._processing.add(time.perf_counter() - arrival)
+        self._age.add(1e-9 * (now_ns - estimate.stamp_ns))
+        if self._published % _QUALITY_STRIDE == 0:
+            self._quality.add(estimate)
+
+    def failed(self) -> None:
+        """The estimator had to restart after an error."""
+        self._resets += 1
+
+    def report(self) -> list[DiagnosticStatus]:
+        """Statuses of the time since the call before."""
+        now = time.monotonic()
+        period, self._reported = max(now - self._reported, 1e-3), now
+        if len(self._arrivals) > _FORGOTTEN_ARRIVALS:  # samples that were dropped never leave
+            self._arrivals.clear()
+        if self._estimator is None:
+            return [self._status("estimates", DiagnosticStatus.WARN, "waiting for the URDF on robot_description", {})]
+        statuses = [self._input(topic, item, period) for topic, item in self._inputs.items()]
+        statuses.append(self._sensors(self._estimator))
+        statuses.append(self._estimates(period))
+        statuses.append(self._friction(self._estimator, self._quality.take()))
+        return statuses
+
+    def _input(self, topic: str, item: InputCounters, period: float) -> DiagnosticStatus:
         rate = (item.received - item.received_before) / period
         refused = item.refused - item.refused_before
+        item.received_before, item.refused_before = item.received, item.refused
+        values: dict[str, object] = {
+            "rate": f"{rate:.1f} Hz",
+            "received": item.received,
+            "refused": item.refused,
+            "last refused because": item.last_error or "none refused",
+        }
+        label = f"input {topic}"
         if refused:
-            level, message = DiagnosticStatus.ERROR, f"{refused} messages refused: {item.last_error}"
-        elif rate == 0.0:
-            level, message = DiagnosticStatus.WARN, "silent"
-        else:
-            level, message = DiagnosticStatus.OK, f"{rate:.0f} Hz"
-        values = {"rate": f"{rate:.1f} Hz", "received": item.received, "refused": item.refused}
-        if item.last_error:
-            values["last refused because"] = item.last_error
-        statuses.append(_status(f"{name}: input {topic}", level, message, values))
-        item.refused_before, item.received_before = item.refused, item.received
-    return statuses
+            return self._status(label, DiagnosticStatus.ERROR, f"{refused} refused: {item.last_error}", values)
+        if rate == 0.0:
+            return self._status(label, DiagnosticStatus.WARN, "silent", values)
+        return self._status(label, DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
+    def _sensors(self, estimator: Estimator) -> DiagnosticStatus:
+        health = estimator.health
+        problems = ["the IMU is silent"] if health.imu_stale and not estimator.config.robot.fixed_base else []
+        problems += [f"foot sensor {foot!r} is silent" for foot, stale in health.foot_stale.items() if stale]
+        problems += [
+            f"foot sensor {foot!r} pulls the foot down: set feet.{foot}.flip" for foot in health.wrench_sign_suspect
+        ]
+        values: dict[str, object] = {
+            "late samples dropped": health.late,
+            "repeated samples dropped": health.repeated,
+            "gaps in time": health.gaps,
+            "jumps back in time": health.time_jumps,
+            "newest time event": health.last_event or "none",
+            "restarts after an error": self._resets,
+        }
+        level = DiagnosticStatus.WARN if problems else DiagnosticStatus.OK
+        return self._status("sensors", level, "; ".join(problems) or "all sensors deliver", values)
 
-def sensor_status(name: str, health: Health) -> DiagnosticStatus:
-    """Which sensors the estimator does without, whose sign looks wrong, and what time did."""
-    problems = []
-    if health.imu_stale:
-        problems.append("the IMU is silent")
-    problems += [f"foot sensor {foot!r} is silent" for foot, stale in health.foot_stale.items() if stale]
-    problems += [
-        f"foot sensor {foot!r} pulls the foot down: set feet.{foot}.flip" for foot in health.wrench_sign_suspect
-    ]
-    level = DiagnosticStatus.WARN if problems else DiagnosticStatus.OK
-    values = {
-        "late samples dropped": health.late,
-        "repeated samples dropped": health.repeated,
-        "gaps in time": health.gaps,
-        "jumps back in time": health.time_jumps,
-        "newest time event": health.last_event or "none",
-    }
-    return _status(f"{name}: sensors", level, "; ".join(problems) or "all sensors deliver", values)
+    def _estimates(self, period: float) -> DiagnosticStatus:
+        rate = (self._published - self._published_before) / period
+        self._published_before = self._published
+        values: dict[str, object] = {"rate": f"{rate:.1f} Hz", "published": self._published}
+        for label, recent in (("processing", self._processing), ("age", self._age)):
+            median, high = recent.take_quantiles(0.5, 0.99)
+            values[f"{label} p50"] = f"{1e3 * median:.3f} ms"
+            values[f"{label} p99"] = f"{1e3 * high:.3f} ms"
+        if not rate:
+            return self._status("estimates", DiagnosticStatus.WARN, "no estimate", values)
+        return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
+    def _friction(self, estimator: Estimator, quality: EstimateQuality | None) -> DiagnosticStatus:
+        if quality is None:
+            return self._status("friction", DiagnosticStatus.WARN, "no estimate", {})
+        joints = estimator.joint_names
+        values: dict[str, object] = {"identification": "frozen" if estimator.frozen else "running"}
+        for i, joint in enumerate(joints):
+            values[joint] = (
+                f"rms velocity {quality.rms_velocity[i]:.3f} rad/s, driving {100.0 * quality.driving[i]:.0f} %, "
+                f"drift of F_c {quality.coulomb_drift[i]:+.3f} N m"
+            )
+        driving = [joint for i, joint in enumerate(joints) if quality.driving[i] > _SUSPECT_DRIVING]
+        if driving:
+            reason = "friction drives instead of braking (torque sign or model?): " + ", ".join(driving)
+            return self._status("friction", DiagnosticStatus.WARN, reason, values)
+        excited = int((quality.rms_velocity > _EXCITED).sum())
+        message = f"passive; {excited} of {len(joints)} joints move enough"
+        return self._status("friction", DiagnosticStatus.OK, message, values)
 
-def estimate_status(name: str, counters: NodeCounters, health: Health, period: float) -> DiagnosticStatus:
-    """Rate and latency of the estimates."""
-    rate = (counters.published - counters.published_before) / period
-    counters.published_before = counters.published
-    values: dict[str, object] = {"rate": f"{rate:.1f} Hz", "published": counters.published}
-    for label, recent in (("processing", counters.processing), ("age", counters.age)):
-        median, high = recent.take_quantiles(0.5, 0.99)
-        values[f"{label} p50"] = f"{1e3 * median:.2f} ms"
-        values[f"{label} p99"] = f"{1e3 * high:.2f} ms"
-    level = DiagnosticStatus.OK if rate else DiagnosticStatus.WARN
-    return _status(f"{name}: estimates", level, f"{rate:.0f} Hz" if rate else "no estimate", values)
-
-
-def quality_status(name: str, joints: Sequence[str], quality: EstimateQuality | None, frozen: bool) -> DiagnosticStatus:
-    """Excitation, passivity and drift, joint by joint."""
-    label = f"{name}: friction"
-    if quality is None:
-        return _status(label, DiagnosticStatus.WARN, "no estimate", {})
-    values: dict[str, object] = {"identification": "frozen" if frozen else "running"}
-    for i, joint in enumerate(joints):
-        values[joint] = (
-            f"rms velocity {quality.rms_velocity[i]:.3f} rad/s, driving {100.0 * quality.active[i]:.0f} %, "
-            f"drift of F_c {quality.coulomb_drift[i]:+.3f} N m"
+    def _status(self, label: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
+        pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
+        return DiagnosticStatus(
+            name=f"{self._name}: {label}", level=level, message=message, hardware_id="friction_estimator", values=pairs
         )
-    active = [joint for i, joint in enumerate(joints) if quality.active[i] > _SUSPECT_ACTIVE]
-    if active:
-        reason = "friction drives instead of braking (torque sign or model?): " + ", ".join(active)
-        return _status(label, DiagnosticStatus.WARN, reason, values)
-    excited = int((quality.rms_velocity > _EXCITED).sum())
-    return _status(label, DiagnosticStatus.OK, f"passive; {excited} of {len(joints)} joints move enough", values)
-
-
-def _status(name: str, level: bytes, message: str, values: dict[str, object]) -> DiagnosticStatus:
-    pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-    return DiagnosticStatus(name=name, level=level, message=message, hardware_id="friction_estimator", values=pairs)

@@ -41,7 +41,6 @@ ESTIMATOR_FIELDS = (
         0.01,
         Range("effort limits on robot_description_friction, as a part of the true ones (rviz)", "", 1e-6, 1.0),
     ),
-    ParameterField("display.odom_frame", str, "odom", Range("frame in which the base pose is given")),
 )
 
 SIMULATION_FIELDS = (
@@ -138,15 +137,15 @@ def _refuse_unknown(robot: Mapping[str, Any], own_names: set[str]) -> None:
 
 
 def _own_value(item: ParameterField, overrides: Mapping[str, Any]) -> ParameterValue:
-    value = overrides.get(item.name, item.default)
+    value: Any = overrides.get(item.name, item.default)
     if item.kind is float and type(value) is int:
         value = float(value)
-    if type(value) is not item.kind:
+    fits = type(value) is item.kind
+    if not fits:
         raise ConfigError(f"{item.name} = {value!r} has the wrong type: expected a {item.kind.__name__}")
-    if isinstance(value, (int, float)) and not item.range.low <= value <= item.range.high:
-        raise ConfigError(
-            f"{item.name} = {value} is out of range [{item.range.low:g}, {item.range.high:g}] {item.range.unit}".rstrip()
-        )
+    low, high, unit = item.range.low, item.range.high, item.range.unit
+    if isinstance(value, (int, float)) and not low <= value <= high:
+        raise ConfigError(f"{item.name} = {value} is out of range [{low:g}, {high:g}] {unit}".rstrip())
     return value  # type: ignore[no-any-return]
 
 

@@ -6,18 +6,42 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import TypeVar
 
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.signals import SignalHandlerOptions
 
 from friction_estimator.core.exceptions import FrictionEstimatorError
 
 _Node = TypeVar("_Node", bound=Node)
+Running = Callable[[], bool]
+"""False once the process was asked to end."""
 
-_IDLE = 0.5
-"""Longest sleep of the loop [s]: how long a shutdown that no signal announces can stay unnoticed."""
+_IDLE = 0.1
+"""Longest sleep of the loop [s]: how long a signal can stay unnoticed while no message comes."""
+
+
+class _EndRequest:
+    """Remembers SIGINT and SIGTERM.
+
+    rclpy's own handlers shut the context down at once, under the feet of a callback that still publishes. Here the loop
+    ends first, then the node may publish, log and save, and the context goes last.
+    """
+
+    def __init__(self) -> None:
+        self._asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._remember)
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True  # "ros2 launch" may send the same signal twice, so the second one is no other wish
+
+    def running(self) -> bool:
+        return not self._asked and rclpy.ok()
 
 
 def make_executor() -> Executor:
@@ -32,20 +56,26 @@ def make_executor() -> Executor:
     return EventsExecutor()
 
 
-def spin(node: Node, executor: Executor) -> None:
-    """Run callbacks until the context shuts down.
+def spin(node: Node, executor: Executor, running: Running) -> None:
+    """Run callbacks until the process shall end.
 
     ``executor.spin()`` would be the natural call, but the one of ``EventsExecutor`` runs no callback in some releases.
     """
     spin_once = executor.spin_once
-    while node.context.ok():
+    while running():
         spin_once(timeout_sec=_IDLE)
+
+
+def await_subscribers(executor: Executor, publisher: Publisher, count: int, running: Running) -> None:
+    """Spin until a topic has that many subscribers: what is sent before is lost to them."""
+    while running() and publisher.get_subscription_count() < count:
+        executor.spin_once(timeout_sec=0.02)
 
 
 def run(
     make_node: Callable[[], _Node],
     arguments: Sequence[str] | None = None,
-    loop: Callable[[_Node, Executor], None] = spin,
+    loop: Callable[[_Node, Executor, Running], None] = spin,
 ) -> int:
     """Run one node as a process.
 
@@ -53,14 +83,17 @@ def run(
     ----------
     make_node : builds the node; an error of this package in it, or in the loop, ends the process with one line
     arguments : command line, None for ``sys.argv``
-    loop : what to do until the shutdown
+    loop : what to do until the end; a method ``close()`` of the node is called after it
 
     Returns
     -------
     int
         Exit code: 0 after SIGINT, SIGTERM or the end of the loop, 1 after an error of this package.
     """
-    rclpy.init(args=None if arguments is None else list(arguments))
+    end = _EndRequest()
+    rclpy.init(
+        args=None if arguments is None else [sys.argv[0], *arguments], signal_handler_options=SignalHandlerOptions.NO
+    )
     node: _Node | None = None
     executor: Executor | None = None
     try:
@@ -69,20 +102,19 @@ def run(
         executor.add_node(node)
         gc.collect()
         gc.freeze()  # all that start-up made stays anyway: the collector need not walk it at 1 kHz
-        loop(node, executor)
-    except (KeyboardInterrupt, ExternalShutdownException):
+        loop(node, executor, end.running)
+    except ExternalShutdownException:
         pass
     except FrictionEstimatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
-        _end(node, executor)
+        _close(node, executor)
     return 0
 
 
-def _end(node: Node | None, executor: Executor | None) -> None:
-    """Tear down in the order that rclpy survives; ``ros2 launch`` may send a second SIGINT meanwhile."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _close(node: Node | None, executor: Executor | None) -> None:
+    """Tear down in the order that rclpy survives."""
     if executor is not None:
         executor.shutdown()
     if node is not None:

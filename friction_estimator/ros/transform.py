@@ -11,10 +11,7 @@ from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-try:
-    from tf2_msgs.msg import TFMessage
-except ImportError:
-    TFMessage = None
+from friction_estimator.ros.message_types import message_class
 
 
 class BaseTransformBroadcaster:
@@ -27,12 +24,14 @@ class BaseTransformBroadcaster:
 
     def __init__(self, node: Node) -> None:
         self._publisher = None
-        if TFMessage is None:
+        try:
+            transforms = message_class("tf2_msgs/msg/TFMessage")
+        except ImportError:
             node.get_logger().info("tf2_msgs is not installed: the base pose is on base_state, but not on /tf")
             return
-        self._publisher = node.create_publisher(TFMessage, "/tf", QoSProfile(depth=100))
+        self._publisher = node.create_publisher(transforms, "/tf", QoSProfile(depth=100))
         self._transform = TransformStamped()
-        self._message = TFMessage(transforms=[self._transform])
+        self._message = transforms(transforms=[self._transform])
 
     def send(self, odometry: Odometry) -> None:
         """Publish the transform of one odometry message."""

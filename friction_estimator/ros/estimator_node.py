@@ -1,0 +1,194 @@
+"""The live estimator: sensor topics in, joint friction out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
+
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.exceptions import ConfigError, FrictionEstimatorError, InputError
+from friction_estimator.core.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
+from friction_estimator.files.parameters import load_parameters, save_parameters
+from friction_estimator.messages.inputs import InputReader
+from friction_estimator.ros.diagnostics import NodeDiagnostics
+from friction_estimator.ros.friction_urdf import friction_urdf
+from friction_estimator.ros.output_publishers import OutputPublishers
+from friction_estimator.ros.parameters import ESTIMATOR_FIELDS, on_change, read_parameters
+from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_INPUT
+from friction_estimator.ros.robot_description import await_robot_description, find_robot_description
+from friction_estimator.ros.services import serve
+from friction_estimator.ros.spin import run
+
+_WARNING_PERIOD = 2.0
+_DIAGNOSTICS_PERIOD = 1.0
+_Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample)
+
+
+class EstimatorNode(Node):
+    """One node for the whole pipeline.
+
+    Raises
+    ------
+    ConfigError, RobotModelError
+        When a parameter, the URDF or the file of identified parameters cannot be used.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("friction_estimator")
+        self._config, own = read_parameters(self, ESTIMATOR_FIELDS)
+        self._parameters_file = str(own["parameters_file"])
+        self._effort_fraction = float(own["display.effort_fraction"])  # type: ignore[arg-type]
+        self._estimator: Estimator | None = None
+        self._diagnostics = NodeDiagnostics(self.get_name())
+        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
+        self._warned: dict[str, float] = {}
+        self._last_event = ""
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # under use_sim_time a missing /clock must not silence it
+        self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
+        urdf_xml = find_robot_description(str(own["robot_description"]), self._config.robot.urdf)
+        if urdf_xml:
+            self._start(urdf_xml)
+        else:
+            await_robot_description(self, self._start)
+
+    def _start(self, urdf_xml: str) -> None:
+        """Build the estimator and listen to the sensors."""
+        config = self._config
+        estimator = Estimator(config, urdf_xml)
+        self._restore(estimator)
+        self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
+        self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
+        self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
+        self._diagnostics.start(estimator)
+        self._estimator = estimator
+        self._listen(estimator)
+        serve(self, estimator, self._parameters_file, self._outputs.reset)
+        on_change(self, config, self._outputs.change)
+        self.get_logger().info(f"estimating {len(estimator.joint_names)} joints with the {config.observer} observer")
+
+    def _restore(self, estimator: Estimator) -> None:
+        """Continue with the parameters of the run before."""
+        path = self._parameters_file
+        if path and Path(path).expanduser().exists():
+            estimator.restore(load_parameters(path, estimator.joint_names))
+            self.get_logger().info(f"identified parameters read from {path}")
+        elif path:
+            self.get_logger().info(f"identified parameters will be written to {path}")
+
+    def _listen(self, estimator: Estimator) -> None:
+        config, reader = self._config, InputReader(self._config, estimator.joint_names)
+        self._subscribe(
+            JointState, config.output.joint_states_topic, self._timed(reader.joint_state), estimator.add_joints
+        )
+        if not config.robot.fixed_base:
+            self._subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
+        for index, foot in enumerate(config.feet):
+            self._subscribe(WrenchStamped, foot.wrench_topic, partial(reader.wrench, index), estimator.add_wrench)
+
+    def _timed(self, read: Callable[[Any], JointSample]) -> Callable[[Any], JointSample]:
+        """Note when each joint sample arrived: the latency of its estimate counts from there."""
+
+        def read_timed(message: Any) -> JointSample:
+            sample = read(message)
+            self._diagnostics.arrived(sample.stamp_ns)
+            return sample
+
+        return read_timed
+
+    def _subscribe(
+        self,
+        message_type: type,
+        topic: str,
+        read: Callable[[Any], _Sample],
+        add: Callable[[_Sample], list[FrictionEstimate]],
+    ) -> None:
+        """Feed a topic to the estimator. Bad messages are counted and named, and nothing else happens."""
+        counters = self._diagnostics.input_counters(topic)
+
+        def receive(message: Any) -> None:
+            counters.received += 1
+            try:
+                sample = read(message)
+            except InputError as error:
+                counters.refused += 1
+                counters.last_error = str(error)
+                self._warn(topic, str(error))
+                return
+            try:
+                estimates = add(sample)
+            except (FrictionEstimatorError, ArithmeticError, np.linalg.LinAlgError) as error:
+                self._recover(error)
+                return
+            for estimate in estimates:
+                self._publish(estimate)
+
+        self.create_subscription(message_type, topic, receive, SENSOR_INPUT)
+
+    def _publish(self, estimate: FrictionEstimate) -> None:
+        self._outputs.publish(estimate)
+        self._diagnostics.published(estimate, self.get_clock().now().nanoseconds)
+
+    def _recover(self, error: Exception) -> None:
+        """The filters cannot continue from a state that made them fail: restart them, keep what was identified."""
+        self._diagnostics.failed()
+        self._warn("estimator", f"the filters restart after: {error}")
+        if self._estimator is not None:
+            self._estimator.reset()
+
+    def _warn(self, key: str, text: str) -> None:
+        """Log a warning, at most one in two seconds for each key."""
+        now = time.monotonic()
+        if now - self._warned.get(key, -_WARNING_PERIOD) >= _WARNING_PERIOD:
+            self._warned[key] = now
+            self.get_logger().warning(text)
+
+    def _report(self) -> None:
+        message = DiagnosticArray(status=self._diagnostics.report())
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics_publisher.publish(message)
+        for status in message.status:
+            if status.level == DiagnosticStatus.WARN and status.name.endswith("sensors"):
+                self._warn("sensors", status.message)
+        self._warn_about_time()
+
+    def _warn_about_time(self) -> None:
+        event = self._estimator.health.last_event if self._estimator is not None else ""
+        if event != self._last_event:
+            self._last_event = event
+            self._warn("time", event)
+
+    def close(self) -> None:
+        """Publish what still waits for other sensors, and save the identified parameters."""
+        estimator = self._estimator
+        if estimator is None:
+            return
+        for estimate in estimator.flush():
+            self._publish(estimate)
+        if self._parameters_file and estimator.health.frames:
+            try:
+                save_parameters(self._parameters_file, estimator.identified)
+            except ConfigError as error:
+                self.get_logger().error(str(error))
+            else:
+                self.get_logger().info(f"identified parameters written to {self._parameters_file}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node as a process."""
+    return run(EstimatorNode, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

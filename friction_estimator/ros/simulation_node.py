@@ -1,0 +1,120 @@
+"""The simulated robot as a node: sensors, ground truth and robot_description, in real time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from builtin_interfaces.msg import Time
+from rclpy.executors import Executor
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import String
+
+from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.messages import topics
+from friction_estimator.messages.sensors import SensorMessages
+from friction_estimator.messages.truth import TruthMessages
+from friction_estimator.ros.message_types import RclpyMessageTypes, message_class
+from friction_estimator.ros.pace import Pace
+from friction_estimator.ros.parameters import SIMULATION_FIELDS, read_parameters
+from friction_estimator.ros.qos import LATCHED, SENSOR_OUTPUT
+from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
+from friction_estimator.ros.robot_description import find_robot_description
+from friction_estimator.ros.spin import Running, await_subscribers, run
+from friction_estimator.simulation.scenario import make_scenario
+from friction_estimator.simulation.sensors import make_noise
+from friction_estimator.simulation.simulator import SimulationSample, Simulator
+
+_ENDLESS = 3600.0
+"""Duration of a scenario without an end [s]."""
+
+_SPIN_STRIDE = 10
+
+
+class SimulationNode(Node):
+    """Publishes what the sensors of the simulated robot say, one sample a millisecond.
+
+    Raises
+    ------
+    ConfigError, RobotModelError, SimulationError
+        When a parameter, the URDF, the scenario or the noise level cannot be used.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("simulation")
+        self._config, own = read_parameters(self, SIMULATION_FIELDS)
+        urdf_xml = find_robot_description("", self._config.robot.urdf)
+        if not urdf_xml:
+            raise SimulationError("nothing to simulate: set robot.urdf to the URDF of the robot")
+        self._own = own
+        self._simulator = Simulator(
+            self._config,
+            urdf_xml,
+            make_scenario(str(own["scenario"]), float(own["duration"]) or _ENDLESS),  # type: ignore[arg-type]
+            make_noise(str(own["noise"])),
+            seed=int(own["seed"]),  # type: ignore[arg-type]
+            start_ns=time.time_ns(),
+        )
+        self._make_publishers()
+        self._description = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
+        self._description.publish(String(data=urdf_xml))
+
+    def _make_publishers(self) -> None:
+        config, types, names = self._config, RclpyMessageTypes(), self._simulator.joint_names
+        self._messages = SensorMessages(types, config, names)
+        self._truth = TruthMessages(types, config, names)
+        self._joints = self._publisher(topics.JOINT_STATE, config.output.joint_states_topic)
+        self._imu = self._publisher(topics.IMU, config.imu.topic)
+        self._feet = [self._publisher(topics.WRENCH, foot.wrench_topic) for foot in config.feet]
+        self._truths = {topic.name: self._publisher(topic.type, topic.name) for topic in self._truth.topics}
+        self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._own["publish_clock"] else None
+
+    def _publisher(self, type_name: str, topic: str) -> Publisher:
+        return self.create_publisher(message_class(type_name), topic, SENSOR_OUTPUT)
+
+    def play(self, executor: Executor, running: Running) -> None:
+        """Walk until the scenario ends or the process shall end."""
+        wanted = int(self._own["wait_for_subscribers"])  # type: ignore[arg-type]
+        await_subscribers(executor, self._joints, wanted, running)
+        pace, simulator = Pace(float(self._own["real_time_factor"])), self._simulator  # type: ignore[arg-type]
+        count, end = 0, simulator.duration
+        self.get_logger().info(f"simulating {self._own['scenario']!r} with {self._own['noise']!r} sensors")
+        while running() and simulator.time < end:
+            self._publish(simulator.step())
+            count += 1
+            if count % _SPIN_STRIDE == 0:
+                executor.spin_once(timeout_sec=0.0)
+            pace.wait(simulator.time)
+        self._report(count, pace)
+
+    def _publish(self, sample: SimulationSample) -> None:
+        """Joints last: their estimate then need not wait for another sensor of the same instant."""
+        messages = self._messages
+        for publisher, wrench in zip(self._feet, sample.wrenches, strict=True):
+            publisher.publish(messages.wrench(wrench))
+        self._imu.publish(messages.imu(sample.imu))
+        self._joints.publish(messages.joint_state(sample.joints))
+        truths = self._truths
+        for topic, message in self._truth.build(sample.truth):
+            truths[topic].publish(message)
+        if self._clock_publisher is not None:
+            stamp_ns = sample.joints.stamp_ns
+            self._clock_publisher.publish(Clock(clock=Time(sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)))
+
+    def _report(self, count: int, pace: Pace) -> None:
+        text = f"published {count} joint states"
+        if pace.late:
+            text += f"; this machine was too slow for real time by {pace.late:.1f} s"
+        self.get_logger().info(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node as a process; it ends with its scenario."""
+    return run(SimulationNode, arguments, SimulationNode.play)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
