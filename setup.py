@@ -1,0 +1,68 @@
+import os
+from glob import glob
+
+from setuptools import find_packages, setup
+
+PACKAGE = "friction_estimator"
+
+# Nothing here may replace what an apt-installed ROS brings along: ROS itself, pinocchio and MuJoCo are extras.
+EXTRAS = {
+    "ros": [  # real ROS 2 Jazzy as wheels, for machines without a ROS installation; pinned, or pip searches for minutes
+        "ros-rclpy[fastrtps]==7.1.6",
+        "ros-std-msgs==5.3.6",
+        "ros-std-srvs==5.3.6",
+        "ros-sensor-msgs==5.3.6",
+        "ros-geometry-msgs==5.3.6",
+        "ros-nav-msgs==5.3.6",
+        "ros-diagnostic-msgs==5.3.6",
+        "ros-visualization-msgs==5.3.6",
+    ],
+    "dynamics": ["pin>=3.0"],
+    "simulation": ["mujoco>=3.3"],
+    "bags": ["rosbags>=0.11,<0.12"],
+    "report": ["plotly>=6.0"],
+    "demo": ["rich>=13.0"],
+    "test": ["pytest>=8.0", "hypothesis>=6.100"],
+}
+EXTRAS["all"] = [requirement for extra in EXTRAS.values() for requirement in extra]
+
+
+def files_of(folder):
+    """Every file below a folder, as data_files wants them: one entry a folder."""
+    return [
+        (f"share/{PACKAGE}/{path}", [os.path.join(path, name) for name in names])
+        for path, _, names in os.walk(folder)
+        if names and "__pycache__" not in path
+    ]
+
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    description="Live joint-friction estimation for walking robots",
+    license="Apache-2.0",
+    maintainer="friction_estimator maintainers",
+    maintainer_email="maintainers@friction-estimator.example",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    package_data={"": ["py.typed", "*.html", "*.css", "*.js"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+        (f"share/{PACKAGE}/launch", glob("launch/*.launch.py")),
+        *files_of("config"),
+        *files_of("urdf"),
+    ],
+    python_requires=">=3.11",
+    install_requires=["numpy>=1.26", "scipy>=1.11", "pyyaml>=6.0"],
+    extras_require=EXTRAS,
+    zip_safe=False,
+    entry_points={
+        "console_scripts": [
+            f"{PACKAGE} = {PACKAGE}.cli.main:main",
+            f"estimator_node = {PACKAGE}.ros.estimator_node:main",
+            f"simulation_node = {PACKAGE}.ros.simulation_node:main",
+            f"replay_node = {PACKAGE}.ros.replay_node:main",
+            f"recorder_node = {PACKAGE}.ros.recorder_node:main",
+        ],
+    },
+)
