@@ -1,0 +1,274 @@
+"""Start friction_estimator on a machine that has nothing but Python: makes ``.venv`` once, then runs in it.
+
+    python3 run.py demo             the biped walks, a ROS 2 node estimates its joint friction
+    python3 run.py test             the tests; further arguments go to pytest
+    python3 run.py VERB ...         any other verb of friction_estimator; `python3 run.py --help` lists them
+
+Standard library only, and written for any Python 3 so that an old one can say which versions are needed.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Dict, List, NoReturn
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+REQUIREMENTS = ROOT / "requirements.txt"
+SETUP = ROOT / "setup.py"
+OWNER = VENV / ".made_by_run_py"  # written first: this folder is ours to delete
+PACKAGES_READY = VENV / ".packages_ready"  # written when the pinned packages are in, holds their fingerprint
+READY = VENV / ".ready"  # written last
+LOG = VENV / "install.log"
+
+VERSIONS = ((3, 12), (3, 13), (3, 11), (3, 14))  # CPython with wheels for every requirement, preferred first
+MINIMUM_GLIBC = (2, 28)
+
+# A sourced ROS, an active environment or a wrapper of pip must not reach into ours.
+FOREIGN_VARIABLES = (
+    "AMENT_CURRENT_PREFIX AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_CURRENT_PREFIX COLCON_PREFIX_PATH CONDA_PREFIX "
+    "PIP_PREFIX PIP_REQUIRE_VIRTUALENV PIP_ROOT PIP_TARGET PYTHONHOME PYTHONPATH PYTHONSAFEPATH RMW_IMPLEMENTATION "
+    "ROS_DISTRO VIRTUAL_ENV _ROS_WHEELS_BOOTSTRAP_COMPLETE __PYVENV_LAUNCHER__"
+).split()
+
+
+def main(arguments: List[str]) -> NoReturn:
+    """Prepare the environment if need be, and become the wanted command."""
+    if not arguments:
+        print(__doc__)
+        sys.exit(2)
+    environment = clean_environment(dict(os.environ))
+    prepare(environment)
+    environment["PATH"] = "{}{}{}".format(PYTHON.parent, os.pathsep, environment.get("PATH", os.defpath))
+    environment["VIRTUAL_ENV"] = str(VENV)
+    if "HOME" not in environment:
+        environment.setdefault("ROS_LOG_DIR", str(VENV / "log"))
+    if arguments[0] == "test":
+        os.chdir(str(ROOT))
+        command = [str(PYTHON), "-m", "pytest", *arguments[1:]]
+    else:
+        command = [str(PYTHON), "-m", "friction_estimator", *arguments]
+    sys.stdout.flush()
+    os.execve(command[0], command, environment)
+
+
+def clean_environment(environment: Dict[str, str]) -> Dict[str, str]:
+    """Return the environment without what would lead Python, pip or the loader to foreign packages."""
+    prefixes = [
+        prefix
+        for name in ("AMENT_PREFIX_PATH", "COLCON_PREFIX_PATH", "CMAKE_PREFIX_PATH")
+        for prefix in environment.get(name, "").split(os.pathsep)
+        if prefix
+    ]
+    prefixes.append(sys.prefix if sys.prefix != sys.base_prefix else str(VENV))
+    libraries = [
+        folder
+        for folder in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+        if folder and not any((folder + os.sep).startswith(prefix.rstrip(os.sep) + os.sep) for prefix in prefixes)
+    ]
+    cleaned = {name: value for name, value in environment.items() if name not in FOREIGN_VARIABLES}
+    cleaned.pop("LD_LIBRARY_PATH", None)
+    if libraries:
+        cleaned["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
+    cleaned["PIP_USER"] = "0"  # also overrides a configuration file
+    return cleaned
+
+
+def prepare(environment: Dict[str, str]) -> None:
+    """Make ``.venv`` unless it is there, whole and up to date."""
+    if is_ready(PACKAGES_READY, REQUIREMENTS) and is_ready(READY, SETUP):
+        return
+    check_platform()
+    descriptor = lock()
+    started = time.monotonic()
+    try:
+        if not is_ready(PACKAGES_READY, REQUIREMENTS):
+            make_venv(find_python(environment), environment)
+            install_packages(environment)
+            PACKAGES_READY.write_text(fingerprint(REQUIREMENTS))
+        if not is_ready(READY, SETUP):  # another run.py may have made it while this one waited
+            install_this(environment)
+            READY.write_text(fingerprint(SETUP))
+            say("ready after {:.0f} s; from now on this step is skipped".format(time.monotonic() - started))
+    finally:
+        os.close(descriptor)
+
+
+def fingerprint(path: Path) -> str:
+    """What an installed state depends on: a file, where this folder lies, and which Python the environment uses."""
+    digest = hashlib.sha256(path.read_bytes())
+    digest.update(os.fsencode(str(ROOT)))
+    digest.update(os.fsencode(os.path.realpath(str(PYTHON))))
+    return digest.hexdigest()
+
+
+def is_ready(marker: Path, path: Path) -> bool:
+    """Tell whether the step behind a marker was finished, nothing changed since, and its Python still exists."""
+    try:
+        return marker.read_text() == fingerprint(path) and os.access(str(PYTHON), os.X_OK)
+    except OSError:
+        return False
+
+
+def lock() -> int:
+    """Keep a second run.py waiting while the first one installs; the lock ends with the process."""
+    import fcntl  # not on Windows, where check_platform must get its turn first
+
+    descriptor = os.open(str(ROOT), os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        say("waiting for another run.py that prepares the environment")
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def check_platform() -> None:
+    """Refuse machines for which the ROS 2 wheels do not exist."""
+    system, machine = platform.system(), platform.machine()
+    libc, version = platform.libc_ver()
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if (system, machine) == ("Linux", "x86_64") and libc == "glibc" and numbers >= MINIMUM_GLIBC:
+        return
+    fail(
+        "this set-up needs Linux on x86_64 with glibc {} or newer, because ROS 2 comes as wheels; this is {} on {}{}. "
+        "With ROS 2 Jazzy installed, build the package with colcon instead (README).".format(
+            ".".join(map(str, MINIMUM_GLIBC)), system, machine, " with {} {}".format(libc, version) if libc else ""
+        )
+    )
+
+
+def find_python(environment: Dict[str, str]) -> str:
+    """Path of a Python for which all wheels exist: this one, else one of PATH."""
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    names = ["python{}.{}".format(*version) for version in VERSIONS]
+    for candidate in [base, *(shutil.which(name, path=environment.get("PATH")) for name in names)]:
+        if candidate and supported(candidate, environment):
+            return candidate
+    fail(
+        "Python {} is not supported: install one of CPython {} (for example `sudo apt install python3.12-venv`) "
+        "and run this again; it is found on PATH by itself.".format(
+            platform.python_version(), ", ".join("{}.{}".format(*version) for version in sorted(VERSIONS))
+        )
+    )
+
+
+def supported(python: str, environment: Dict[str, str]) -> bool:
+    """Tell whether a Python starts and is one of the supported versions (PATH may hold stubs that do not start)."""
+    code = (
+        "import sys, sysconfig, platform; print(*sys.version_info[:2], platform.python_implementation(), "
+        "sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
+    )
+    try:
+        answer = subprocess.run(
+            [python, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        )
+    except OSError:
+        return False
+    words = answer.stdout.decode().split()
+    return answer.returncode == 0 and words in [[str(major), str(minor), "CPython", "0"] for major, minor in VERSIONS]
+
+
+def make_venv(python: str, environment: Dict[str, str]) -> None:
+    """Make an empty environment with pip, in place of a half-made one; a foreign ``.venv`` is renamed, not lost."""
+    if OWNER.is_file() and not VENV.is_symlink():
+        say("an earlier preparation did not finish or is out of date: starting anew")
+        shutil.rmtree(str(VENV))
+    elif os.path.lexists(str(VENV)):
+        backup = ROOT / ".venv.backup-{}".format(time.strftime("%Y%m%d-%H%M%S"))
+        say("a .venv that run.py did not make was there: renamed to {}".format(backup.name))
+        VENV.rename(backup)
+    say("making {} with {}".format(VENV, python))
+    VENV.mkdir()
+    OWNER.write_text("run.py may delete this folder\n")
+    made = quiet([python, "-m", "venv", str(VENV)], environment)
+    if made.returncode == 0:
+        return
+    # Debian and Ubuntu split ensurepip off into python3-venv; a pip of the system can stand in for it
+    bare = quiet([python, "-m", "venv", "--without-pip", "--clear", str(VENV)], environment)
+    OWNER.write_text("run.py may delete this folder\n")
+    pip = [python, "-m", "pip", "--python", str(PYTHON), "install", "--disable-pip-version-check", "pip"]
+    if bare.returncode or quiet(pip, environment).returncode:
+        print(made.stdout.decode(errors="replace").strip(), file=sys.stderr)
+        fail("this Python cannot make environments: on Debian or Ubuntu, `sudo apt install python3-venv`, then again")
+
+
+def install_packages(environment: Dict[str, str]) -> None:
+    """Install the pinned packages; their list is complete, so pip need not search for dependencies."""
+    pins = [line for line in REQUIREMENTS.read_text().splitlines() if line and not line.startswith("#")]
+    say("installing {} packages, about 1 GB, once".format(len(pins)))
+    run_pip(["--no-deps", "-r", str(REQUIREMENTS)], environment, len(pins))
+
+
+def install_this(environment: Dict[str, str]) -> None:
+    """Install this package such that the environment runs the code of this folder."""
+    run_pip(["--no-deps", "--no-build-isolation", "-e", str(ROOT)], environment, 1)
+
+
+def run_pip(arguments: List[str], environment: Dict[str, str], total: int) -> None:
+    """Run `pip install`; on a terminal show its state in one line, else a line now and then. All goes to the log."""
+    command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
+    environment = {**environment, "PYTHONUNBUFFERED": "1"}
+    done = 0
+    with LOG.open("ab") as log:
+        process = subprocess.Popen(
+            command + arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for raw in process.stdout or ():
+            log.write(raw)
+            line = raw.decode(errors="replace").strip()
+            done += line.startswith(("Collecting ", "Obtaining ", "Ignoring ", "Requirement already"))
+            if line.startswith(("Collecting ", "Downloading ", "Building ", "Installing collected")):
+                progress(done, total, line)
+    if process.wait():
+        tail = LOG.read_text(errors="replace").splitlines()[-15:]
+        print("\n".join(["", *tail]), file=sys.stderr)
+        fail("pip failed (the whole log is in {}); check the network and run this again".format(LOG))
+    if sys.stdout.isatty():
+        print("\r\033[K", end="", flush=True)
+
+
+def progress(done: int, total: int, line: str) -> None:
+    """Show one line of pip's output, without the list of everything that is installed at the end."""
+    words = " ".join(line.split()[:2] if line.startswith("Installing") else line.split()[:4])
+    text = "[{:3d}/{}] {}".format(done, total, words)
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns - 1
+        print("\r\033[K" + text[:width], end="", flush=True)
+    elif done % 20 == 0 and line.startswith("Collecting") or line.startswith("Installing"):
+        print(text, flush=True)
+
+
+def quiet(command: List[str], environment: Dict[str, str]) -> "subprocess.CompletedProcess[bytes]":
+    """Run a command without showing its output."""
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+
+
+def say(message: str) -> None:
+    """Tell the user what happens."""
+    print("run.py: " + message, flush=True)
+
+
+def fail(message: str) -> NoReturn:
+    """End with one clear line."""
+    print("run.py: " + message, file=sys.stderr, flush=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        fail("interrupted; the next run starts the preparation anew")
+    except OSError as problem:
+        fail(str(problem))
