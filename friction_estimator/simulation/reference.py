@@ -12,6 +12,8 @@ from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.leg_kinematics import yaw_rotation
 from friction_estimator.simulation.walk_plan import WalkPlan, WalkSamples
 
+_CHECK_PERIOD = 0.02
+
 
 @dataclass(frozen=True, slots=True)
 class ReferenceBlock:
@@ -49,6 +51,16 @@ class ReferenceGenerator:
         self._plan = plan
         self._period = period
         self._data = biped.model.createData()
+
+    def check_reach(self, until: float) -> None:
+        """Try the poses of the plan, coarsely, up to a time [s].
+
+        Raises
+        ------
+        SimulationError
+            When the legs are too short for one of them.
+        """
+        self._configurations(self._plan.sample(np.arange(0.0, until, _CHECK_PERIOD)))
 
     def block(self, first: int, count: int) -> ReferenceBlock:
         """References of the control periods ``first`` to ``first + count - 1``."""

@@ -11,6 +11,7 @@ from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, Joi
 
 PUSH_TARGETS = ("base", "left_knee", "right_knee")
 _CYCLE = 3.0  # two steps of the default gait [s]
+_LONGEST = 36_000.0  # ten hours: the plan is kept in memory [s]
 _PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
 _PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
 
@@ -56,8 +57,8 @@ class Scenario:
     pushes: tuple[Push, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.duration > 0.0:
-            raise SimulationError(f"a scenario must last longer than zero, got {self.duration} s")
+        if not 0.0 < self.duration <= _LONGEST:
+            raise SimulationError(f"a scenario lasts more than 0 and at most {_LONGEST:g} s, got {self.duration} s")
 
 
 def _pushes(duration: float, target: str, first: float) -> tuple[Push, ...]:

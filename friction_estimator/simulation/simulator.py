@@ -23,8 +23,9 @@ _PERIOD = PERIOD_NS * 1e-9
 _SUBSTEPS = 2
 _BLOCK = 50
 _SETTLING_PERIODS = 300
+_CHECKED_TIME = 12.0
 _FALLEN_HEIGHT = 0.5
-_FALLEN_TILT = 0.6
+_FALLEN_LEAN = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Simulator:
         self._size = self._biped.dimensions(scenario.gait.leg_extension)
         plan = WalkPlan(scenario.gait, self._size, scenario.duration)
         self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
+        self._references.check_reach(min(scenario.duration, _CHECKED_TIME))
         self._controller = JointController(self._biped, ControllerGains())
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs)
@@ -93,7 +95,7 @@ class Simulator:
 
     @property
     def duration(self) -> float:
-        """Length of the scenario; stepping on beyond it is allowed while the robot stands [s]."""
+        """Length of the scenario [s]."""
         return self._scenario.duration
 
     def step(self) -> SimulationSample:
@@ -102,8 +104,10 @@ class Simulator:
         Raises
         ------
         SimulationError
-            When the robot has fallen.
+            When the robot has fallen, or the scenario is over.
         """
+        if self.time >= self.duration:
+            raise SimulationError(f"the scenario {self._scenario.name!r} is over after {self.duration:g} s")
         row = self._count % _BLOCK
         if row == 0:
             self._block = self._references.block(self._count, _BLOCK)
@@ -162,8 +166,8 @@ class Simulator:
 
     def _check_upright(self, pose: FloatArray) -> None:
         _, _, height, _, x, y, _ = pose.tolist()
-        sine_of_tilt = 2.0 * (x * x + y * y)  # 1 - cos(tilt)
-        if not (height > _FALLEN_HEIGHT * self._size.base_height and sine_of_tilt < _FALLEN_TILT):
+        lean = 2.0 * (x * x + y * y)  # 1 - cos(tilt)
+        if not (height > _FALLEN_HEIGHT * self._size.base_height and lean < _FALLEN_LEAN):
             raise SimulationError(
                 f"the robot fell at t = {self.time:.3f} s in the scenario {self._scenario.name!r} "
                 f"(base height {height:.2f} m, upright {self._size.base_height:.2f} m)"
