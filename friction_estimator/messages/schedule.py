@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from friction_estimator.messages.topics import When
 
-
 _DISPLAY_PERIOD_NS = 100_000_000
 
 

@@ -1,0 +1,205 @@
+"""The pipeline over a recorded bag, as fast as it can: the same numbers as the live node on the same messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from friction_estimator.bags.reader import BagMessage, BagReader
+from friction_estimator.bags.writer import BagWriter
+from friction_estimator.core.config import Config
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.exceptions import BagError, InputError
+from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.health import Health
+from friction_estimator.core.types import FrictionEstimate
+from friction_estimator.messages import topics
+from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.inputs import InputReader
+from friction_estimator.messages.markers import FrictionMarkers, joint_axes
+from friction_estimator.messages.outputs import OutputMessages
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the number of messages done and of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What a replay did.
+
+    Attributes
+    ----------
+    estimates : how many estimates were written
+    refused : newest reason and number of refused messages, by topic
+    damage : what of the bag could not be read, empty when all was
+    health : counters of the estimator
+    identified : friction parameters at the end
+    """
+
+    estimates: int
+    refused: Mapping[str, tuple[int, str]]
+    damage: str
+    health: Health
+    identified: IdentifiedParameters
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Messages that could not be used."""
+
+    by_topic: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def note(self, topic: str, error: Exception) -> None:
+        count, _ = self.by_topic.get(topic, (0, ""))
+        self.by_topic[topic] = count + 1, str(error)
+
+
+def input_topics(reader: BagReader, config: Config) -> dict[str, str]:
+    """Full topic name in the bag, by relative input topic.
+
+    Raises
+    ------
+    BagError
+        When a needed topic is missing: says which topics are there and which parameter names the topic.
+    """
+    needed = [("output.joint_states_topic", config.output.joint_states_topic, topics.JOINT_STATE)]
+    if not config.robot.fixed_base:
+        needed.append(("imu.topic", config.imu.topic, topics.IMU))
+    needed += [(f"feet.{foot.name}.topic", foot.wrench_topic, topics.WRENCH) for foot in config.feet]
+    found = {name: reader.find_topic(name, type_name) for _, name, type_name in needed}
+    missing = [f"{name!r} (parameter {parameter})" for parameter, name, _ in needed if found[name] is None]
+    if missing:
+        raise BagError(
+            f"the bag {reader.path} lacks the topic {', '.join(missing)}; it has {reader.topic_list()}. "
+            "Set the parameter to the topic of your robot"
+        )
+    return {name: full for name, full in found.items() if full is not None}
+
+
+def replay(
+    bag_in: str | os.PathLike[str],
+    bag_out: str | os.PathLike[str],
+    config: Config,
+    urdf_xml: str,
+    *,
+    start: IdentifiedParameters | None = None,
+    storage: str = "mcap",
+    copy_inputs: bool = False,
+    overwrite: bool = False,
+    namespace: str = "",
+    robot: str = "",
+    progress: Progress | None = None,
+) -> ReplayResult:
+    """Run the estimator over a bag and write a bag with all output topics.
+
+    Ground-truth topics are copied along. Messages that cannot be used are skipped and counted, as in the live node.
+
+    Parameters
+    ----------
+    bag_in, bag_out : paths
+    config, urdf_xml : the robot
+    start : friction parameters to start from
+    storage : of the output, ``mcap`` or ``sqlite3``
+    copy_inputs : also copy the sensor topics
+    overwrite : replace an older output
+    namespace : of the topics in the bag
+    robot : name of the robot, for the description in the output
+    progress : called now and then
+
+    Raises
+    ------
+    BagError
+        When a topic is missing or no message can be used.
+    """
+    reader = BagReader(bag_in, namespace)
+    inputs = input_topics(reader, config)
+    source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
+    description = RunDescription.of(config, urdf_xml, robot, source)
+    estimator = Estimator(config, urdf_xml)
+    if start is not None:
+        estimator.restore(start)
+    with BagWriter(bag_out, storage, description.to_custom_data(), overwrite) as writer:
+        run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs)
+        run.run(progress)
+        if not run.estimates:
+            raise BagError(run.nothing_message())
+    return ReplayResult(run.estimates, run.refused.by_topic, reader.damage, estimator.health, estimator.identified)
+
+
+class _Replay:
+    """One pass over a bag."""
+
+    def __init__(
+        self,
+        reader: BagReader,
+        writer: BagWriter,
+        estimator: Estimator,
+        urdf_xml: str,
+        inputs: Mapping[str, str],
+        copy_inputs: bool,
+    ) -> None:
+        self._reader, self._writer, self._estimator = reader, writer, estimator
+        names, types = estimator.joint_names, writer.types
+        markers = FrictionMarkers(types, joint_axes(urdf_xml, names))
+        self._outputs = OutputMessages(types, estimator.config, names, markers)
+        self._handlers = self._input_handlers(inputs)
+        self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
+        if copy_inputs:
+            self._copied |= set(self._handlers)
+        self.refused = _Refused()
+        self.estimates = 0
+
+    def run(self, progress: Progress | None) -> None:
+        """Feed every message, in recorded order."""
+        for topic in self._outputs.topics:
+            self._writer.add_topic(topic.name, topic.type)
+        last_ns = self._reader.start_ns
+        for done, message in enumerate(self._reader.messages({*self._handlers, *self._copied})):
+            if message.topic in self._copied:
+                self._writer.write_raw(message.topic, message.type, message.time_ns, message.raw)
+            if message.topic in self._handlers:
+                self._feed(message)
+            last_ns = message.time_ns
+            if progress is not None and done % 1000 == 0:
+                progress(done, self._reader.message_count)
+        self._write(self._estimator.flush(), last_ns)
+
+    def nothing_message(self) -> str:
+        """Why there is no estimate."""
+        reasons = [
+            f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in self.refused.by_topic.items()
+        ]
+        return f"no estimate could be made from {self._reader.path}: " + (
+            "; ".join(reasons) or "there is no joint-state message in it"
+        )
+
+    def _input_handlers(self, inputs: Mapping[str, str]) -> dict[str, Callable[[Any], list[FrictionEstimate]]]:
+        estimator, config = self._estimator, self._estimator.config
+        read = InputReader(config, estimator.joint_names)
+        handlers = {inputs[config.output.joint_states_topic]: lambda m: estimator.add_joints(read.joint_state(m))}
+        if config.imu.topic in inputs:
+            handlers[inputs[config.imu.topic]] = lambda m: estimator.add_imu(read.imu(m))
+        for number, foot in enumerate(config.feet):
+            handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
+        return handlers
+
+    def _feed(self, message: BagMessage) -> None:
+        try:
+            estimates = self._handlers[message.topic](self._reader.decode(message))
+        except (InputError, BagError) as error:
+            self.refused.note(message.topic, error)
+            return
+        self._write(estimates, message.time_ns)
+
+    def _write(self, estimates: list[FrictionEstimate], time_ns: int) -> None:
+        for estimate in estimates:
+            for topic, message in self._outputs.build(estimate):
+                self._writer.write(topic, time_ns, message)
+        self.estimates += len(estimates)
+
+
+def _add_wrench(estimator: Estimator, read: InputReader, foot: int, message: Any) -> list[FrictionEstimate]:
+    return estimator.add_wrench(read.wrench(foot, message))

@@ -1,0 +1,67 @@
+"""What a bag of ours says about itself beside its messages: which robot, which method, where the data came from."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from friction_estimator.core.config import Config
+from friction_estimator.core.robot_model import RobotModel
+
+_KEY = "friction_estimator"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """Facts about one run; every one may be unknown (empty).
+
+    Attributes
+    ----------
+    robot : name of the robot's configuration
+    source : where the sensor data came from, in words
+    observer, law : method
+    limbs : joints between the base and each foot, by foot
+    supports : name of the contact phase in which only that foot stands, by foot
+    """
+
+    robot: str = ""
+    source: str = ""
+    observer: str = ""
+    law: str = ""
+    limbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    supports: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:
+        """Describe a run with this configuration."""
+        model = RobotModel(config, urdf_xml)
+        limbs = {
+            foot.name: tuple(name for name, on_it in zip(model.joint_names, row, strict=True) if on_it)
+            for foot, row in zip(config.feet, model.limb, strict=True)
+        }
+        supports = {foot.name: foot.support_name for foot in config.feet}
+        return cls(robot, source, config.observer, config.identifier.law, limbs, supports)
+
+    def to_custom_data(self) -> dict[str, str]:
+        """As the custom data of a rosbag2."""
+        return {_KEY: json.dumps(dataclasses.asdict(self))}
+
+    @classmethod
+    def from_custom_data(cls, custom_data: Mapping[str, str]) -> RunDescription:
+        """Read back; unknown when the bag was not written by this package."""
+        try:
+            values = json.loads(custom_data.get(_KEY, "{}"))
+            known = {item.name: values[item.name] for item in dataclasses.fields(cls) if item.name in values}
+            known["limbs"] = {foot: tuple(joints) for foot, joints in known.get("limbs", {}).items()}
+            return cls(**known)
+        except (ValueError, TypeError, AttributeError):
+            return cls()
+
+    def standing_feet(self, phase: str) -> frozenset[str]:
+        """Feet that stand in a contact phase."""
+        if phase == "double_support":
+            return frozenset(self.supports)
+        names = phase.split("+")
+        return frozenset(foot for foot, support in self.supports.items() if support in names)
