@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, RegisterEventHandler, Shutdown
 from launch.event_handlers import OnProcessExit
 from launch.substitutions import LaunchConfiguration
@@ -21,7 +22,6 @@ from launch_ros.parameter_descriptions import ParameterValue
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.resources import robot_file, share_directory
 from friction_estimator.files.robot import Robot, load_robot
-from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 
 PACKAGE = "friction_estimator"
 
@@ -64,7 +64,8 @@ def _nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     if source is not None:
         actions += [source, RegisterEventHandler(OnProcessExit(target_action=source, on_exit=[Shutdown()]))]
     if value["record"]:
-        actions.append(_node("recorder_node", "recorder", value, robot, {"output": value["record"]}))
+        own = {"output": value["record"], "inputs_reliable": value["source"] != "robot"}
+        actions.append(_node("recorder_node", "recorder", value, robot, own))
     return [*actions, *_robot_state_publisher(value, robot), *_rviz(value)]
 
 

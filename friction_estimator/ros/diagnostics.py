@@ -121,6 +121,8 @@ class NodeDiagnostics:
 
     def _sensors(self, estimator: Estimator) -> DiagnosticStatus:
         health = estimator.health
+        if not health.frames:
+            return self._status("sensors", DiagnosticStatus.WARN, "no joint state yet", {})
         problems = ["the IMU is silent"] if health.imu_stale and not estimator.config.robot.fixed_base else []
         problems += [f"foot sensor {foot!r} is silent" for foot, stale in health.foot_stale.items() if stale]
         problems += [

@@ -31,8 +31,9 @@ from friction_estimator.ros.robot_description import await_robot_description, fi
 from friction_estimator.ros.services import serve
 from friction_estimator.ros.spin import run
 
-_WARNING_PERIOD = 2.0
+_WARNING_PERIOD = 5.0
 _DIAGNOSTICS_PERIOD = 1.0
+_LOGGED = (": sensors", ": friction")
 _Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample)
 
 
@@ -53,7 +54,7 @@ class EstimatorNode(Node):
         self._estimator: Estimator | None = None
         self._diagnostics = NodeDiagnostics(self.get_name())
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
-        self._warned: dict[str, float] = {}
+        self._warn_again: dict[str, float] = {}
         self._last_event = ""
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # under use_sim_time a missing /clock must not silence it
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
@@ -148,10 +149,10 @@ class EstimatorNode(Node):
             self._estimator.reset()
 
     def _warn(self, key: str, text: str) -> None:
-        """Log a warning, at most one in two seconds for each key."""
+        """Log a warning, at most one every few seconds for each key."""
         now = time.monotonic()
-        if now - self._warned.get(key, -_WARNING_PERIOD) >= _WARNING_PERIOD:
-            self._warned[key] = now
+        if now >= self._warn_again.get(key, 0.0):
+            self._warn_again[key] = now + _WARNING_PERIOD
             self.get_logger().warning(text)
 
     def _report(self) -> None:
@@ -159,8 +160,8 @@ class EstimatorNode(Node):
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics_publisher.publish(message)
         for status in message.status:
-            if status.level == DiagnosticStatus.WARN and status.name.endswith("sensors"):
-                self._warn("sensors", status.message)
+            if status.level == DiagnosticStatus.WARN and status.name.endswith(_LOGGED):
+                self._warn(status.name, status.message)
         self._warn_about_time()
 
     def _warn_about_time(self) -> None:
@@ -176,6 +177,7 @@ class EstimatorNode(Node):
             return
         for estimate in estimator.flush():
             self._publish(estimate)
+        self._report()
         if self._parameters_file and estimator.health.frames:
             try:
                 save_parameters(self._parameters_file, estimator.identified)

@@ -60,6 +60,11 @@ REPLAY_FIELDS = (
     ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
 )
 
+RECORDER_FIELDS = (
+    ParameterField("output", str, "", Range("rosbag2 to write")),
+    ParameterField("inputs_reliable", bool, False, Range("the sensors publish reliably: ask for every message")),
+)
+
 _TYPES = {
     bool: Parameter.Type.BOOL,
     int: Parameter.Type.INTEGER,
@@ -85,7 +90,9 @@ def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, 
     """
     overrides = _overrides(node)
     own_names = {item.name for item in own}
-    others = {item.name for item in (*ESTIMATOR_FIELDS, *SIMULATION_FIELDS, *REPLAY_FIELDS)} - own_names
+    others = {
+        item.name for item in (*ESTIMATOR_FIELDS, *SIMULATION_FIELDS, *REPLAY_FIELDS, *RECORDER_FIELDS)
+    } - own_names
     robot = {name: value for name, value in overrides.items() if name not in own_names | others}
     _refuse_unknown(robot, own_names | others)
     config = config_from_parameters(robot)

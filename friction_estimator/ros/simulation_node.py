@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 
 from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.duration import Duration
 from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -20,7 +22,7 @@ from friction_estimator.messages.truth import TruthMessages
 from friction_estimator.ros.message_types import RclpyMessageTypes, message_class
 from friction_estimator.ros.pace import Pace
 from friction_estimator.ros.parameters import SIMULATION_FIELDS, read_parameters
-from friction_estimator.ros.qos import LATCHED, SENSOR_OUTPUT
+from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_OUTPUT
 from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import find_robot_description
 from friction_estimator.ros.spin import Running, await_subscribers, run
@@ -32,6 +34,8 @@ _ENDLESS = 3600.0
 """Duration of a scenario without an end [s]."""
 
 _SPIN_STRIDE = 10
+_DIAGNOSTICS_STRIDE = 1000
+_LINGER = 0.5
 
 
 class SimulationNode(Node):
@@ -70,6 +74,8 @@ class SimulationNode(Node):
         self._imu = self._publisher(topics.IMU, config.imu.topic)
         self._feet = [self._publisher(topics.WRENCH, foot.wrench_topic) for foot in config.feet]
         self._truths = {topic.name: self._publisher(topic.type, topic.name) for topic in self._truth.topics}
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
+        self._published = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._own["publish_clock"] else None
 
     def _publisher(self, type_name: str, topic: str) -> Publisher:
@@ -79,16 +85,35 @@ class SimulationNode(Node):
         """Walk until the scenario ends or the process shall end."""
         wanted = int(self._own["wait_for_subscribers"])  # type: ignore[arg-type]
         await_subscribers(executor, self._joints, wanted, running)
-        pace, simulator = Pace(float(self._own["real_time_factor"])), self._simulator  # type: ignore[arg-type]
-        count, end = 0, simulator.duration
         self.get_logger().info(f"simulating {self._own['scenario']!r} with {self._own['noise']!r} sensors")
+        pace, simulator = Pace(float(self._own["real_time_factor"])), self._simulator  # type: ignore[arg-type]
+        end = simulator.duration
         while running() and simulator.time < end:
             self._publish(simulator.step())
-            count += 1
-            if count % _SPIN_STRIDE == 0:
+            self._published += 1
+            if self._published % _SPIN_STRIDE == 0:
                 executor.spin_once(timeout_sec=0.0)
+            if self._published % _DIAGNOSTICS_STRIDE == 0:
+                self._diagnose(pace)
             pace.wait(simulator.time)
-        self._report(count, pace)
+        self._diagnose(pace)
+        self._joints.wait_for_all_acked(Duration(seconds=_LINGER))
+        time.sleep(_LINGER)  # best-effort readers acknowledge nothing
+
+    def _diagnose(self, pace: Pace) -> None:
+        behind = f"{pace.late:.1f} s behind real time: this machine is too slow" if pace.late else "in real time"
+        level = DiagnosticStatus.WARN if pace.late else DiagnosticStatus.OK
+        values = [KeyValue(key="published", value=str(self._published))]
+        status = DiagnosticStatus(
+            name=f"{self.get_name()}: samples",
+            level=level,
+            message=behind,
+            hardware_id="friction_estimator",
+            values=values,
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(message)
 
     def _publish(self, sample: SimulationSample) -> None:
         """Joints last: their estimate then need not wait for another sensor of the same instant."""
@@ -103,12 +128,6 @@ class SimulationNode(Node):
         if self._clock_publisher is not None:
             stamp_ns = sample.joints.stamp_ns
             self._clock_publisher.publish(Clock(clock=Time(sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)))
-
-    def _report(self, count: int, pace: Pace) -> None:
-        text = f"published {count} joint states"
-        if pace.late:
-            text += f"; this machine was too slow for real time by {pace.late:.1f} s"
-        self.get_logger().info(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TypeVar
@@ -23,6 +24,8 @@ Running = Callable[[], bool]
 
 _IDLE = 0.1
 """Longest sleep of the loop [s]: how long a signal can stay unnoticed while no message comes."""
+
+_MATCHING = 0.5
 
 
 class _EndRequest:
@@ -67,8 +70,14 @@ def spin(node: Node, executor: Executor, running: Running) -> None:
 
 
 def await_subscribers(executor: Executor, publisher: Publisher, count: int, running: Running) -> None:
-    """Spin until a topic has that many subscribers: what is sent before is lost to them."""
+    """Spin until a topic has that many subscribers: what is sent before is lost to them.
+
+    A publisher learns of its subscribers before these have learnt of all publishers, so a short pause follows.
+    """
     while running() and publisher.get_subscription_count() < count:
+        executor.spin_once(timeout_sec=0.02)
+    pause_ends = time.monotonic() + _MATCHING
+    while count and running() and time.monotonic() < pause_ends:
         executor.spin_once(timeout_sec=0.02)
 
 

@@ -1,0 +1,96 @@
+"""A rosbag2 on live topics: what the launch argument ``source:=bag`` uses.
+
+Sensor and ground-truth topics are sent as they were recorded, byte by byte; results in the bag are left out, because
+the estimator makes them anew.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from builtin_interfaces.msg import Time
+from rclpy.duration import Duration
+from rclpy.executors import Executor
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+
+from friction_estimator.bags.reader import BagReader
+from friction_estimator.bags.replay import input_topics
+from friction_estimator.core.exceptions import BagError
+from friction_estimator.messages import topics
+from friction_estimator.ros.message_types import message_class
+from friction_estimator.ros.pace import Pace
+from friction_estimator.ros.parameters import REPLAY_FIELDS, read_parameters
+from friction_estimator.ros.qos import SENSOR_OUTPUT
+from friction_estimator.ros.spin import Running, await_subscribers, run
+
+_SPIN_STRIDE = 50
+_LINGER = 0.5
+_CLOCK_PERIOD_NS = 1_000_000
+
+
+class ReplayNode(Node):
+    """Plays a bag.
+
+    Raises
+    ------
+    ConfigError, BagError
+        When a parameter or the bag cannot be used.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("replay")
+        config, own = read_parameters(self, REPLAY_FIELDS)
+        if not own["bag"]:
+            raise BagError("the parameter 'bag' must name the rosbag2 to play")
+        self._reader = reader = BagReader(str(own["bag"]))
+        names = {full: relative for relative, full in input_topics(reader, config).items()}
+        for topic in topics.truth_topics(foot.name for foot in config.feet):
+            full = reader.find_topic(topic.name, topic.type)
+            if full is not None:
+                names[full] = topic.name
+        self._topics = {
+            full: self.create_publisher(message_class(reader.topics[full]), relative, SENSOR_OUTPUT)
+            for full, relative in names.items()
+        }
+        self._joints = next(
+            publisher for full, publisher in self._topics.items() if names[full] == config.output.joint_states_topic
+        )
+        self._rate = float(own["rate"])  # type: ignore[arg-type]
+        self._wanted = int(own["wait_for_subscribers"])  # type: ignore[arg-type]
+        self._told_ns = 0
+        self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if own["publish_clock"] else None
+
+    def play(self, executor: Executor, running: Running) -> None:
+        """Send all messages at the recorded pace, until the bag or the process ends."""
+        await_subscribers(executor, self._joints, self._wanted, running)
+        reader, pace, count = self._reader, Pace(self._rate), 0
+        self.get_logger().info(f"playing {reader.path}")
+        for message in reader.messages(self._topics):
+            if not running():
+                break
+            pace.wait(1e-9 * (message.time_ns - reader.start_ns))
+            self._tell_time(message.time_ns)
+            self._topics[message.topic].publish(bytes(message.raw))
+            count += 1
+            if count % _SPIN_STRIDE == 0:
+                executor.spin_once(timeout_sec=0.0)
+        self._joints.wait_for_all_acked(Duration(seconds=_LINGER))
+        time.sleep(_LINGER)  # best-effort readers acknowledge nothing
+        self.get_logger().info(f"played {count} messages" + (f"; {reader.damage}" if reader.damage else ""))
+
+    def _tell_time(self, now_ns: int) -> None:
+        if self._clock_publisher is not None and now_ns - self._told_ns >= _CLOCK_PERIOD_NS:
+            self._told_ns = now_ns
+            self._clock_publisher.publish(Clock(clock=Time(sec=now_ns // 10**9, nanosec=now_ns % 10**9)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node as a process; it ends with the bag."""
+    return run(ReplayNode, arguments, ReplayNode.play)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
