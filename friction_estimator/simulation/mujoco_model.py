@@ -60,7 +60,7 @@ def build_mujoco_model(urdf_xml: str, sole_frames: Sequence[str], imu_frame: str
 
 
 def _set_options(spec: mujoco.MjSpec, timestep: float) -> None:
-    spec.compiler.fusestatic = True
+    spec.compiler.fusestatic = False  # fusing shifts centres of mass in some versions of MuJoCo
     spec.compiler.discardvisual = False  # shapes that touch nothing are still worth drawing
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER

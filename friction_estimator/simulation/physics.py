@@ -36,7 +36,9 @@ class Physics:
         self._v = np.array([joint.dofadr[0] for joint in joints])
         self.model.dof_armature[self._v] = biped.model.armature[6:]
         self._soles = np.array([self.model.site(sole_site(foot)).id for foot in range(len(config.feet))])
-        self._feet = self.model.site_bodyid[self._soles]
+        weld = self.model.body_weldid
+        feet = weld[self.model.site_bodyid[self._soles]]
+        self._on_foot = (weld == feet[:, None]).astype(float)  # (k, bodies): links that are fixed to each foot
         self._accelerometer = self.model.sensor(ACCELEROMETER).adr[0]
         self._gyroscope = self.model.sensor(GYROSCOPE).adr[0]
         self._base = int(self.model.jnt_bodyid[0])
@@ -106,7 +108,7 @@ class Physics:
         world axes; no push acts on a foot, so this is the ground's.
         """
         data = self.data
-        external = data.cfrc_ext[self._feet]
+        external = self._on_foot @ data.cfrc_ext
         to_sole = data.site_xmat[self._soles].reshape(-1, 3, 3)
         lever = data.subtree_com[self._base] - data.site_xpos[self._soles]
         moment, force = external[:, :3], external[:, 3:]
