@@ -1,0 +1,57 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import yaml
+
+from friction_estimator.files.robot import Robot, load_robot
+
+
+def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--robot`` and ``--set``."""
+    parser.add_argument("--robot", default="suralp", help="name of a robot in config/robots, or the path of its YAML")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="NAME=VALUE",
+        type=_setting,
+        action="append",
+        default=[],
+        help="replace one parameter of the robot, e.g. identifier.phases=all; may be repeated",
+    )
+
+
+def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
+    """Load the robot that was asked for; an override of None changes nothing."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return load_robot(arguments.robot, {**given, **dict(arguments.settings)})
+
+
+def warn(text: str) -> None:
+    """One line on stderr."""
+    print(f"friction_estimator: warning: {text}", file=sys.stderr)
+
+
+def positive_seconds(text: str) -> float:
+    """Type of an option that is a duration [s]."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    try:
+        return name, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise argparse.ArgumentTypeError(f"the value of {text!r} is not valid YAML") from None

@@ -1,0 +1,88 @@
+"""The command line: one verb, one file, imported only when it is used.
+
+A verb is a module of this folder with ``add_arguments(parser)`` and ``run(arguments) -> None``, and a line in
+:data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr says why), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from friction_estimator.core.exceptions import FrictionEstimatorError
+
+VERBS = {
+    "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
+    "simulate": "write a bag of the walking biped, with ground truth",
+    "replay": "run the estimator over a bag",
+    "report": "one HTML page from a bag with estimates",
+}
+
+_EXTRAS = {
+    "mujoco": "simulation",
+    "rosbags": "bags",
+    "mcap": "bags",
+    "plotly": "report",
+    "pinocchio": "dynamics",
+    "rich": "demo",
+    "rclpy": "ros",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        parsed = _parser(words).parse_args(words)
+        parsed.run(parsed)
+        sys.stdout.flush()
+    except FrictionEstimatorError as error:
+        return _fail(str(error))
+    except ModuleNotFoundError as error:
+        return _fail(_missing_module(error))
+    except KeyboardInterrupt:
+        return _fail("interrupted")
+    except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="friction_estimator", description="Joint friction of walking robots: live, from bags, in reports."
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True, dest="verb")
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    for name, description in VERBS.items():
+        verb = verbs.add_parser(
+            name,
+            help=description,
+            description=description[0].upper() + description[1:] + ".",
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+        if name == chosen:
+            module = _module(name)
+            module.add_arguments(verb)
+            verb.set_defaults(run=module.run)
+    return parser
+
+
+def _module(verb: str) -> ModuleType:
+    return importlib.import_module(f"friction_estimator.cli.{verb}")
+
+
+def _missing_module(error: ModuleNotFoundError) -> str:
+    name = (error.name or "").split(".")[0]
+    if name not in _EXTRAS:
+        raise error
+    return f"the Python package {name!r} is missing: pip install 'friction_estimator[{_EXTRAS[name]}]'"
+
+
+def _fail(reason: str) -> int:
+    print(f"friction_estimator: error: {reason}", file=sys.stderr)
+    return 1

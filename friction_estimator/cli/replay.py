@@ -1,0 +1,65 @@
+"""``replay BAG -o OUT``: the estimator over a recorded bag, as fast as it can."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from friction_estimator.bags.replay import ReplayResult, replay
+from friction_estimator.bags.writer import STORAGES
+from friction_estimator.cli.arguments import add_robot_arguments, robot_of, warn
+from friction_estimator.cli.progress import progress_bar
+from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.files.parameters import load_parameters, save_parameters
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
+    add_robot_arguments(parser)
+    parser.add_argument("--observer", "--method", choices=("fbse", "momentum"), help="how friction is measured")
+    parser.add_argument("--params", type=Path, help="YAML with identified parameters to start from")
+    parser.add_argument("--save-params", type=Path, help="write the parameters identified at the end to this YAML")
+    parser.add_argument("--namespace", default="", help="of the topics in the bag")
+    parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the output")
+    parser.add_argument("--copy-inputs", action="store_true", help="copy the sensor topics into the output too")
+    parser.add_argument("--overwrite", action="store_true", help="replace an older bag of that name")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Replay and write."""
+    robot = robot_of(arguments, observer=arguments.observer)
+    if not robot.urdf_xml:
+        raise ConfigError(f"the robot {arguments.robot!r} names no URDF; set robot.urdf in its YAML")
+    start = load_parameters(arguments.params) if arguments.params else None
+    with progress_bar("replaying") as progress:
+        result = replay(
+            arguments.bag,
+            arguments.output,
+            robot.config,
+            robot.urdf_xml,
+            start=start,
+            storage=arguments.storage,
+            copy_inputs=arguments.copy_inputs,
+            overwrite=arguments.overwrite,
+            namespace=arguments.namespace,
+            robot=Path(arguments.robot).stem,
+            progress=progress,
+        )
+    if arguments.save_params:
+        save_parameters(arguments.save_params, result.identified)
+    _tell(arguments.output, result)
+
+
+def _tell(output: Path, result: ReplayResult) -> None:
+    if result.damage:
+        warn(result.damage)
+    for topic, (count, reason) in result.refused.items():
+        warn(f"{count} messages of {topic} refused: {reason}")
+    if result.health.last_event:
+        warn(result.health.last_event)
+    if result.health.wrench_sign_suspect:
+        feet = ", ".join(result.health.wrench_sign_suspect)
+        warn(f"the ground seems to pull at {feet}: set feet.<name>.flip if the sensor reports the opposite sign")
+    print(f"{output}: {result.estimates} estimates")

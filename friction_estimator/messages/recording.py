@@ -1,0 +1,242 @@
+"""The inverse of ``outputs.py``: recorded output and ground-truth messages to arrays, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from friction_estimator.core.exceptions import BagError
+from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.messages import topics
+from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.types import header_stamp
+
+_SCALARS = (
+    topics.FRICTION,
+    topics.SIGMA,
+    topics.MEASURED,
+    topics.MODEL,
+    topics.COULOMB,
+    topics.VISCOUS,
+    topics.COULOMB_SIGMA,
+    topics.VISCOUS_SIGMA,
+    topics.EXTERNAL_TORQUE,
+    topics.TRUE_FRICTION,
+)
+RECORDED = (*_SCALARS, topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE)
+"""Topics that a recording is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One scalar per joint over time.
+
+    Attributes
+    ----------
+    time : (m,) since the start of the recording [s]
+    values : (m, n)
+    """
+
+    time: FloatArray
+    values: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseInterval:
+    """A contact phase from ``start`` to ``end`` [s]."""
+
+    start: float
+    end: float
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a run said, on the clock of the friction estimates.
+
+    Attributes
+    ----------
+    joint_names : (n)
+    time : (m,) since the start of the recording [s]
+    position, velocity : (m, n) of the joints
+    friction, sigma : (m, n) the estimate and its standard deviation [N m]
+    measured : (m, n) True where the observer spoke, False where the friction law did
+    truth : (m, n) true friction [N m], NaN outside its recording; None without ground truth
+    phases, true_phases : contact phases, estimated and true; empty when not recorded
+    model, coulomb, viscous, coulomb_sigma, viscous_sigma, external_torque : slow outputs; None when not recorded
+    description : what the bag says about itself
+    """
+
+    joint_names: tuple[str, ...]
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    friction: FloatArray
+    sigma: FloatArray
+    measured: BoolArray
+    truth: FloatArray | None
+    phases: tuple[PhaseInterval, ...]
+    true_phases: tuple[PhaseInterval, ...]
+    model: Series | None
+    coulomb: Series | None
+    viscous: Series | None
+    coulomb_sigma: Series | None
+    viscous_sigma: Series | None
+    external_torque: Series | None
+    description: RunDescription
+
+    @property
+    def limbs(self) -> dict[str, tuple[int, ...]]:
+        """Columns of the joints of each limb, by foot; all joints under an empty name when limbs are unknown."""
+        known = {
+            foot: tuple(self.joint_names.index(name) for name in joints if name in self.joint_names)
+            for foot, joints in self.description.limbs.items()
+        }
+        return known or {"": tuple(range(len(self.joint_names)))}
+
+    def swing_intervals(self, foot: str) -> list[PhaseInterval]:
+        """When this foot was off the ground: by the truth where there is one, else by the estimate."""
+        if foot not in self.description.supports:
+            return []
+        phases = self.true_phases or self.phases
+        return [phase for phase in phases if foot not in self.description.standing_feet(phase.name)]
+
+    def standing(self) -> BoolArray | None:
+        """Where the limb of each joint was in stance, (m, n); None when limbs or phases are unknown."""
+        if not self.description.limbs or not (self.true_phases or self.phases):
+            return None
+        standing = np.ones(self.friction.shape, dtype=bool)
+        for foot, columns in self.limbs.items():
+            for swing in self.swing_intervals(foot):
+                rows = slice(*np.searchsorted(self.time, (swing.start, swing.end)))
+                standing[rows, columns] = False
+        return standing
+
+
+class RecordingBuilder:
+    """Collects messages and turns them into a :class:`Recording`."""
+
+    def __init__(self) -> None:
+        self._joint_names: tuple[str, ...] = ()
+        self._orders: dict[tuple[str, ...], list[int]] = {}
+        self._stamps: dict[str, list[int]] = {topic.name: [] for topic in _SCALARS}
+        self._received: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
+        self._efforts: dict[str, list[FloatArray]] = {topic.name: [] for topic in _SCALARS}
+        self._states: list[tuple[FloatArray, FloatArray]] = []
+        self._phase_names: dict[str, list[str]] = {
+            topics.CONTACT_PHASE.name: [],
+            topics.TRUE_CONTACT_PHASE.name: [],
+        }
+
+    def add(self, topic: str, time_ns: int, message: Any) -> None:
+        """Add one message.
+
+        Parameters
+        ----------
+        topic : relative name, one of :data:`RECORDED`
+        time_ns : when it was recorded [ns]
+        message : of rclpy or rosbags
+        """
+        if topic in self._phase_names:
+            self._phase_names[topic].append(message.data)
+        else:
+            order = self._order(tuple(message.name))
+            self._stamps[topic].append(header_stamp(message))
+            self._efforts[topic].append(np.asarray(message.effort, dtype=np.float64)[order])
+            if topic == topics.FRICTION.name:
+                self._states.append(
+                    (
+                        np.asarray(message.position, dtype=np.float64)[order],
+                        np.asarray(message.velocity, dtype=np.float64)[order],
+                    )
+                )
+        self._received[topic].append(time_ns)
+
+    def finish(self, description: RunDescription) -> Recording:
+        """Everything on one clock.
+
+        Raises
+        ------
+        BagError
+            When there is no friction estimate.
+        """
+        stamps = self._stamps[topics.FRICTION.name]
+        if not stamps:
+            raise BagError(f"there is no message on the topic {topics.FRICTION.name!r}; run `replay` on the bag first")
+        stamps_ns, rows = np.unique(np.array(stamps), return_index=True)
+        start_ns = int(stamps_ns[0])
+        time = (stamps_ns - start_ns) * 1e-9
+        measured = self._held(topics.MEASURED, start_ns, time)
+        sigma = self._interpolated(topics.SIGMA, start_ns, time)
+        nothing = np.full((time.size, len(self._joint_names)), np.nan)
+        return Recording(
+            joint_names=self._joint_names,
+            time=time,
+            position=np.array([state[0] for state in self._states])[rows],
+            velocity=np.array([state[1] for state in self._states])[rows],
+            friction=np.array(self._efforts[topics.FRICTION.name])[rows],
+            sigma=nothing if sigma is None else sigma,
+            measured=np.ones(nothing.shape, dtype=bool) if measured is None else measured > 0.5,
+            truth=self._interpolated(topics.TRUE_FRICTION, start_ns, time),
+            phases=self._phases(topics.CONTACT_PHASE, topics.FRICTION, start_ns, time[-1]),
+            true_phases=self._phases(topics.TRUE_CONTACT_PHASE, topics.TRUE_FRICTION, start_ns, time[-1]),
+            model=self._series(topics.MODEL, start_ns),
+            coulomb=self._series(topics.COULOMB, start_ns),
+            viscous=self._series(topics.VISCOUS, start_ns),
+            coulomb_sigma=self._series(topics.COULOMB_SIGMA, start_ns),
+            viscous_sigma=self._series(topics.VISCOUS_SIGMA, start_ns),
+            external_torque=self._series(topics.EXTERNAL_TORQUE, start_ns),
+            description=description,
+        )
+
+    def _order(self, names: tuple[str, ...]) -> list[int]:
+        if not self._joint_names:
+            self._joint_names = names
+        if names not in self._orders:
+            if not set(self._joint_names) <= set(names):
+                raise BagError(f"the joints change within the bag: {', '.join(self._joint_names)}, {', '.join(names)}")
+            self._orders[names] = [names.index(name) for name in self._joint_names]
+        return self._orders[names]
+
+    def _series(self, topic: topics.Topic, start_ns: int) -> Series | None:
+        if not self._stamps[topic.name]:
+            return None
+        stamps, rows = np.unique(np.array(self._stamps[topic.name]), return_index=True)
+        return Series((stamps - start_ns) * 1e-9, np.array(self._efforts[topic.name])[rows])
+
+    def _interpolated(self, topic: topics.Topic, start_ns: int, time: FloatArray) -> FloatArray | None:
+        series = self._series(topic, start_ns)
+        if series is None:
+            return None
+        columns = [np.interp(time, series.time, column, np.nan, np.nan) for column in series.values.T]
+        return np.stack(columns, axis=1)
+
+    def _held(self, topic: topics.Topic, start_ns: int, time: FloatArray) -> FloatArray | None:
+        """Each value holds from its stamp until the next."""
+        series = self._series(topic, start_ns)
+        if series is None:
+            return None
+        return series.values[np.maximum(np.searchsorted(series.time, time, side="right") - 1, 0)]
+
+    def _phases(self, topic: topics.Topic, clock: topics.Topic, start_ns: int, end: float) -> tuple[PhaseInterval, ...]:
+        """Intervals of equal names; the messages carry no stamp, so that of a neighbour in the recording is used."""
+        names, received = self._phase_names[topic.name], self._received[topic.name]
+        if not names or not self._stamps[clock.name]:
+            return ()
+        reference = np.array(self._received[clock.name], dtype=float)
+        stamps = (np.array(self._stamps[clock.name]) - start_ns) * 1e-9
+        starts = np.interp(np.array(received, dtype=float), reference, stamps)
+        return _intervals(names, starts.tolist(), end)
+
+
+def _intervals(names: Sequence[str], starts: Sequence[float], end: float) -> tuple[PhaseInterval, ...]:
+    changes = [row for row, name in enumerate(names) if row == 0 or name != names[row - 1]]
+    ends = [starts[row] for row in changes[1:]] + [end]
+    return tuple(
+        PhaseInterval(starts[row], stop, names[row])
+        for row, stop in zip(changes, ends, strict=True)
+        if stop > starts[row]
+    )
