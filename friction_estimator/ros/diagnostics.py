@@ -153,7 +153,7 @@ class NodeDiagnostics:
 
     def _friction(self, estimator: Estimator, quality: EstimateQuality | None) -> DiagnosticStatus:
         if quality is None:
-            return self._status("friction", DiagnosticStatus.WARN, "no estimate", {})
+            return self._status("friction", DiagnosticStatus.STALE, "no estimate", {})
         joints = estimator.joint_names
         values: dict[str, object] = {"identification": "frozen" if estimator.frozen else "running"}
         for i, joint in enumerate(joints):

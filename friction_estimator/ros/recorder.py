@@ -1,25 +1,18 @@
-"""Live topics into a rosbag2, without decoding them: what the launch argument ``record`` and the demo use."""
+"""Live topics into a rosbag2, without decoding them: what the recorder node and the demo use."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from friction_estimator.bags.writer import BagWriter
 from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.messages import topics
-from friction_estimator.messages.description import RunDescription
 from friction_estimator.ros.message_types import message_class
-from friction_estimator.ros.parameters import RECORDER_FIELDS, read_parameters
-from friction_estimator.ros.qos import RECORDER, SENSOR_INPUT
-from friction_estimator.ros.robot_description import find_robot_description
-from friction_estimator.ros.spin import Running, run, spin
+from friction_estimator.ros.qos import RECORDER
 
 DIAGNOSTICS = ("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray")
 
@@ -80,47 +73,3 @@ def result_topics(config: Config) -> list[tuple[str, str]]:
     """Names and types of all that the estimator says, and of the truth that a simulator adds."""
     own: Iterable[topics.Topic] = (*topics.OUTPUTS, *topics.truth_topics(foot.name for foot in config.feet))
     return [(topic.name, topic.type) for topic in own if topic is not topics.FRICTION_MARKERS]
-
-
-class RecorderNode(Node):
-    """Records sensors, results, truth and diagnostics until the process ends.
-
-    Raises
-    ------
-    ConfigError, RobotModelError
-        When a parameter or the URDF cannot be used.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("recorder")
-        self._config, own = read_parameters(self, RECORDER_FIELDS)
-        self._output, self._inputs_reliable = str(own["output"]), bool(own["inputs_reliable"])
-        if not self._output:
-            raise ConfigError("the parameter 'output' must name the rosbag2 to write")
-        self._urdf_xml = find_robot_description("", self._config.robot.urdf)
-
-    def play(self, executor: Executor, running: Running) -> None:
-        """Record until the process shall end."""
-        custom_data = {}
-        if self._urdf_xml:  # else the robot is described on a topic, and the bag stays without description
-            custom_data = RunDescription.of(self._config, self._urdf_xml, "", "recorded live").to_custom_data()
-        with BagWriter(self._output, custom_data=custom_data) as writer:
-            recorder = Recorder(self, writer)
-            for topic, type_name in input_topics(self._config):
-                recorder.record(topic, type_name, RECORDER if self._inputs_reliable else SENSOR_INPUT)
-            for topic, type_name in [*result_topics(self._config), DIAGNOSTICS]:
-                recorder.record(topic, type_name)
-            self.get_logger().info(f"recording to {writer.path}")
-            spin(self, executor, running)
-            for subscription in list(self.subscriptions):
-                self.destroy_subscription(subscription)
-        self.get_logger().info(f"{writer.message_count} messages in {writer.path}")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node as a process."""
-    return run(RecorderNode, arguments, RecorderNode.play)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
