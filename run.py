@@ -121,6 +121,7 @@ def lock() -> int:
     import fcntl  # not on Windows, where check_platform must get its turn first
 
     descriptor = os.open(str(ROOT), os.O_RDONLY)
+    os.set_inheritable(descriptor, True)  # a pip that outlives a killed run.py keeps the lock
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -223,6 +224,7 @@ def run_pip(arguments: List[str], environment: Dict[str, str], total: int) -> No
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            close_fds=False,
         )
         for raw in process.stdout or ():
             log.write(raw)
@@ -240,7 +242,7 @@ def run_pip(arguments: List[str], environment: Dict[str, str], total: int) -> No
 
 def progress(done: int, total: int, line: str) -> None:
     """Show one line of pip's output, without the list of everything that is installed at the end."""
-    words = " ".join(line.split()[:2] if line.startswith("Installing") else line.split()[:4])
+    words = "Installing" if line.startswith("Installing") else " ".join(line.split()[:4]).split(" (from")[0]
     text = "[{:3d}/{}] {}".format(done, total, words)
     if sys.stdout.isatty():
         width = shutil.get_terminal_size().columns - 1
