@@ -1,0 +1,214 @@
+"""The figures of the report, each a function of a recording."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.messages.recording import PhaseInterval, Recording, Series
+from friction_estimator.report.decimate import envelope_rows, even_rows
+from friction_estimator.report.theme import (
+    ESTIMATE,
+    ESTIMATE_BAND,
+    MODELLED,
+    SWING,
+    TRUTH,
+    PanelGrid,
+)
+
+_POINTS = 1600
+_DOTS = 900
+_TIME, _FRICTION, _VELOCITY = "time [s]", "friction [N m]", "velocity [rad/s]"
+
+
+def friction_over_time(recording: Recording) -> go.Figure:
+    """Friction of every joint: measured and modelled parts, truth, 2-sigma band, swing shaded."""
+    grid, panels = _joint_grid(recording, _TIME, _FRICTION)
+    for panel, foot, joint in panels:
+        low, high = _limits(recording, joint)
+        _shade_swing(grid, panel, recording.swing_intervals(foot), low, high)
+        estimate, measured = recording.friction[:, joint], recording.measured[:, joint]
+        rows = envelope_rows(estimate, _POINTS)
+        time = recording.time[rows]
+        for name, color, where in (("measured", ESTIMATE, measured), ("modelled", MODELLED, ~measured)):
+            grid.add(panel, _line(time, _only(estimate[rows], where[rows]), name, color))
+        if recording.truth is not None:
+            truth = recording.truth[:, joint]
+            kept = envelope_rows(truth, _POINTS)
+            grid.add(panel, _line(recording.time[kept], truth[kept], "truth", TRUTH, dash="dash"))
+        grid.limit_y(panel, low, high)
+    return grid.figure
+
+
+def paper_figure(recording: Recording) -> go.Figure:
+    """Figure 6 of Hashlamon & Erbatur 2014, for every leg: estimate solid blue, truth dashed red."""
+    grid, panels = _joint_grid(recording, _TIME, _FRICTION)
+    for panel, _, joint in panels:
+        estimate = recording.friction[:, joint]
+        rows = envelope_rows(estimate, _POINTS)
+        grid.add(panel, _line(recording.time[rows], estimate[rows], "estimated", ESTIMATE))
+        if recording.truth is not None:
+            truth = recording.truth[:, joint]
+            rows = envelope_rows(truth, _POINTS)
+            grid.add(panel, _line(recording.time[rows], truth[rows], "true", TRUTH, dash="dash"))
+        grid.limit_y(panel, *_limits(recording, joint))
+    return grid.figure
+
+
+def friction_over_velocity(recording: Recording) -> go.Figure:
+    """Friction against joint velocity: estimates, truth, and the law with the last parameters."""
+    grid, panels = _joint_grid(recording, _VELOCITY, _FRICTION, shared_x=False)
+    rows = even_rows(recording.time.size, 2 * _DOTS)
+    for panel, _, joint in panels:
+        velocity, estimate = recording.velocity[rows, joint], recording.friction[rows, joint]
+        measured = recording.measured[rows, joint]
+        for name, color, where in (("measured", ESTIMATE, measured), ("modelled", MODELLED, ~measured)):
+            grid.add(panel, _dots(velocity[where], estimate[where], name, color))
+        if recording.truth is not None:
+            grid.add(panel, _dots(velocity, recording.truth[rows, joint], "truth", TRUTH, size=2.5))
+        law = _law_curve(recording, joint)
+        if law is not None:
+            grid.add(panel, _line(*law, "Coulomb and viscous part at the end", "#1f2933"))
+        grid.limit_y(panel, *_limits(recording, joint))
+    return grid.figure
+
+
+def convergence(recording: Recording, parameter: str) -> go.Figure | None:
+    """One identified parameter of every joint over time, with its 2-sigma band.
+
+    Parameters
+    ----------
+    recording : with slow outputs
+    parameter : ``coulomb`` or ``viscous``
+
+    Returns
+    -------
+    None when the recording lacks that parameter.
+    """
+    values: Series | None = getattr(recording, parameter)
+    sigma: Series | None = getattr(recording, f"{parameter}_sigma")
+    if values is None:
+        return None
+    label = "F<sub>c</sub> [N m]" if parameter == "coulomb" else "F<sub>v</sub> [N m s/rad]"
+    grid, panels = _joint_grid(recording, _TIME, label)
+    for panel, _, joint in panels:
+        value = values.values[:, joint]
+        spread = _two_sigma(values, sigma, joint)
+        rows = even_rows(value.size, _POINTS)
+        band = _band(values.time[rows], value[rows], spread[rows])
+        if sigma is not None:
+            grid.add(panel, band)
+        grid.add(panel, _line(values.time[rows], value[rows], "identified", ESTIMATE))
+        settled = slice(value.size // 4, None)
+        inside = np.concatenate((value[settled] - spread[settled], value[settled] + spread[settled], [0.0]))
+        grid.limit_y(panel, *_padded(inside, 100.0))
+    return grid.figure
+
+
+def _joint_grid(
+    recording: Recording, x_title: str, y_title: str, shared_x: bool = True
+) -> tuple[PanelGrid, list[tuple[int, str, int]]]:
+    """A column for each limb and a row for each joint; returns (panel, foot, joint) of the filled panels."""
+    limbs = recording.limbs
+    on_limbs = {joint for joints in limbs.values() for joint in joints}
+    others = tuple(joint for joint in range(len(recording.joint_names)) if joint not in on_limbs)
+    groups = [(foot, joints) for foot, joints in (*limbs.items(), ("", others)) if joints]
+    if len(groups) == 1:  # one column would be wasteful
+        foot, joints = groups[0]
+        half = -(-len(joints) // 2)
+        groups = [(foot, joints[:half]), (foot, joints[half:])] if half else groups
+    height = max(len(joints) for _, joints in groups)
+    titles = [
+        recording.joint_names[joints[row]] if row < len(joints) else "" for row in range(height) for _, joints in groups
+    ]
+    panels = [
+        (row * len(groups) + column, foot, joint)
+        for column, (foot, joints) in enumerate(groups)
+        for row, joint in enumerate(joints)
+    ]
+    return PanelGrid(titles, len(groups), x_title, y_title, shared_x), panels
+
+
+def _line(x: FloatArray, y: FloatArray, name: str, color: str, dash: str = "solid") -> go.Scatter:
+    width = 1.3 if dash == "solid" else 1.5
+    return go.Scatter(
+        x=_short(x),
+        y=_short(y),
+        name=name,
+        mode="lines",
+        line={"color": color, "width": width, "dash": dash},
+        hovertemplate="%{x:.3f}, %{y:.3f}<extra>" + name + "</extra>",
+    )
+
+
+def _dots(x: FloatArray, y: FloatArray, name: str, color: str, size: float = 3.5) -> go.Scatter:
+    marker = {"color": color, "size": size, "opacity": 0.55}
+    return go.Scatter(x=_short(x), y=_short(y), name=name, mode="markers", marker=marker)
+
+
+def _band(time: FloatArray, value: FloatArray, spread: FloatArray) -> go.Scatter:
+    return go.Scatter(
+        x=_short(np.concatenate((time, time[::-1]))),
+        y=_short(np.concatenate((value + spread, (value - spread)[::-1]))),
+        name="2 standard deviations",
+        mode="lines",
+        fill="toself",
+        fillcolor=ESTIMATE_BAND,
+        line={"width": 0},
+        hoverinfo="skip",
+    )
+
+
+def _shade_swing(grid: PanelGrid, panel: int, swings: list[PhaseInterval], low: float, high: float) -> None:
+    """One polygon for all swing phases: quick to draw, however long the walk."""
+    if not swings:
+        return
+    x = [edge for swing in swings for edge in (swing.start, swing.start, swing.end, swing.end, None)]
+    y = len(swings) * [low, high, high, low, None]
+    area = go.Scatter(
+        x=x, y=y, name="swing", mode="lines", fill="toself", fillcolor=SWING, line={"width": 0}, hoverinfo="skip"
+    )
+    grid.add(panel, area)
+
+
+def _law_curve(recording: Recording, joint: int) -> tuple[FloatArray, FloatArray] | None:
+    if recording.coulomb is None or recording.viscous is None:
+        return None
+    fastest = float(np.abs(recording.velocity[:, joint]).max())
+    velocity = np.array([-fastest, -1e-9, 1e-9, fastest])
+    torque = recording.coulomb.values[-1, joint] * np.sign(velocity) + recording.viscous.values[-1, joint] * velocity
+    return velocity, torque
+
+
+def _two_sigma(values: Series, sigma: Series | None, joint: int) -> FloatArray:
+    if sigma is None:
+        return np.zeros(values.time.size)
+    return 2.0 * np.interp(values.time, sigma.time, sigma.values[:, joint])
+
+
+def _limits(recording: Recording, joint: int) -> tuple[float, float]:
+    """Range of a friction panel: what nearly all samples need, so that one spike does not flatten the rest."""
+    parts = [recording.friction[:, joint]]
+    if recording.truth is not None:
+        parts += 2 * [recording.truth[:, joint]]
+    return _padded(np.concatenate(parts), 99.5)
+
+
+def _padded(values: FloatArray, percentile: float) -> tuple[float, float]:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return -1.0, 1.0
+    low, high = np.percentile(finite, (100.0 - percentile, percentile)).tolist()
+    margin = 0.12 * (high - low) or 0.1
+    return low - margin, high + margin
+
+
+def _only(values: FloatArray, where: BoolArray) -> FloatArray:
+    """NaN elsewhere: lines break there."""
+    return np.where(where, values, np.nan)
+
+
+def _short(values: FloatArray) -> FloatArray:
+    """Single precision: half the size of the page, and more digits than any screen shows."""
+    return values.astype(np.float32)
