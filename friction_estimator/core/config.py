@@ -122,7 +122,10 @@ class FootConfig(_Validated):
 
 @dataclass(frozen=True, slots=True)
 class SensorNoise(_Validated):
-    """Standard deviations of the sensors, per sample: where every published sigma starts."""
+    """Standard deviations of the sensors: where every published sigma starts.
+
+    Noise is white, one draw a sample; biases and gains are constant, so no filter averages them out.
+    """
 
     position_std: float = parameter(1e-7, "joint position", "rad", 0.0, 1.0)
     velocity_std: float = parameter(2e-3, "joint velocity", "rad/s", 0.0, 10.0)
@@ -131,6 +134,12 @@ class SensorNoise(_Validated):
     angular_velocity_std: float = parameter(5e-3, "gyroscope", "rad/s", 0.0, 10.0)
     force_std: float = parameter(1.0, "foot force", "N", 0.0, 1e3)
     moment_std: float = parameter(0.1, "foot moment", "N m", 0.0, 1e3)
+    specific_force_bias_std: float = parameter(0.0, "constant bias of the accelerometer", "m/s^2", 0.0, 10.0)
+    angular_velocity_bias_std: float = parameter(0.0, "constant bias of the gyroscope", "rad/s", 0.0, 1.0)
+    force_bias_std: float = parameter(0.0, "constant bias of the foot force", "N", 0.0, 1e3)
+    moment_bias_std: float = parameter(0.0, "constant bias of the foot moment", "N m", 0.0, 1e3)
+    force_gain_std: float = parameter(0.0, "relative gain error of the foot sensors", "", 0.0, 1.0)
+    effort_gain_std: float = parameter(0.0, "relative gain error of the motor torque", "", 0.0, 1.0)
     sigma_rate: float = parameter(50.0, "how often these are propagated to the friction", "Hz", 0.1, 1e4)
 
 

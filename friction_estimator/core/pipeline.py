@@ -65,10 +65,11 @@ class Pipeline:
         identifier = self.identifier
         regressor = identifier.regressor(frame.velocity, frame.effort)
         delayed = self.observer.filter(regressor, frame.dt)
-        identifier.learn(delayed, measured.friction, measured.available & self._may_learn(phase))
+        identifier.learn(delayed, measured.friction, measured.noise_sigma, measured.available & self._may_learn(phase))
         model = identifier.predict(regressor)
-        lag = ((regressor - delayed) * identifier.parameters).sum(axis=1)
-        friction, sigma = fuse(measured, model, lag)
+        behind = regressor - delayed
+        lag_variance = (behind * identifier.parameters).sum(axis=1) ** 2 + identifier.parameter_variance(behind)
+        friction, sigma = fuse(measured, model, lag_variance)
         return FrictionEstimate(
             stamp_ns=frame.stamp_ns,
             position=frame.position,
@@ -102,17 +103,19 @@ class Pipeline:
         return (delayed * self.identifier.parameters).sum(axis=1) - residual.friction
 
 
-def fuse(measured: MeasuredFriction, model: ModelledFriction, lag: FloatArray) -> tuple[FloatArray, FloatArray]:
+def fuse(
+    measured: MeasuredFriction, model: ModelledFriction, lag_variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Measured friction where there is one, else the law (Hashlamon & Erbatur 2014, sections 5 and 6).
 
     Parameters
     ----------
-    lag : (n,) how far the observer's low-pass is behind, according to the law; widens the measured sigma [N m]
+    lag_variance : (n,) how far the observer's low-pass is behind, according to the law, squared [(N m)^2]
 
     Returns
     -------
     friction, sigma : (n,), (n,) [N m]
     """
-    measured_sigma = np.sqrt(measured.sigma**2 + lag**2)
+    measured_sigma = np.sqrt(measured.sigma**2 + lag_variance)
     friction = np.where(measured.available, measured.friction, model.friction)
     return friction, np.where(measured.available, measured_sigma, model.sigma)

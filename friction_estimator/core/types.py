@@ -203,12 +203,14 @@ class MeasuredFriction:
     Attributes
     ----------
     friction : (n,) friction torque [N m]; NaN where not available
-    sigma : (n,) standard deviation from the sensor noise [N m]; NaN where not available
+    sigma : (n,) its standard deviation [N m]; NaN where not available
+    noise_sigma : (n,) the part of sigma that is white sensor noise and averages out over time [N m]
     available : (n,) True where the method is defined now (FBSE: the limb is in stance)
     """
 
     friction: FloatArray
     sigma: FloatArray
+    noise_sigma: FloatArray
     available: BoolArray
 
 

@@ -19,6 +19,8 @@ from friction_estimator.files.yaml_document import read_yaml
 FORMAT = "friction_estimator/identified_parameters"
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
 
+_SCALARS = ("residual_variance", "measurement_variance", "samples")
+
 
 def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParameters) -> None:
     """Write identified parameters atomically: at every moment the old or the new file is there, whole.
@@ -68,7 +70,7 @@ def _to_document(identified: IdentifiedParameters) -> dict[str, Any]:
         joint: {
             "values": dict(zip(identified.parameter_names, identified.values[row].tolist(), strict=True)),
             "sigma": dict(zip(identified.parameter_names, sigma[row].tolist(), strict=True)),
-            "residual_variance": float(identified.residual_variance[row]),
+            **{name: float(getattr(identified, name)[row]) for name in _SCALARS},
             "covariance": identified.covariance[row].tolist(),  # last: a truncated list is never valid
         }
         for row, joint in enumerate(identified.joint_names)
@@ -121,7 +123,7 @@ def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | Non
         joint_names=wanted,
         values=_stack([_row(joint, joints[joint], names) for joint in wanted], (p,)),
         covariance=_stack([_numbers(joint, joints[joint], "covariance", (p, p)) for joint in wanted], (p, p)),
-        residual_variance=_stack([_numbers(joint, joints[joint], "residual_variance", ()) for joint in wanted], ()),
+        **{name: _stack([_numbers(joint, joints[joint], name, ()) for joint in wanted], ()) for name in _SCALARS},
     )
 
 

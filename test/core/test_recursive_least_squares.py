@@ -62,24 +62,36 @@ def test_forgetting_follows_a_change_that_the_printed_filter_averages():
 
 
 def test_parameter_sigma_covers_the_error_under_white_noise():
-    """NEES over many runs stays inside a generous chi-square band around p = 2."""
-    values = []
+    """Never smaller than the error; larger, because a mismatch of the law cannot be excluded by 200 samples."""
+    ratios = []
     for seed in range(40):
         rng, velocity, truth, law = data(seed)
         identifier = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
         for dq in velocity:
             phi = identifier.regressor(dq, np.zeros(3))
-            identifier.learn(phi, law.torque(truth, dq) + 0.2 * rng.normal(size=3), ALL)
+            identifier.learn(phi, law.torque(truth, dq) + 0.2 * rng.normal(size=3), np.full(3, 0.2), ALL)
         error = identifier.parameters - truth
-        covariance = identifier.residual_variance[:, None, None] * identifier.identified.covariance
-        values += [e @ np.linalg.solve(P, e) for e, P in zip(error, covariance, strict=True)]
-    assert 1.5 < np.mean(values) < 2.5
+        ratios.append(error / identifier.parameters_sigma)
+    assert 0.02 < np.mean(np.square(ratios)) < 1.0
+
+
+def test_law_sigma_tells_what_the_law_cannot_represent_and_grows_outside_of_what_it_saw():
+    """A cubic law seen at low speed, predicted at four times the speed."""
+    rng = np.random.default_rng(0)
+    identifier = FrictionIdentifier(IdentifierConfig(), ("a",))
+    one = np.ones(1, dtype=bool)
+    for dq in rng.uniform(-1.0, 1.0, (4000, 1)):
+        measured = 0.5 * np.sign(dq) + dq**3 + 0.3 * rng.normal(size=1)
+        identifier.learn(identifier.regressor(dq, dq), measured, np.full(1, 0.3), one)
+    near, far = (identifier.predict(identifier.regressor(np.array([v]), np.zeros(1))) for v in (0.5, 4.0))
+    assert abs(near.friction[0] - (0.5 + 0.5**3)) < 2.0 * near.sigma[0] < 0.6
+    assert far.sigma[0] > 2.0 * near.sigma[0]
 
 
 def test_frozen_identifier_does_not_learn():
     identifier = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
     identifier.frozen = True
-    identifier.learn(np.ones((3, 2)), np.ones(3), ALL)
+    identifier.learn(np.ones((3, 2)), np.ones(3), np.ones(3), ALL)
     np.testing.assert_array_equal(identifier.parameters, 0.0)
 
 
@@ -87,7 +99,7 @@ def test_restored_parameters_predict_the_same_by_joint_name():
     _, velocity, truth, law = data(2)
     source = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
     for dq in velocity:
-        source.learn(source.regressor(dq, dq), law.torque(truth, dq), ALL)
+        source.learn(source.regressor(dq, dq), law.torque(truth, dq), np.ones(3), ALL)
     target = FrictionIdentifier(IdentifierConfig(), ("c", "x", "a"))
     target.restore(source.identified)
     np.testing.assert_array_equal(target.parameters[[0, 2]], source.parameters[[2, 0]])

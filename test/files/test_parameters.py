@@ -22,12 +22,14 @@ def identified() -> IdentifiedParameters:
         values=random.normal(size=(3, 2)) * [[1e-17], [1.0], [1e17]],
         covariance=root @ root.transpose(0, 2, 1),
         residual_variance=random.uniform(size=3),
+        measurement_variance=random.uniform(size=3),
+        samples=np.array([10.0, 20.0, 0.0]),
     )
 
 
 def assert_same(a: IdentifiedParameters, b: IdentifiedParameters) -> None:
     assert (a.law, a.parameter_names, a.joint_names) == (b.law, b.parameter_names, b.joint_names)
-    for name in ("values", "covariance", "residual_variance"):
+    for name in ("values", "covariance", "residual_variance", "measurement_variance", "samples"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 

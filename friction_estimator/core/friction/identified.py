@@ -17,8 +17,10 @@ class IdentifiedParameters:
     parameter_names : (p) names of the columns
     joint_names : (n) names of the rows
     values : (n, p) in SI units
-    covariance : (n, p, p)
-    residual_variance : (n,) variance of measured minus modelled friction [(N m)^2]
+    covariance : (n, p, p) of the values, in SI units
+    residual_variance : (n,) variance of what the law does not explain [(N m)^2]
+    measurement_variance : (n,) variance of the noise in the measured friction [(N m)^2]
+    samples : (n,) how many measurements the values rest on
     """
 
     law: str
@@ -27,3 +29,5 @@ class IdentifiedParameters:
     values: FloatArray
     covariance: FloatArray
     residual_variance: FloatArray
+    measurement_variance: FloatArray
+    samples: FloatArray

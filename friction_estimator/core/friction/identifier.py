@@ -48,29 +48,47 @@ class FrictionIdentifier:
         """Drop everything that was learned."""
         n, p = len(self._joint_names), len(self.law.parameter_names)
         self._least_squares = RecursiveLeastSquares(n, p, self._config.initial_covariance, self._config.forgetting)
-        self._residual_sum = np.zeros(n)
-        self._residual_weight = np.zeros(n)
+        self._samples = np.zeros(n)
+        self._weight = np.zeros(n)
+        self._error_sum = np.zeros(n)
+        self._noise_sum = np.zeros(n)
 
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:
         """Regressor of the law at these velocities (n,) and motor torques (n,): (n, p)."""
         return self.law.regressor(velocity, effort)
 
-    def learn(self, regressor: FloatArray, measured: FloatArray, active: BoolArray) -> None:
-        """Use one measurement of friction where ``active`` (eqs. 64-67), unless frozen."""
+    def learn(self, regressor: FloatArray, measured: FloatArray, noise: FloatArray, active: BoolArray) -> None:
+        """Use one measurement of friction where ``active`` (eqs. 64-67), unless frozen.
+
+        Parameters
+        ----------
+        regressor : (n, p)
+        measured : (n,) friction [N m]
+        noise : (n,) standard deviation of the white noise in it [N m]
+        active : (n,)
+        """
         if self.frozen or not active.any():
             return
         error = self._least_squares.step(regressor, np.where(active, measured, 0.0), active)
         keep = 1.0 - 1.0 / self._config.residual_window
-        weight = np.where(active, keep * self._residual_weight + 1.0, self._residual_weight)
-        self._residual_sum = np.where(active, keep * self._residual_sum + error**2, self._residual_sum)
-        self._residual_weight = weight
+        self._samples = self._samples + active
+        self._weight = np.where(active, keep * self._weight + 1.0, self._weight)
+        self._error_sum = np.where(active, keep * self._error_sum + error**2, self._error_sum)
+        self._noise_sum = np.where(active, keep * self._noise_sum + noise**2, self._noise_sum)
 
     def predict(self, regressor: FloatArray) -> ModelledFriction:
-        """The law at a regressor (n, p), with the spread of what it did not explain so far."""
+        """The law at a regressor (n, p), and how far it may be off.
+
+        Noise of the measurements averages out over the samples, as P_RLS says. What the law cannot represent does not:
+        its variance counts in full, and more where the law is asked outside of what it has seen.
+        """
         friction = (regressor * self.parameters).sum(axis=1)
+        return ModelledFriction(friction, np.sqrt(self.residual_variance + self.parameter_variance(regressor)))
+
+    def parameter_variance(self, regressor: FloatArray) -> FloatArray:
+        """Variance of the law's prediction at a regressor (n, p) from its parameters alone, (n,) [(N m)^2]."""
         spread = np.einsum("ni,nij,nj->n", regressor, self._least_squares.covariance, regressor)
-        variance = self.residual_variance
-        return ModelledFriction(friction, np.sqrt(variance * (1.0 + spread)))
+        return np.asarray(self._covariance_scale * spread)
 
     @property
     def parameters(self) -> FloatArray:
@@ -79,15 +97,29 @@ class FrictionIdentifier:
 
     @property
     def parameters_sigma(self) -> FloatArray:
-        """Their standard deviations, (n, p): ``sqrt(residual variance * diag P_RLS)``."""
+        """Their standard deviations, (n, p)."""
         diagonal = np.diagonal(self._least_squares.covariance, axis1=1, axis2=2)
-        return np.sqrt(self.residual_variance[:, None] * diagonal)
+        return np.sqrt(self._covariance_scale[:, None] * diagonal)
 
     @property
     def residual_variance(self) -> FloatArray:
-        """Variance of measured minus modelled friction, (n,); one [N m]^2, the scale of P_RLS, before any data."""
-        weight = self._residual_weight
-        return np.where(weight > 0.0, self._residual_sum / np.maximum(weight, 1.0), 1.0)
+        """Variance of what the law does not explain, (n,) [(N m)^2]: that of the errors less that of the measurements.
+
+        Never below the uncertainty of that difference; one, the scale of P_RLS, before any data.
+        """
+        weight = np.maximum(self._weight, 1.0)
+        error, noise = self._error_sum / weight, self._measurement_variance
+        unexplained = np.maximum(error - noise, np.minimum(error, noise) * np.sqrt(2.0 / weight))
+        return np.where(self._weight > 0.0, unexplained, 1.0)
+
+    @property
+    def _covariance_scale(self) -> FloatArray:
+        """Factor from P_RLS to the covariance of the parameters, (n,): noise, plus what never averages out."""
+        return self._measurement_variance + np.maximum(self._samples, 1.0) * self.residual_variance
+
+    @property
+    def _measurement_variance(self) -> FloatArray:
+        return self._noise_sum / np.maximum(self._weight, 1.0)
 
     @property
     def coulomb(self) -> FloatArray:
@@ -107,8 +139,10 @@ class FrictionIdentifier:
             parameter_names=self.law.parameter_names,
             joint_names=self._joint_names,
             values=self.parameters.copy(),
-            covariance=self._least_squares.covariance.copy(),
-            residual_variance=self.residual_variance.copy(),
+            covariance=self._covariance_scale[:, None, None] * self._least_squares.covariance,
+            residual_variance=self.residual_variance,
+            measurement_variance=self._measurement_variance,
+            samples=self._samples.copy(),
         )
 
     def restore(self, identified: IdentifiedParameters) -> None:
@@ -134,11 +168,12 @@ class FrictionIdentifier:
                 f"this robot has {', '.join(self._joint_names)}"
             )
         here, there = (list(side) for side in zip(*rows, strict=True))
-        for target, source in (
-            (self._least_squares.parameters, identified.values),
-            (self._least_squares.covariance, identified.covariance),
-        ):
-            target[here] = source[there]
-        weight = self._config.residual_window
-        self._residual_weight[here] = weight
-        self._residual_sum[here] = weight * identified.residual_variance[there]
+        self._least_squares.parameters[here] = identified.values[there]
+        self._samples[here] = identified.samples[there]
+        self._weight[here] = self._config.residual_window
+        self._noise_sum[here] = self._config.residual_window * identified.measurement_variance[there]
+        self._error_sum[here] = (
+            self._noise_sum[here] + self._config.residual_window * identified.residual_variance[there]
+        )
+        scale = self._covariance_scale[here]
+        self._least_squares.covariance[here] = identified.covariance[there] / scale[:, None, None]

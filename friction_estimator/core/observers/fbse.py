@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from friction_estimator.core.base.rotations import skew
 from friction_estimator.core.config import Config
-from friction_estimator.core.observers.noise import SensorVariances
+from friction_estimator.core.observers.noise import SensorVariances, constant_variances, white_variances
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import (
     GRAVITY,
@@ -83,7 +83,7 @@ class FootBaseSensorEstimation:
         self._robot = robot
         self._row_mask = np.array([[True] * 3 + [foot.contact == "surface"] * 3 for foot in config.feet])
         self._support_sets: dict[bytes, SupportSet] = {}
-        self._variances = SensorVariances.of(config.sensors, robot.base_dofs, len(robot.joint_names))
+        self._noise = config.sensors
         self._sigma_period = 1.0 / config.sensors.sigma_rate
         self._lever = skew(robot.imu_position_in_base)
         self.reset()
@@ -92,7 +92,7 @@ class FootBaseSensorEstimation:
         """Forget the cached standard deviations."""
         self._sigma_key = b""
         self._sigma_age = np.inf
-        self._sigma = np.empty(0)
+        self._sigma = self._noise_sigma = np.empty(0)
 
     def filter(self, signal: FloatArray, dt: float) -> FloatArray:
         """FBSE has no lag."""
@@ -102,7 +102,8 @@ class FootBaseSensorEstimation:
         """Friction of the joints of all standing, settled limbs (eqs. 42-49)."""
         n = frame.position.size
         standing = phase.contact & frame.wrench_fresh & (phase.since >= self._settle)
-        friction, sigma, available = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=bool)
+        friction, sigma, noise_sigma = np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan)
+        available = np.zeros(n, dtype=bool)
         support = self._support_set(standing)
         if frame.imu_fresh and support.joints.size:
             acceleration = self._acceleration(dynamics, attitude, support)
@@ -114,9 +115,9 @@ class FootBaseSensorEstimation:
             )  # eqs. 35 and 49
             friction[support.joints] = frame.effort[support.joints] - link_torque  # eq. 45
             self._refresh_sigma(frame, attitude, dynamics, support, acceleration, standing.tobytes())
-            sigma[support.joints] = self._sigma
+            sigma[support.joints], noise_sigma[support.joints] = self._sigma, self._noise_sigma
             available[support.joints] = True
-        return MeasuredFriction(friction, sigma, available)
+        return MeasuredFriction(friction, sigma, noise_sigma, available)
 
     def _support_set(self, standing: BoolArray) -> SupportSet:
         key = standing.tobytes()
@@ -174,22 +175,23 @@ class FootBaseSensorEstimation:
         if key == self._sigma_key and self._sigma_age < self._sigma_period:
             return
         self._sigma_key, self._sigma_age = key, 0.0
-        self._sigma = np.sqrt(self.variance(frame, attitude, dynamics, support, acceleration))
+        white, lasting = self.variances(frame, attitude, dynamics, support, acceleration)
+        self._sigma, self._noise_sigma = np.sqrt(white + lasting), np.sqrt(white)
 
-    def variance(
+    def variances(
         self,
         frame: SensorFrame,
         attitude: Attitude,
         dynamics: Dynamics,
         support: SupportSet,
         acceleration: FloatArray,
-    ) -> FloatArray:
-        """First-order propagation of the sensor noise to the friction of ``support.joints``, (m,) [(N m)^2].
+    ) -> tuple[FloatArray, FloatArray]:
+        """First-order propagation of the sensor errors to the friction of ``support.joints``: white, lasting [(N m)^2].
 
         Through eq. 49 directly, and through the accelerations of eqs. 42, 46; plus the angular acceleration of the
         base, which the constraint leaves free and which is known to ``angular_acceleration_std`` only.
         """
-        variances, joint_rows = self._variances, 6 + support.joints
+        joint_rows = 6 + support.joints
         torque_q, torque_v = self._robot.inverse_dynamics_derivatives(
             frame.position, dynamics, acceleration, frame.wrenches
         )
@@ -206,15 +208,16 @@ class FootBaseSensorEstimation:
         by_angle = by_acceleration @ attitude.rotation_base_to_world.T @ skew(np.array([0.0, 0.0, -GRAVITY]))
         by_wrench = dynamics.foot_jacobian[:, :, joint_rows]
         free = H @ null_space
-        return (
-            variances.effort
-            + (by_q**2).sum(axis=1) * variances.position
-            + by_v**2 @ variances.velocity
-            + (by_force**2).sum(axis=1) * variances.specific_force
-            + np.einsum("kij,i->j", by_wrench**2, variances.wrench)
-            + np.einsum("ij,jk,ik->i", by_angle, attitude.covariance, by_angle)
-            + (free**2).sum(axis=1) * self._config.angular_acceleration_std**2
-        )
+        lasting = np.einsum("ij,jk,ik->i", by_angle, attitude.covariance, by_angle)
+        lasting += (free**2).sum(axis=1) * self._config.angular_acceleration_std**2
+
+        def propagate(source: SensorVariances) -> FloatArray:
+            variance = source.effort[support.joints] + (by_q**2).sum(axis=1) * source.position
+            variance += by_v**2 @ source.velocity + (by_force**2).sum(axis=1) * source.specific_force
+            return np.asarray(variance + np.einsum("kij,ki->j", by_wrench**2, source.wrench))
+
+        white = propagate(white_variances(self._noise, frame, 6))
+        return white, lasting + propagate(constant_variances(self._noise, frame, 6))
 
     def _mass_columns(self, dynamics: Dynamics, support: SupportSet) -> FloatArray:
         """Columns of H-bar that multiply the solved accelerations, lever arm of the IMU included, (m, 3 + j)."""

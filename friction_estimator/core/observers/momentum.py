@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from friction_estimator.core.config import Config
-from friction_estimator.core.observers.noise import SensorVariances
+from friction_estimator.core.observers.noise import SensorVariances, constant_variances, white_variances
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import (
     Attitude,
@@ -27,6 +27,8 @@ from friction_estimator.core.types import (
     MeasuredFriction,
     SensorFrame,
 )
+
+_NOMINAL_PERIOD = 1e-3
 
 
 class MomentumObserver:
@@ -43,7 +45,7 @@ class MomentumObserver:
         self._forward = config.momentum.input_hold == "forward"
         self._limb = robot.limb
         self._base_dofs = robot.base_dofs
-        self._variances = SensorVariances.of(config.sensors, robot.base_dofs, len(robot.joint_names))
+        self._noise = config.sensors
         self._sigma_period = 1.0 / config.sensors.sigma_rate
         self._joint_count = len(robot.joint_names)
         self.reset()
@@ -54,7 +56,7 @@ class MomentumObserver:
         self._residual = np.zeros(self._joint_count)
         self._running_for = np.zeros(self._joint_count)
         self._filtered: FloatArray | None = None
-        self._sigma = np.full(self._joint_count, np.nan)
+        self._sigma = self._noise_sigma = np.full(self._joint_count, np.nan)
         self._sigma_age = math.inf
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
@@ -75,11 +77,12 @@ class MomentumObserver:
             self._integrate(momentum - self._momentum, held, smooth, frame.dt)
             self._running_for = np.where(known, self._running_for + frame.dt, 0.0)
         self._momentum, self._held, self._smooth = momentum, held, smooth
-        self._refresh_sigma(frame.dt, dynamics)
+        self._refresh_sigma(frame, dynamics)
         available = known & (self._running_for * self._gain > 4.0)
-        return MeasuredFriction(
-            np.where(available, self._residual, np.nan), np.where(available, self._sigma, np.nan), available
+        friction, sigma, noise_sigma = (
+            np.where(available, values, np.nan) for values in (self._residual, self._sigma, self._noise_sigma)
         )
+        return MeasuredFriction(friction, sigma, noise_sigma, available)
 
     def filter(self, signal: FloatArray, dt: float) -> FloatArray:
         """The observer's own first-order low-pass (eq. 11), first axis joints."""
@@ -106,25 +109,36 @@ class MomentumObserver:
             known &= ~self._limb[~frame.wrench_fresh].any(axis=0)
         return known
 
-    def _refresh_sigma(self, dt: float, dynamics: Dynamics) -> None:
-        self._sigma_age += dt
+    def _refresh_sigma(self, frame: SensorFrame, dynamics: Dynamics) -> None:
+        self._sigma_age += frame.dt
         if self._sigma_age >= self._sigma_period:
             self._sigma_age = 0.0
-            self._sigma = np.sqrt(self.variance(dynamics, dt if dt > 0.0 else 1e-3))
+            white, lasting = self.variances(frame, dynamics)
+            self._sigma, self._noise_sigma = np.sqrt(white + lasting), np.sqrt(white)
 
-    def variance(self, dynamics: Dynamics, dt: float) -> FloatArray:
-        """Stationary variance of the residual from white sensor noise, (n,) [(N m)^2].
+    def variances(self, frame: SensorFrame, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
+        """Stationary variances of the residual from white noise, and from biases and gain errors, (n,) [(N m)^2].
 
-        The momentum passes the filter's high-pass ``(1 - d) / dt * (1 - z^-1) / (1 - d z^-1)``, everything else its
-        low-pass ``(1 - d) / (1 - d z^-1)``, with ``d = exp(-K_0 dt)``.
+        White noise of the momentum passes the filter's high-pass ``(1 - d) / dt * (1 - z^-1) / (1 - d z^-1)``, that of
+        all else its low-pass ``(1 - d) / (1 - d z^-1)``, with ``d = exp(-K_0 dt)``. Constant errors of the momentum
+        are stopped, those of all else pass.
         """
-        variances, base = self._variances, self._base_dofs
+        dt = frame.dt if frame.dt > 0.0 else _NOMINAL_PERIOD
         decay = math.exp(-self._gain * dt)
-        momentum = dynamics.mass_matrix[base:] ** 2 @ variances.velocity
-        force = np.full(self._joint_count, variances.effort)
-        force += np.einsum("kij,i->j", dynamics.foot_jacobian[:, :, base:] ** 2, variances.wrench)
-        if base:
-            force += (dynamics.mass_matrix[base:, :3] ** 2).sum(axis=1) * variances.specific_force
         high_pass = ((1.0 - decay) / dt) ** 2 * 2.0 / (1.0 + decay)
         low_pass = (1.0 - decay) / (1.0 + decay)
-        return high_pass * momentum + low_pass * force
+        white = white_variances(self._noise, frame, self._base_dofs)
+        constant = constant_variances(self._noise, frame, self._base_dofs)
+        momentum = dynamics.mass_matrix[self._base_dofs :] ** 2 @ white.velocity
+        return (
+            high_pass * momentum + low_pass * self._force_variance(white, dynamics),
+            self._force_variance(constant, dynamics),
+        )
+
+    def _force_variance(self, variances: SensorVariances, dynamics: Dynamics) -> FloatArray:
+        """Variance of everything but the momentum, (n,)."""
+        base = self._base_dofs
+        force = variances.effort + np.einsum("kij,ki->j", dynamics.foot_jacobian[:, :, base:] ** 2, variances.wrench)
+        if base:
+            force += (dynamics.mass_matrix[base:, :3] ** 2).sum(axis=1) * variances.specific_force
+        return np.asarray(force)
