@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,70 +18,93 @@ _NOISE_BLOCK = 256
 class NoiseLevel:
     """What the sensors add to the truth.
 
-    ``white`` holds standard deviations per sample. The ``*_bias_std`` and ``*_gain_std`` describe constant errors that
-    are drawn once per run and axis.
-
     Attributes
     ----------
     name : of the level
-    white : white noise, see :class:`~friction_estimator.core.config.SensorNoise`
+    errors : white noise a sample; biases and gain errors are drawn once per run and axis
     encoder_step : resolution of the joint position, 0: continuous [rad]
     velocity_cutoff : the joint velocity is the differentiated position behind a first-order low-pass of this
         frequency; 0: the true velocity plus white noise [Hz]
-    specific_force_bias_std, angular_velocity_bias_std : [m/s^2], [rad/s]
-    force_bias_std, moment_bias_std : [N], [N m]
-    force_gain_std : of each axis of each foot sensor
-    effort_gain_std : of each joint torque
     """
 
     name: str
-    white: SensorNoise
+    errors: SensorNoise
     encoder_step: float = 0.0
     velocity_cutoff: float = 0.0
-    specific_force_bias_std: float = 0.0
-    angular_velocity_bias_std: float = 0.0
-    force_bias_std: float = 0.0
-    moment_bias_std: float = 0.0
-    force_gain_std: float = 0.0
-    effort_gain_std: float = 0.0
+
+    def datasheet(self, period: float) -> SensorNoise:
+        """What an estimator should be told: ``errors``, with the encoder's rounding taken as white noise.
+
+        Parameters
+        ----------
+        period : between readings [s]
+        """
+        rounding = self.encoder_step / math.sqrt(12.0)
+        position = math.hypot(self.errors.position_std, rounding)
+        velocity = self.errors.velocity_std
+        if self.velocity_cutoff > 0.0:
+            keep = math.exp(-2.0 * math.pi * self.velocity_cutoff * period)
+            velocity = math.hypot(velocity, (1.0 - keep) / period * math.sqrt(2.0 / (1.0 + keep)) * position)
+        return replace(self.errors, position_std=position, velocity_std=velocity)
 
 
-def _white(
-    position: float, velocity: float, effort: float, acceleration: float, gyro: float, force: float, moment: float
-) -> SensorNoise:
-    return SensorNoise(
-        position_std=position,
-        velocity_std=velocity,
-        effort_std=effort,
-        specific_force_std=acceleration,
-        angular_velocity_std=gyro,
-        force_std=force,
-        moment_std=moment,
-    )
-
+_PAPER_FEET = {"force_std": 1.0, "moment_std": 0.1}  # the foot sensors are not in the table
 
 _LEVELS = {
     level.name: level
     for level in (
-        NoiseLevel("clean", _white(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
-        # Lim et al. 2024, Table 3, as printed: variances. The foot sensors are not in the table.
+        NoiseLevel(
+            "clean",
+            SensorNoise(
+                position_std=0.0,
+                velocity_std=0.0,
+                specific_force_std=0.0,
+                angular_velocity_std=0.0,
+                force_std=0.0,
+                moment_std=0.0,
+            ),
+        ),
+        # Lim et al. 2024, Table 3, as printed: variances.
         NoiseLevel(
             "paper",
-            _white(math.sqrt(1e-7), math.sqrt(2e-3), 0.0, math.sqrt(1e-4), math.sqrt(5e-3), 1.0, 0.1),
+            SensorNoise(
+                position_std=math.sqrt(1e-7),
+                velocity_std=math.sqrt(2e-3),
+                specific_force_std=math.sqrt(1e-4),
+                angular_velocity_std=math.sqrt(5e-3),
+                **_PAPER_FEET,
+            ),
         ),
         # The same numbers read as standard deviations.
-        NoiseLevel("paper_std", _white(1e-7, 2e-3, 0.0, 1e-4, 5e-3, 1.0, 0.1)),
+        NoiseLevel(
+            "paper_std",
+            SensorNoise(
+                position_std=1e-7,
+                velocity_std=2e-3,
+                specific_force_std=1e-4,
+                angular_velocity_std=5e-3,
+                **_PAPER_FEET,
+            ),
+        ),
         NoiseLevel(
             "realistic",
-            _white(0.0, 0.0, 0.05, 0.02, 2e-3, 1.0, 0.1),
+            SensorNoise(
+                position_std=0.0,
+                velocity_std=0.0,
+                effort_std=0.05,
+                specific_force_std=0.02,
+                angular_velocity_std=2e-3,
+                force_std=1.0,
+                moment_std=0.1,
+                specific_force_bias_std=0.02,
+                angular_velocity_bias_std=2e-3,
+                force_bias_std=2.0,
+                moment_bias_std=0.1,
+                force_gain_std=0.01,
+                effort_gain_std=0.005,
+            ),
             encoder_step=2.0 * math.pi / 2**19,
             velocity_cutoff=60.0,
-            specific_force_bias_std=0.02,
-            angular_velocity_bias_std=2e-3,
-            force_bias_std=2.0,
-            moment_bias_std=0.1,
-            force_gain_std=0.01,
-            effort_gain_std=0.005,
         ),
     )
 }
@@ -132,18 +155,15 @@ class SensorModel:
         self._level = level
         self._n, self._k, self._period = joints, feet, period
         self._rng = np.random.default_rng(seed)
-        white = level.white
+        e = level.errors
         self._std = self._per_channel(
-            white.position_std, white.velocity_std, white.effort_std,
-            white.specific_force_std, white.angular_velocity_std, white.force_std, white.moment_std,
+            e.position_std, e.velocity_std, e.effort_std,
+            e.specific_force_std, e.angular_velocity_std, e.force_std, e.moment_std,
         )  # fmt: skip
         bias_std = self._per_channel(
-            0.0, 0.0, 0.0, level.specific_force_bias_std, level.angular_velocity_bias_std,
-            level.force_bias_std, level.moment_bias_std,
-        )  # fmt: skip
-        gain_std = self._per_channel(
-            0.0, 0.0, level.effort_gain_std, 0.0, 0.0, level.force_gain_std, level.force_gain_std
+            0.0, 0.0, 0.0, e.specific_force_bias_std, e.angular_velocity_bias_std, e.force_bias_std, e.moment_bias_std
         )
+        gain_std = self._per_channel(0.0, 0.0, e.effort_gain_std, 0.0, 0.0, e.force_gain_std, e.force_gain_std)
         self._bias = bias_std * self._rng.standard_normal(self._std.size)
         self._gain = 1.0 + gain_std * self._rng.standard_normal(self._std.size)
         self._noise: FloatArray = np.empty((0, self._std.size))
