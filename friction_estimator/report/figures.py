@@ -131,7 +131,7 @@ def _joint_grid(
 
 
 def _line(x: FloatArray, y: FloatArray, name: str, color: str, dash: str = "solid") -> go.Scatter:
-    width = 1.3 if dash == "solid" else 1.5
+    width = 1.1 if dash == "solid" else 1.6
     return go.Scatter(
         x=_short(x),
         y=_short(y),

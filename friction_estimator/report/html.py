@@ -69,7 +69,12 @@ def write_report(path: str | os.PathLike[str], recording: Recording, title: str,
 
 def render(recording: Recording, title: str, after: float = 0.0) -> str:
     """Text of the page."""
-    sections = [*_table_sections(recording, after), *_figure_sections(recording)]
+    sections = [
+        *_error_section(recording, after),
+        *_friction_sections(recording),
+        *_parameter_section(recording),
+        _paper_section(recording),
+    ]
     template = Template((files(__package__) / "template.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=escape(title),
@@ -85,29 +90,22 @@ def render(recording: Recording, title: str, after: float = 0.0) -> str:
     )
 
 
-def _table_sections(recording: Recording, after: float) -> Iterator[Section]:
-    skipped = f" The first {after:g} s are left out." if after > 0.0 else ""
+def _error_section(recording: Recording, after: float) -> Iterator[Section]:
     tables = [table for table in (error_table(recording, after), phase_table(recording, after)) if table]
-    if tables:
-        yield Section(
-            "errors",
-            "Errors",
-            "Against the ground truth of the recording. Relative: RMSE divided by the RMS of the true friction; 1 is "
-            "as good as predicting zero. NEES: mean squared error in units of the published variance, 1 when the "
-            f"standard deviations are right, larger when they are too small.{skipped}",
-            "".join(map(_table, tables)),
-        )
-    parameters = parameter_table(recording)
-    if parameters:
-        yield Section(
-            "parameters",
-            "Identified parameters",
-            "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> when the recording ended.",
-            _table(parameters),
-        )
+    if not tables:
+        return
+    skipped = f" The first {after:g} s are left out." if after > 0.0 else ""
+    yield Section(
+        "errors",
+        "Errors",
+        "Against the ground truth of the recording. Relative: RMSE divided by the RMS of the true friction; 1 is "
+        "as good as predicting zero. NEES: mean squared error in units of the published variance, 1 when the "
+        f"standard deviations are right, larger when they are too small.{skipped}",
+        "".join(map(_table, tables)),
+    )
 
 
-def _figure_sections(recording: Recording) -> Iterator[Section]:
+def _friction_sections(recording: Recording) -> Iterator[Section]:
     swing = " Grey: the leg is swinging." if recording.description.supports else ""
     yield Section(
         "time",
@@ -121,12 +119,26 @@ def _figure_sections(recording: Recording) -> Iterator[Section]:
         "The same samples against the joint velocity, with the Coulomb and viscous part that was identified.",
         _figure(friction_over_velocity(recording), "figure-velocity"),
     )
-    for name, title in (("coulomb", "Coulomb friction"), ("viscous", "Viscous friction")):
+
+
+def _parameter_section(recording: Recording) -> Iterator[Section]:
+    parts = [_table(table) for table in (parameter_table(recording),) if table]
+    for name, title in (("coulomb", "Coulomb friction F<sub>c</sub>"), ("viscous", "Viscous friction F<sub>v</sub>")):
         figure = convergence(recording, name)
         if figure is not None:
-            text = "How the identified parameter settles, with two standard deviations."
-            yield Section(name, f"Convergence: {title}", text, _figure(figure, f"figure-{name}"))
-    yield Section(
+            parts.append(f"<h3>{title}</h3>{_figure(figure, f'figure-{name}')}")
+    if parts:
+        yield Section(
+            "parameters",
+            "Identified parameters",
+            "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> when the recording ended, and how they "
+            "got there, with two standard deviations.",
+            "".join(parts),
+        )
+
+
+def _paper_section(recording: Recording) -> Section:
+    return Section(
         "paper",
         "As in the paper",
         "Figure 6 of Hashlamon &amp; Erbatur (2014), for every leg: estimated friction (solid blue) and true friction "
@@ -175,13 +187,7 @@ def _tiles(recording: Recording, after: float) -> str:
     rate = (recording.time.size - 1) / seconds if seconds > 0.0 else 0.0
     tiles = [("duration", f"{seconds:.1f}", "s"), ("estimates", f"{recording.time.size:,}", f"at {rate:.0f} Hz")]
     for name, errors in split(recording, after):
-        tiles.append(
-            (
-                f"RMSE in {name}" if name in ("stance", "swing") else f"RMSE {name}",
-                _mean(errors.rmse),
-                "N m, mean of joints",
-            )
-        )
+        tiles.append((f"RMSE, {name}", _mean(errors.rmse), "N m, mean of joints"))
     return "".join(
         f'<div class="tile"><span>{name}</span><strong>{value}</strong><small>{unit}</small></div>'
         for name, value, unit in tiles

@@ -141,7 +141,8 @@ def _grade(relative: float) -> str:
 
 def _with_spread(pair: tuple[float, float]) -> Cell:
     value, spread = pair
-    return Cell(f"{value:.3f} ± {spread:.3f}" if math.isfinite(spread) else f"{value:.3f}")
+    text = f"{value:.3f} ± {spread:.3f}" if math.isfinite(spread) else f"{value:.3f}"
+    return Cell(text.replace("-", "\N{MINUS SIGN}"))
 
 
 def _number(value: float, signed: bool = False) -> str:
@@ -149,4 +150,4 @@ def _number(value: float, signed: bool = False) -> str:
     if not math.isfinite(value):
         return "–"
     digits = max(0, min(4, 2 - math.floor(math.log10(abs(value))))) if value else 2
-    return f"{value:{'+' if signed else ''}.{digits}f}"
+    return f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")

@@ -26,7 +26,6 @@ class PanelGrid:
     columns : panels a row
     x_title, y_title : axis labels with unit
     shared_x : zoom all panels in time together
-    column_titles : above the columns
     """
 
     titles: Sequence[str]
@@ -34,7 +33,6 @@ class PanelGrid:
     x_title: str
     y_title: str
     shared_x: bool = True
-    column_titles: Sequence[str] = ()
     figure: go.Figure = field(init=False)
     _in_legend: set[str] = field(init=False, default_factory=set)
 
@@ -86,14 +84,9 @@ class PanelGrid:
             height=PANEL_HEIGHT * rows + 110,
             margin={"l": 60, "r": 20, "t": 70, "b": 50},
             font={"family": FONT, "color": INK, "size": 12},
-            legend={
-                "orientation": "h",
-                "y": 1.0,
-                "yanchor": "bottom",
-                "x": 0.0,
-                "yref": "container",
-                "itemsizing": "constant",
-            },
+            showlegend=True,
+            legend={"orientation": "h", "x": 0.0, "y": 1.0 + 30.0 / (PANEL_HEIGHT * rows), "yanchor": "bottom"},
+            legend_itemsizing="constant",
             hovermode="closest",
             hoverlabel={"font": {"family": FONT}},
         )
