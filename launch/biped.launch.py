@@ -101,6 +101,7 @@ def _source(value: dict[str, str], robot: Robot) -> Node | None:
             "real_time_factor": float(value["real_time_factor"]),
             "publish_clock": clock,
             "wait_for_subscribers": 1,
+            "max_lead": 0.5,
         }
         return _node("simulation_node", "simulation", value, robot, own)
     if value["source"] == "bag":

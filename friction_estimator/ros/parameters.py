@@ -51,6 +51,14 @@ SIMULATION_FIELDS = (
     ParameterField("real_time_factor", float, 1.0, Range("simulated by real time; 0: no waiting", "", 0.0, 1e3)),
     ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
     ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
+    ParameterField(
+        "max_lead",
+        float,
+        0.0,
+        Range(
+            "how far it may run ahead of the estimator on a machine that is too slow; 0: it never waits", "s", 0.0, 10.0
+        ),
+    ),
 )
 
 REPLAY_FIELDS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Iterable
 
@@ -16,9 +17,44 @@ from friction_estimator.ros.qos import RECORDER
 
 DIAGNOSTICS = ("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray")
 
+BagClock = Callable[[bytes], int]
+"""Time [ns] under which a serialized message is recorded."""
+
+_CDR_STAMP = struct.Struct("<iI")
+_CDR_PREAMBLE = 4
+
+
+def arrival_clock(raw: bytes) -> int:
+    """Record under the time of arrival, as ``ros2 bag record`` does."""
+    return time.time_ns()
+
+
+class StampClock:
+    """Record under header stamps: for a simulation, whose time may run slower than the wall clock.
+
+    Messages without a header get the newest stamp that this clock has seen.
+    """
+
+    def __init__(self) -> None:
+        self._newest = 0
+
+    def own(self, raw: bytes) -> int:
+        """Stamp of a message that starts with a header."""
+        sec, nanosec = _CDR_STAMP.unpack_from(raw, _CDR_PREAMBLE)
+        self._newest = int(sec) * 1_000_000_000 + int(nanosec)
+        return self._newest
+
+    def newest(self, raw: bytes) -> int:
+        """Stamp for a message without a header."""
+        return self._newest or time.time_ns()
+
+    def of_type(self, type_name: str) -> BagClock:
+        """Clock for messages of this type."""
+        return self.newest if type_name in (topics.STRING, DIAGNOSTICS[1]) else self.own
+
 
 class Recorder:
-    """Writes every message of some topics into a bag, stamped with the time of its arrival.
+    """Writes every message of some topics into a bag.
 
     Parameters
     ----------
@@ -36,7 +72,12 @@ class Recorder:
         self.counts: dict[str, int] = {}
 
     def record(
-        self, topic: str, type_name: str, qos: QoSProfile = RECORDER, also: Callable[[bytes], None] | None = None
+        self,
+        topic: str,
+        type_name: str,
+        qos: QoSProfile = RECORDER,
+        clock: BagClock = arrival_clock,
+        also: Callable[[bytes], None] | None = None,
     ) -> None:
         """Record a topic.
 
@@ -45,15 +86,16 @@ class Recorder:
         topic : relative or absolute name
         type_name : ``package/msg/Name``
         qos : reliable for our own publishers, best effort for those of others
+        clock : time under which a message is recorded
         also : called with every serialized message
         """
-        counts, write_raw, now = self.counts, self._writer.write_raw, time.time_ns
+        counts, write_raw = self.counts, self._writer.write_raw
         counts[topic] = 0
         full_name = self._node.resolve_topic_name(topic)
         self._writer.add_topic(full_name, type_name)
 
         def receive(raw: bytes) -> None:
-            write_raw(full_name, type_name, now(), raw)
+            write_raw(full_name, type_name, clock(raw), raw)
             counts[topic] += 1
             if also is not None:
                 also(raw)
@@ -69,7 +111,15 @@ def input_topics(config: Config) -> list[tuple[str, str]]:
     return inputs + [(foot.wrench_topic, topics.WRENCH) for foot in config.feet]
 
 
-def result_topics(config: Config) -> list[tuple[str, str]]:
-    """Names and types of all that the estimator says, and of the truth that a simulator adds."""
-    own: Iterable[topics.Topic] = (*topics.OUTPUTS, *topics.truth_topics(foot.name for foot in config.feet))
-    return [(topic.name, topic.type) for topic in own if topic is not topics.FRICTION_MARKERS]
+def result_topics() -> list[tuple[str, str]]:
+    """Names and types of all that the estimator says; markers are for the eye alone."""
+    return _names(topic for topic in topics.OUTPUTS if topic is not topics.FRICTION_MARKERS)
+
+
+def truth_topics(config: Config) -> list[tuple[str, str]]:
+    """Names and types of what only a simulator knows."""
+    return _names(topics.truth_topics(foot.name for foot in config.feet))
+
+
+def _names(items: Iterable[topics.Topic]) -> list[tuple[str, str]]:
+    return [(topic.name, topic.type) for topic in items]

@@ -13,7 +13,7 @@ from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.ros.parameters import RECORDER_FIELDS, read_parameters
 from friction_estimator.ros.qos import RECORDER, SENSOR_INPUT
-from friction_estimator.ros.recorder import DIAGNOSTICS, Recorder, input_topics, result_topics
+from friction_estimator.ros.recorder import DIAGNOSTICS, Recorder, input_topics, result_topics, truth_topics
 from friction_estimator.ros.robot_description import find_robot_description
 from friction_estimator.ros.spin import Running, run, spin
 
@@ -44,7 +44,7 @@ class RecorderNode(Node):
             recorder = Recorder(self, writer)
             for topic, type_name in input_topics(self._config):
                 recorder.record(topic, type_name, RECORDER if self._inputs_reliable else SENSOR_INPUT)
-            for topic, type_name in [*result_topics(self._config), DIAGNOSTICS]:
+            for topic, type_name in [*result_topics(), *truth_topics(self._config), DIAGNOSTICS]:
                 recorder.record(topic, type_name)
             self.get_logger().info(f"recording to {writer.path}")
             spin(self, executor, running)

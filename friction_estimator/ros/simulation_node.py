@@ -19,6 +19,7 @@ from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.messages import topics
 from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.messages.truth import TruthMessages
+from friction_estimator.ros.lead import Lead
 from friction_estimator.ros.message_types import RclpyMessageTypes, message_class
 from friction_estimator.ros.pace import Pace
 from friction_estimator.ros.parameters import SIMULATION_FIELDS, read_parameters
@@ -26,9 +27,7 @@ from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_OUTPUT
 from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import find_robot_description
 from friction_estimator.ros.spin import Running, await_subscribers, run
-from friction_estimator.simulation.scenario import make_scenario
-from friction_estimator.simulation.sensors import make_noise
-from friction_estimator.simulation.simulator import SimulationSample, Simulator
+from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 
 _ENDLESS = 3600.0
 """Duration of a scenario without an end [s]."""
@@ -75,6 +74,7 @@ class SimulationNode(Node):
         self._feet = [self._publisher(topics.WRENCH, foot.wrench_topic) for foot in config.feet]
         self._truths = {topic.name: self._publisher(topic.type, topic.name) for topic in self._truth.topics}
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
+        self._lead = Lead(self, float(self._own["max_lead"]))  # type: ignore[arg-type]
         self._published = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._own["publish_clock"] else None
 
@@ -89,10 +89,12 @@ class SimulationNode(Node):
         pace, simulator = Pace(float(self._own["real_time_factor"])), self._simulator  # type: ignore[arg-type]
         end = simulator.duration
         while running() and simulator.time < end:
-            self._publish(simulator.step())
+            sample = simulator.step()
+            self._publish(sample)
             self._published += 1
             if self._published % _SPIN_STRIDE == 0:
                 executor.spin_once(timeout_sec=0.0)
+                self._lead.hold(sample.joints.stamp_ns, executor, running)
             if self._published % _DIAGNOSTICS_STRIDE == 0:
                 self._diagnose(pace)
             pace.wait(simulator.time)

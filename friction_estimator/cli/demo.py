@@ -1,0 +1,128 @@
+"""``demo``: the biped walks in simulation, the estimator runs live over ROS 2; a bag and a report stay."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from friction_estimator.bags.recording import read_recording
+from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, robot_of, warn
+from friction_estimator.cli.demo_view import PlainView, TableView
+from friction_estimator.cli.progress import progress_bar
+from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.files.resources import robot_file
+from friction_estimator.files.robot import Robot
+from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.recording import Recording
+from friction_estimator.report.html import write_report
+from friction_estimator.report.metrics import joint_errors
+from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
+from friction_estimator.ros.live_state import LiveState
+from friction_estimator.ros.spin import run as run_node
+from friction_estimator.simulation import noise_names, scenario_names
+
+_DOMAINS = 101  # higher domain ids collide with the ephemeral ports of Linux
+_SETTLED = 2.0
+_MAX_LEAD = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    parser.add_argument("--duration", type=positive_seconds, default=30.0, help="simulated time [s]")
+    parser.add_argument("-o", "--output", type=Path, help="folder for bag, report and logs (default: demo_<time>)")
+    parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
+    add_robot_arguments(parser)
+    parser.add_argument("--observer", choices=("fbse", "momentum"), help="how friction is measured")
+    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="what the robot does")
+    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="how good the sensors are")
+    parser.add_argument("--seed", type=int, default=0, help="of the sensor noise")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Walk, estimate, record, report."""
+    robot = robot_of(arguments, observer=arguments.observer)
+    if robot.urdf_path is None:
+        raise ConfigError(f"the robot {arguments.robot!r} names no URDF to simulate; set robot.urdf in its YAML")
+    output = arguments.output or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
+    output.mkdir(parents=True, exist_ok=True)
+    state = _live(_options(arguments, robot, output), arguments)
+    bag, page = output / "run", output / "report.html"
+    with progress_bar("reading") as progress:
+        recording = read_recording(bag, progress=progress)
+    with progress_bar("drawing"):
+        write_report(page, recording, title=f"{arguments.scenario}, sensors {arguments.noise}", after=_SETTLED)
+    _summary(state, recording, arguments.headless)
+    print(f"bag     {bag}\nreport  {page}")
+
+
+def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveRunOptions:
+    overrides = dict(arguments.settings)
+    if arguments.observer:
+        overrides["observer"] = arguments.observer
+    source = f"live simulation of {arguments.scenario!r}, sensors {arguments.noise!r}, seed {arguments.seed}"
+    description = RunDescription.of(robot.config, robot.urdf_xml, Path(arguments.robot).stem, source)
+    simulation = {
+        "scenario": arguments.scenario,
+        "noise": arguments.noise,
+        "seed": arguments.seed,
+        "duration": arguments.duration,
+        "wait_for_subscribers": 2,  # estimator and recorder
+        "max_lead": _MAX_LEAD,
+    }
+    return LiveRunOptions(
+        robot, robot_file(arguments.robot), overrides, simulation, output, description.to_custom_data()
+    )
+
+
+def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
+    """Run the processes in a ROS domain of their own, on this machine only."""
+    os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, _DOMAINS + 1))
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    plain = arguments.headless or not sys.stderr.isatty()
+    live: list[LiveRun] = []
+    with PlainView(arguments.duration) if plain else TableView(arguments.duration) as view:
+
+        def make() -> LiveRun:
+            live.append(LiveRun(options, view))
+            return live[0]
+
+        code = run_node(make, [], LiveRun.play)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on Ctrl-C means what it always means
+    if code:
+        raise SystemExit(code)
+    return live[0].state
+
+
+def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
+    """Counts and errors, on stdout."""
+    console = Console(highlight=False, width=100 if plain else None)
+    lost = state.sent - state.estimates
+    console.print(
+        f"joint states sent {state.sent}, received {state.received}, estimated {state.estimates}, lost {lost}"
+    )
+    if lost:
+        warn(f"{lost} joint states were lost: this machine is too slow or busy")
+    if state.lateness and state.lateness != "in real time":
+        warn(f"the simulation was {state.lateness}")
+    if recording.truth is None or not len(recording.time):
+        return
+    settled = np.broadcast_to((recording.time >= _SETTLED)[:, None], recording.friction.shape)
+    measured = joint_errors(recording.friction, recording.truth, where=settled & recording.measured)
+    modelled = joint_errors(recording.friction, recording.truth, where=settled & ~recording.measured)
+    table = Table(title=f"error of the friction after {_SETTLED:.0f} s, RMS [N m]", title_justify="left")
+    for heading in ("joint", "measured", "modelled", "true friction"):
+        table.add_column(heading, justify="left" if heading == "joint" else "right")
+    everything = joint_errors(recording.friction, recording.truth, where=settled)
+    for i, name in enumerate(recording.joint_names):
+        values = (measured.rmse[i], modelled.rmse[i], everything.truth_rms[i])
+        table.add_row(name, *("" if np.isnan(value) else f"{value:.3f}" for value in values))
+    console.print(table)

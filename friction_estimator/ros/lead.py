@@ -1,0 +1,53 @@
+"""Keeps the simulator from running away from an estimator on a machine that is too slow for real time.
+
+A robot never waits for its estimator, but in a simulation nothing is gained by filling queues until messages are lost.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rclpy.executors import Executor
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from friction_estimator.messages import topics
+from friction_estimator.messages.types import header_stamp
+from friction_estimator.ros.qos import SENSOR_INPUT
+from friction_estimator.ros.spin import Running
+
+_GIVE_UP = 5.0
+
+
+class Lead:
+    """Compares stamps with those of a slow output of the estimator.
+
+    Parameters
+    ----------
+    node : owner of the subscription
+    limit : how far the stamps may be ahead [s]; 0: any distance
+    """
+
+    def __init__(self, node: Node, limit: float) -> None:
+        self._node = node
+        self._limit_ns = int(limit * 1e9)
+        self._estimated_ns: int | None = None
+        if self._limit_ns:
+            node.create_subscription(JointState, topics.MODEL.name, self._note, SENSOR_INPUT)
+
+    def _note(self, message: JointState) -> None:
+        self._estimated_ns = header_stamp(message)
+
+    def hold(self, stamp_ns: int, executor: Executor, running: Running) -> None:
+        """Spin until the estimator has come near enough; it is not waited for before it has said anything."""
+        give_up = time.monotonic() + _GIVE_UP
+        while (
+            self._limit_ns
+            and self._estimated_ns is not None
+            and stamp_ns - self._estimated_ns > self._limit_ns
+            and running()
+        ):
+            executor.spin_once(timeout_sec=0.01)
+            if time.monotonic() > give_up:
+                self._node.get_logger().warning("the estimator has fallen silent: not waiting for it any longer")
+                self._limit_ns = 0
