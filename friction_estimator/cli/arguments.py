@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import Any
 
-import yaml
-
+from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.files.yaml_document import parse_value
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +52,6 @@ def _setting(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
     try:
-        return name, yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise argparse.ArgumentTypeError(f"the value of {text!r} is not valid YAML") from None
+        return name, parse_value(value)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

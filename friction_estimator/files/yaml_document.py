@@ -48,6 +48,20 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"{path} is not valid YAML: {_where(error)}") from None
 
 
+def parse_value(text: str) -> Any:
+    """Value of one parameter written as in a YAML file, e.g. ``"1e-4"``, ``"true"`` or ``"[l_foot, r_foot]"``.
+
+    Raises
+    ------
+    ConfigError
+        When it is not YAML.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{text!r} is not valid YAML: {_where(error)}") from None
+
+
 def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not a UTF-8 text"
 

@@ -5,6 +5,7 @@ import pytest
 from friction_estimator.core.exceptions import ConfigError, RobotModelError
 from friction_estimator.files import load_robot, robot_names
 from friction_estimator.files.robot import NODE_PARAMETERS, read_parameters
+from friction_estimator.files.yaml_document import parse_value
 
 URDF = '<?xml version="1.0" encoding="utf-8"?>\n<robot name="arm"><link name="base"/></robot>\n'
 
@@ -133,6 +134,11 @@ def test_sections_of_wildcard_and_node_are_merged_and_other_nodes_left_out(tmp_p
         "controller:\n  ros__parameters: {rate: 3}\n",
     )
     assert read_parameters(path) == {"observer": "momentum", "momentum.gain": 10.0}
+
+
+def test_numbers_are_read_as_ros_reads_them() -> None:
+    assert [parse_value(text) for text in ("1e-4", "-2E3", "1.5e+2", "3", "0.5")] == [1e-4, -2e3, 150.0, 3, 0.5]
+    assert parse_value("1e") == "1e"
 
 
 def test_what_the_nodes_declare_beside_the_configuration_is_known_to_the_reader() -> None:

@@ -1,0 +1,144 @@
+"""Who may import whom: the rooms of docs/architecture.md."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import friction_estimator
+
+PACKAGE = Path(friction_estimator.__file__).parent
+
+BELOW_ROS = {"core", "messages", "files", "simulation", "bags", "report"}
+ROOMS = {
+    "core": set(),
+    "messages": {"core"},
+    "files": {"core"},
+    "simulation": {"core", "files"},
+    "bags": {"core", "messages", "files"},
+    "report": {"core", "messages"},
+    "ros": BELOW_ROS,
+    "cli": {*BELOW_ROS, "ros"},
+}
+DOCS = PACKAGE.parent / "docs" / "architecture.md"
+FOR_EVERYBODY = ("report.metrics",)
+
+ROS = {
+    "rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "tf2_msgs", "builtin_interfaces",
+    "diagnostic_msgs", "geometry_msgs", "nav_msgs", "rcl_interfaces", "rosgraph_msgs", "sensor_msgs", "std_msgs",
+    "std_srvs", "visualization_msgs",
+}  # fmt: skip
+LIBRARIES = {  # one room for each library that is not needed everywhere
+    "pinocchio": {"core", "simulation"},
+    "mujoco": {"simulation"},
+    "rosbags": {"bags"},
+    "plotly": {"report"},
+    "yaml": {"files"},
+    "rich": {"cli"},
+    **{name: {"ros"} for name in ROS},
+}
+NOT_IN_CORE = {"time", "datetime", "logging", "pathlib", "os", "io", "sys", "subprocess", "threading", "random"}
+
+
+def imported(source: str, module: str) -> Iterator[str]:
+    """Full names of the modules that a module imports anywhere, also in functions; a package imports as __init__."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = module.split(".")[: -node.level] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{origin}.{name.name}" for name in node.names)
+
+
+def wrong_arrows(source: str, module: str) -> list[str]:
+    """Imports of one module, e.g. ``friction_estimator.core.pipeline``, that the rooms do not allow."""
+    room = module.split(".")[1]
+    if room not in ROOMS:  # __init__ and __main__ of the package itself
+        return []
+    wrong = []
+    for name in imported(source, module):
+        top, _, rest = name.partition(".")
+        if top == "friction_estimator":
+            target = rest.split(".")[0]
+            free = target in {"", room} or target in ROOMS[room] or rest.startswith(FOR_EVERYBODY)
+        elif room == "core":
+            free = top in {"numpy", "scipy", "pinocchio"} or top in sys.stdlib_module_names - NOT_IN_CORE
+        else:
+            free = room in LIBRARIES.get(top, ROOMS)
+        if not free:
+            wrong.append(f"{module} imports {name}")
+    return wrong
+
+
+def module_name(path: Path) -> str:
+    return ".".join(["friction_estimator", *path.relative_to(PACKAGE).with_suffix("").parts])
+
+
+def test_no_room_imports_what_stands_above_or_beside_it() -> None:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    assert len(paths) > 30
+    assert [arrow for path in paths for arrow in wrong_arrows(path.read_text(), module_name(path))] == []
+
+
+def test_every_room_on_disk_has_its_place_in_the_table() -> None:
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == set(ROOMS)
+
+
+def test_the_table_is_the_one_of_the_docs() -> None:
+    rows = re.findall(r"^\| `(\w+)/` \|.*\| ([^|]*) \|$", DOCS.read_text(), re.MULTILINE)
+    documented: dict[str, set[str]] = {}
+    for room, below in rows:
+        all_above = set(documented) if below == "all above" else set()
+        documented[room] = all_above | (set(re.findall(r"\w+", below)) & set(ROOMS))
+    assert documented == ROOMS
+
+
+def test_only_the_command_line_and_the_nodes_print() -> None:
+    printing = [
+        module_name(path)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert [name for name in printing if name.split(".")[1] not in ("cli", "ros")] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("core.pipeline", "import rclpy"),
+        ("core.pipeline", "from friction_estimator.files import load_robot"),
+        ("core.pipeline", "from friction_estimator import files"),
+        ("core.pipeline", "from ..files import load_robot"),
+        ("core.pipeline", "def late():\n    from time import time"),
+        ("core.pipeline", "import yaml"),
+        ("bags.replay", "import friction_estimator.simulation.walk"),
+        ("bags.replay", "from sensor_msgs.msg import JointState"),
+        ("files.robot", "from friction_estimator.ros.parameters import ESTIMATOR_FIELDS"),
+        ("report.__init__", "from ..bags import reader"),
+        ("ros.node", "import friction_estimator.cli.main"),
+        ("ros.node", "import mujoco"),
+    ],
+)
+def test_a_wrong_arrow_is_detected(module: str, source: str) -> None:
+    assert len(wrong_arrows(source, f"friction_estimator.{module}")) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("core.pipeline", "import math\nfrom .types import SensorFrame\nfrom ..core import config"),
+        (
+            "bags.replay",
+            "from friction_estimator.report.metrics import rmse\nfrom friction_estimator.messages import x",
+        ),
+        ("ros.node", "import rclpy\nfrom friction_estimator.core.estimator import Estimator"),
+        ("cli.demo", "import friction_estimator.ros.node, friction_estimator.report.html"),
+    ],
+)
+def test_a_right_arrow_is_not(module: str, source: str) -> None:
+    assert wrong_arrows(source, f"friction_estimator.{module}") == []
