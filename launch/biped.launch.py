@@ -58,7 +58,13 @@ def _nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     value = {name: LaunchConfiguration(name).perform(context) for name, *_ in ARGUMENTS}
     robot = load_robot(value["robot"])
     actions: list[LaunchDescriptionEntity] = [
-        _node("estimator_node", PACKAGE, value, robot, {"parameters_file": value["parameters_file"]})
+        _node(
+            "estimator_node",
+            PACKAGE,
+            value,
+            robot,
+            {"parameters_file": value["parameters_file"], "inputs_reliable": value["source"] != "robot"},
+        )
     ]
     source = _source(value, robot)
     if source is not None:

@@ -26,7 +26,7 @@ from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.friction_urdf import friction_urdf
 from friction_estimator.ros.output_publishers import OutputPublishers
 from friction_estimator.ros.parameters import ESTIMATOR_FIELDS, on_change, read_parameters
-from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_INPUT
+from friction_estimator.ros.qos import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_INPUT
 from friction_estimator.ros.robot_description import await_robot_description, find_robot_description
 from friction_estimator.ros.services import serve
 from friction_estimator.ros.spin import run
@@ -50,6 +50,7 @@ class EstimatorNode(Node):
         super().__init__("friction_estimator")
         self._config, own = read_parameters(self, ESTIMATOR_FIELDS)
         self._parameters_file = str(own["parameters_file"])
+        self._input_qos = RELIABLE_INPUT if own["inputs_reliable"] else SENSOR_INPUT
         self._effort_fraction = float(own["display.effort_fraction"])  # type: ignore[arg-type]
         self._estimator: Estimator | None = None
         self._diagnostics = NodeDiagnostics(self.get_name())
@@ -135,7 +136,7 @@ class EstimatorNode(Node):
             for estimate in estimates:
                 self._publish(estimate)
 
-        self.create_subscription(message_type, topic, receive, SENSOR_INPUT)
+        self.create_subscription(message_type, topic, receive, self._input_qos)
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)

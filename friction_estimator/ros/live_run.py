@@ -103,7 +103,7 @@ class LiveRun(Node):
                 BagWriter(options.output / "run", custom_data=options.custom_data, overwrite=True)
             )
             self._record(Recorder(self, writer))
-            estimator = self._process(stack, "estimator", {"display.effort_fraction": 0.01})
+            estimator = self._process(stack, "estimator", {"inputs_reliable": True})
             simulation = self._process(stack, "simulation", options.simulation)
             self._watch(executor, running, simulation, estimator)
             self._finish(executor, simulation, estimator)

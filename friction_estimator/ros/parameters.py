@@ -41,6 +41,9 @@ ESTIMATOR_FIELDS = (
         0.01,
         Range("effort limits on robot_description_friction, as a part of the true ones (rviz)", "", 1e-6, 1.0),
     ),
+    ParameterField(
+        "inputs_reliable", bool, False, Range("ask reliable publishers for every message; others are not heard then")
+    ),
 )
 
 SIMULATION_FIELDS = (
@@ -70,7 +73,9 @@ REPLAY_FIELDS = (
 
 RECORDER_FIELDS = (
     ParameterField("output", str, "", Range("rosbag2 to write")),
-    ParameterField("inputs_reliable", bool, False, Range("the sensors publish reliably: ask for every message")),
+    ParameterField(
+        "inputs_reliable", bool, False, Range("ask reliable publishers for every message; others are not heard then")
+    ),
 )
 
 _TYPES = {

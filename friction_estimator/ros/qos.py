@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-SENSOR_INPUT = QoSProfile(reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=2000)
-"""Best effort matches any publisher; two seconds of 1 kHz, so that a pause of the process loses nothing."""
+_SENSOR_DEPTH = 2000
+"""Two seconds of 1 kHz, so that a pause of the process loses nothing."""
 
-SENSOR_OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=1000)
+SENSOR_INPUT = QoSProfile(
+    reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH
+)
+"""Best effort matches any publisher."""
+
+RELIABLE_INPUT = QoSProfile(
+    reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH
+)
+"""For publishers that are known to be reliable: samples that the transport dropped are sent again."""
+
+SENSOR_OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH)
 """What our own simulator and player publish with: both reliable and best-effort subscribers match."""
 
 OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
