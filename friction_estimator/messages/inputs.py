@@ -28,6 +28,7 @@ class InputReader:
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
         self._joint_names = tuple(joint_names)
+        self._ones = np.ones(len(self._joint_names))
         self._joint_topic = config.output.joint_states_topic
         self._imu_topic = config.imu.topic
         self._imu_frame = config.imu.frame
@@ -51,7 +52,7 @@ class InputReader:
                 raise InputError(self._wrong_length(label, len(values), count))
             fields.append(np.asarray(values, dtype=np.float64)[order])
         position, velocity, effort = fields
-        if not math.isfinite(position @ position + velocity @ velocity + effort @ effort):
+        if not math.isfinite((position + velocity + effort) @ self._ones):
             self._check_finite(position, velocity, effort)
         return JointSample(header_stamp(message), position, velocity, effort)
 
@@ -98,7 +99,7 @@ class InputReader:
             )
         force, moment = message.wrench.force, message.wrench.torque
         values = np.array((force.x, force.y, force.z, moment.x, moment.y, moment.z))
-        if not math.isfinite(values @ values) and not np.isfinite(values).all():
+        if not math.isfinite(force.x + force.y + force.z + moment.x + moment.y + moment.z):
             raise InputError(f"{settings.wrench_topic}: the wrench is not finite: {values}")
         return WrenchSample(header_stamp(message), foot, -values if settings.flip else values)
 

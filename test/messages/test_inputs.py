@@ -1,0 +1,177 @@
+"""Sensor messages become samples in model order, or one clear error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from friction_estimator.bags.message_types import BagMessageTypes
+from friction_estimator.core.config import Config
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.types import ImuSample, JointSample, WrenchSample
+from friction_estimator.messages.inputs import InputReader
+from friction_estimator.messages.sensors import SensorMessages
+from friction_estimator.messages.types import MessageTypes, make_header
+
+TYPES = BagMessageTypes()
+
+
+def joint_message(types: MessageTypes, names: list[str], **fields: Any) -> Any:
+    count = len(names)
+    values = {name: np.arange(count) + 100.0 * row for row, name in enumerate(("position", "velocity", "effort"))}
+    values.update(fields)
+    arrays = {name: types.floats(np.asarray(value, dtype=float)) for name, value in values.items()}
+    header = make_header(types, 3_000_000_007, "base_link")
+    return types.make("sensor_msgs/msg/JointState", header=header, name=names, **arrays)
+
+
+def imu_message(types: MessageTypes, frame: str = "imu_link", **fields: Any) -> Any:
+    return types.make("sensor_msgs/msg/Imu", header=make_header(types, 5, frame), **fields)
+
+
+def wrench_message(types: MessageTypes, frame: str, force_z: float = 500.0) -> Any:
+    force = types.make("geometry_msgs/msg/Vector3", x=1.0, y=2.0, z=force_z)
+    moment = types.make("geometry_msgs/msg/Vector3", x=4.0, y=5.0, z=6.0)
+    wrench = types.make("geometry_msgs/msg/Wrench", force=force, torque=moment)
+    return types.make("geometry_msgs/msg/WrenchStamped", header=make_header(types, 9, frame), wrench=wrench)
+
+
+@pytest.fixture
+def reader(config: Config, joint_names: tuple[str, ...]) -> InputReader:
+    return InputReader(config, joint_names)
+
+
+def test_samples_survive_the_way_through_messages(
+    types: MessageTypes, config: Config, joint_names: tuple[str, ...], reader: InputReader
+) -> None:
+    rng = np.random.default_rng(1)
+    messages = SensorMessages(types, config, joint_names)
+    joints = JointSample(12_345_678_901, *rng.normal(size=(3, len(joint_names))))
+    imu = ImuSample(7, *rng.normal(size=(2, 3)))
+    wrench = WrenchSample(8, 1, rng.normal(size=6))
+
+    read_joints = reader.joint_state(messages.joint_state(joints))
+    read_imu = reader.imu(messages.imu(imu))
+    read_wrench = reader.wrench(1, messages.wrench(wrench))
+
+    assert (read_joints.stamp_ns, read_imu.stamp_ns, read_wrench.stamp_ns) == (12_345_678_901, 7, 8)
+    for name in ("position", "velocity", "effort"):
+        np.testing.assert_array_equal(getattr(read_joints, name), getattr(joints, name))
+    np.testing.assert_array_equal(read_imu.angular_velocity, imu.angular_velocity)
+    np.testing.assert_array_equal(read_imu.specific_force, imu.specific_force)
+    np.testing.assert_array_equal(read_wrench.wrench, wrench.wrench)
+    assert read_wrench.foot == 1
+
+
+@given(order=st.permutations(range(4)), extra=st.integers(0, 3))
+def test_order_of_joints_and_extra_joints_do_not_matter(order: list[int], extra: int) -> None:
+    names = ["a", "b", "c", "d"]
+    reader = InputReader(Config(observer="momentum"), names)
+    plain = reader.joint_state(joint_message(TYPES, names))
+    shuffled_names = [names[place] for place in order] + [f"extra_{k}" for k in range(extra)]
+    fields = {
+        name: np.append(getattr(plain, name)[list(order)], np.full(extra, np.nan))
+        for name in ("position", "velocity", "effort")
+    }
+    shuffled = reader.joint_state(joint_message(TYPES, shuffled_names, **fields))
+    for name in fields:
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(plain, name))
+
+
+def test_order_is_followed_when_it_changes_between_messages(types: MessageTypes) -> None:
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    assert reader.joint_state(joint_message(types, ["a", "b"])).position.tolist() == [0.0, 1.0]
+    assert reader.joint_state(joint_message(types, ["b", "a"])).position.tolist() == [1.0, 0.0]
+    assert reader.joint_state(joint_message(types, ["b", "x", "a"])).position.tolist() == [2.0, 0.0]
+
+
+def test_samples_do_not_share_memory_with_the_message() -> None:
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    message = joint_message(TYPES, ["a", "b"])
+    sample = reader.joint_state(message)
+    message.position[:] = 99.0
+    assert sample.position.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("names", "fields", "message"),
+    [
+        (["a", "x"], {}, r"joint 'b' missing; the message holds 'a', 'x'"),
+        (["a", "b", "a"], {}, r"joint 'a' is named more than once"),
+        (["a", "b"], {"position": [1.0, 2.0, 3.0]}, r"position has 3 values for 2 joint names"),
+        (["a", "b"], {"velocity": []}, r"velocity is empty, .* needs the joint velocities"),
+        (["a", "b"], {"effort": []}, r"effort is empty, .* needs the motor torques"),
+        (["a", "b"], {"effort": [1.0, np.nan]}, r"effort of joint 'b' is not finite"),
+        (["a", "b"], {"position": [-np.inf, np.nan]}, r"position of joint 'a', 'b' is not finite"),
+    ],
+)
+def test_unusable_joint_states_are_refused(
+    types: MessageTypes, names: list[str], fields: dict[str, list[float]], message: str
+) -> None:
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    with pytest.raises(InputError, match=message):
+        reader.joint_state(joint_message(types, names, **fields))
+
+
+def test_reader_recovers_after_a_refused_message(types: MessageTypes) -> None:
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    for bad in (joint_message(types, ["a"]), joint_message(types, ["a", "b"], effort=[np.nan, 0.0])):
+        with pytest.raises(InputError):
+            reader.joint_state(bad)
+        assert reader.joint_state(joint_message(types, ["a", "b"])).position.tolist() == [0.0, 1.0]
+
+
+def test_huge_but_finite_values_are_accepted() -> None:
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    sample = reader.joint_state(joint_message(TYPES, ["a", "b"], position=[1e200, -1e200]))
+    assert sample.position.tolist() == [1e200, -1e200]
+
+
+def test_imu_that_says_it_measures_nothing_is_refused(types: MessageTypes, reader: InputReader) -> None:
+    absent = np.array([-1.0] + 8 * [0.0])
+    for field in ("angular_velocity_covariance", "linear_acceleration_covariance"):
+        with pytest.raises(InputError, match=rf"{field}\[0\] is -1"):
+            reader.imu(imu_message(types, **{field: absent}))
+    reader.imu(imu_message(types, orientation_covariance=absent))
+
+
+def test_imu_in_another_frame_is_refused(types: MessageTypes, reader: InputReader) -> None:
+    with pytest.raises(InputError, match=r"frame_id is 'camera', but imu.frame is 'imu_link'"):
+        reader.imu(imu_message(types, "camera"))
+    reader.imu(imu_message(types, ""))
+
+
+@pytest.mark.parametrize("field", ["angular_velocity", "linear_acceleration"])
+def test_imu_with_nan_is_refused(types: MessageTypes, reader: InputReader, field: str) -> None:
+    vector = types.make("geometry_msgs/msg/Vector3", x=0.0, y=float("nan"), z=0.0)
+    with pytest.raises(InputError, match=f"{field} is not finite"):
+        reader.imu(imu_message(types, **{field: vector}))
+
+
+def test_wrench_in_another_frame_is_refused_naming_both(types: MessageTypes, reader: InputReader) -> None:
+    with pytest.raises(InputError, match=re.escape("frame_id is 'l_sole', but feet.r_foot.frame is 'r_sole'")):
+        reader.wrench(1, wrench_message(types, "l_sole"))
+    assert reader.wrench(1, wrench_message(types, "")).wrench[2] == 500.0
+
+
+def test_wrench_with_infinite_force_is_refused(types: MessageTypes, reader: InputReader) -> None:
+    with pytest.raises(InputError, match="l_foot/wrench: the wrench is not finite"):
+        reader.wrench(0, wrench_message(types, "l_sole", float("inf")))
+
+
+def test_flipped_sensor_gives_the_wrench_of_the_ground_on_the_foot(
+    types: MessageTypes, config: Config, joint_names: tuple[str, ...]
+) -> None:
+    flipped = replace(config, feet=(replace(config.feet[0], flip=True), config.feet[1]))
+    reader = InputReader(flipped, joint_names)
+    message = wrench_message(types, "l_sole")
+    assert reader.wrench(0, message).wrench.tolist() == [-1.0, -2.0, -500.0, -4.0, -5.0, -6.0]
+    sample = WrenchSample(1, 0, np.arange(6.0))
+    written = SensorMessages(types, flipped, joint_names).wrench(sample)
+    np.testing.assert_array_equal(reader.wrench(0, written).wrench, sample.wrench)

@@ -1,0 +1,191 @@
+"""Estimates and ground truth become standard messages, and can be read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.config import Config
+from friction_estimator.core.exceptions import BagError, RobotModelError
+from friction_estimator.core.types import FrictionEstimate, GroundTruth
+from friction_estimator.files.robot import Robot
+from friction_estimator.messages import topics
+from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.markers import FrictionMarkers, joint_axes
+from friction_estimator.messages.outputs import OutputMessages
+from friction_estimator.messages.recording import RECORDED, RecordingBuilder
+from friction_estimator.messages.truth import TruthMessages
+from friction_estimator.messages.types import MessageTypes, header_stamp
+
+MakeEstimate = Callable[..., FrictionEstimate]
+MS = 1_000_000
+
+
+@pytest.fixture
+def outputs(types: MessageTypes, robot: Robot, joint_names: tuple[str, ...]) -> OutputMessages:
+    markers = FrictionMarkers(types, joint_axes(robot.urdf_xml, joint_names))
+    return OutputMessages(types, robot.config, joint_names, markers)
+
+
+def test_the_first_estimate_leaves_on_every_topic(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:
+    assert {topic for topic, _ in outputs.build(make_estimate(0))} == {topic.name for topic in topics.OUTPUTS}
+    assert [topic for topic, _ in outputs.build(make_estimate(MS))] == ["joint_friction", "joint_friction/sigma"]
+
+
+def test_scalars_are_the_effort_by_joint_name(
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...]
+) -> None:
+    estimate = make_estimate(7 * MS)
+    built = dict(outputs.build(estimate))
+    expected = {
+        topics.FRICTION: estimate.friction,
+        topics.SIGMA: estimate.sigma,
+        topics.MODEL: estimate.model,
+        topics.COULOMB: estimate.coulomb,
+        topics.VISCOUS: estimate.viscous,
+        topics.COULOMB_SIGMA: estimate.parameters_sigma[:, 0],
+        topics.VISCOUS_SIGMA: estimate.parameters_sigma[:, 1],
+        topics.EXTERNAL_TORQUE: estimate.external_torque,
+        topics.MEASURED: estimate.measured.astype(float),
+    }
+    for topic, values in expected.items():
+        message = built[topic.name]
+        assert tuple(message.name) == joint_names
+        np.testing.assert_array_equal(np.asarray(message.effort), values)
+        assert header_stamp(message) == 7 * MS
+        assert message.header.frame_id == "base_link"
+    np.testing.assert_array_equal(np.asarray(built["joint_friction"].position), estimate.position)
+    np.testing.assert_array_equal(np.asarray(built["joint_friction"].velocity), estimate.velocity)
+
+
+def test_a_joint_that_stops_being_measured_is_told_at_once(
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...]
+) -> None:
+    outputs.build(make_estimate(0))
+    measured = np.ones(len(joint_names), dtype=bool)
+    measured[3] = False
+    built = dict(outputs.build(make_estimate(MS, measured=measured)))
+    assert np.flatnonzero(np.asarray(built[topics.MEASURED.name].effort) == 0.0).tolist() == [3]
+
+
+def test_contact_phase_is_told_when_it_changes(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:
+    outputs.build(make_estimate(0))
+    assert topics.CONTACT_PHASE.name not in dict(outputs.build(make_estimate(MS)))
+    built = dict(outputs.build(make_estimate(2 * MS, phase="flight")))
+    assert built[topics.CONTACT_PHASE.name].data == "flight"
+
+
+def test_twist_of_the_base_is_given_in_base_axes(types: MessageTypes, config: Config) -> None:
+    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # the base looks along the world's y
+    truth = GroundTruth(
+        5, np.zeros(2), np.array([1.0, 2.0, 3.0]), turned, np.array([0.0, 0.7, 0.0]), np.array([0.1, 0.2, 0.3]),
+        np.zeros((2, 6)), np.array([True, False]),
+    )  # fmt: skip
+    odometry = dict(TruthMessages(types, config, ("a", "b")).build(truth))[topics.TRUE_BASE_STATE.name]
+    linear, quaternion = odometry.twist.twist.linear, odometry.pose.pose.orientation
+    assert (linear.x, linear.y, linear.z) == pytest.approx((0.7, 0.0, 0.0))
+    assert (quaternion.w, quaternion.z) == pytest.approx((np.sqrt(0.5), np.sqrt(0.5)))
+    assert (odometry.header.frame_id, odometry.child_frame_id) == ("odom", "base_link")
+
+
+def test_covariance_of_the_twist_turns_with_its_axes(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:
+    estimate = make_estimate(0)
+    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    variances = np.diag([1.0, 4.0, 9.0, 16.0, 25.0, 36.0])
+    for name, value in (("rotation_base_to_world", turned), ("twist_covariance", variances)):
+        object.__setattr__(estimate.base, name, value)
+    covariance = dict(outputs.build(estimate))[topics.BASE_STATE.name].twist.covariance
+    assert np.diag(np.reshape(covariance, (6, 6))) == pytest.approx([4.0, 1.0, 9.0, 16.0, 25.0, 36.0])
+
+
+def test_truth_names_the_phase_as_the_estimator_does(types: MessageTypes, config: Config) -> None:
+    build = TruthMessages(types, config, ("a",)).build
+    names = []
+    for step, contact in enumerate(([True, True], [False, True], [True, False], [False, False])):
+        truth = GroundTruth(
+            step, np.zeros(1), np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((2, 6)), np.array(contact)
+        )
+        names.append(dict(build(truth))[topics.TRUE_CONTACT_PHASE.name].data)
+    assert names == ["double_support", "right_support", "left_support", "flight"]
+
+
+def test_markers_turn_the_way_the_friction_does(types: MessageTypes, robot: Robot, make_estimate: MakeEstimate) -> None:
+    names = ("l_knee", "r_knee")
+    axes = joint_axes(robot.urdf_xml, names)
+    estimate = make_estimate(0, friction=np.array([1.0, -2.0]), measured=np.array([True, False]))
+    markers = FrictionMarkers(types, axes, full_scale=4.0).build(estimate).markers
+    assert [marker.header.frame_id for marker in markers[::2]] == [axis.frame for axis in axes]
+    swept = []
+    for marker, axis in zip(markers[::2], axes, strict=True):
+        points = np.array([[point.x, point.y, point.z] for point in marker.points])
+        steps = np.cross(points[:-1], points[1:]) @ axis.axis / np.sum(points[0] ** 2)
+        swept.append(np.arcsin(steps).sum())
+    assert swept == pytest.approx([0.25 * 1.5 * np.pi, -0.5 * 1.5 * np.pi])
+    assert [marker.text for marker in markers[1::2]] == ["+1.00 N m", "-2.00 N m"]
+
+
+def test_markers_need_joints_of_the_urdf(robot: Robot) -> None:
+    with pytest.raises(RobotModelError, match="no joint 'l_tail'"):
+        joint_axes(robot.urdf_xml, ("l_tail",))
+
+
+def test_a_recording_gives_the_estimates_back(
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], types: MessageTypes,
+    config: Config,
+) -> None:  # fmt: skip
+    n = len(joint_names)
+    builder, estimates = RecordingBuilder(), []
+    wanted = {topic.name for topic in RECORDED}
+    truths = TruthMessages(types, config, joint_names)
+    for step in range(60):
+        swing = 20 <= step < 40
+        measured = np.full(n, not swing)
+        phase = "right_support" if swing else "double_support"
+        estimate = make_estimate(step * MS, phase=phase, measured=measured)
+        contact = np.array([not swing, True])
+        truth = GroundTruth(
+            step * MS, 2.0 * estimate.friction, np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3),
+            np.zeros((2, 6)), contact,
+        )  # fmt: skip
+        for topic, message in (*truths.build(truth), *outputs.build(estimate)):
+            if topic in wanted:
+                builder.add(topic, step * MS + 300, message)
+        estimates.append(estimate)
+    limbs = {"l_foot": joint_names[:6], "r_foot": joint_names[6:]}
+    supports = {"l_foot": "left_support", "r_foot": "right_support"}
+    recording = builder.finish(RunDescription(limbs=limbs, supports=supports))
+
+    for name in ("position", "velocity", "friction", "sigma"):
+        np.testing.assert_array_equal(getattr(recording, name), [getattr(item, name) for item in estimates])
+    np.testing.assert_array_equal(recording.measured, [item.measured for item in estimates])
+    np.testing.assert_array_equal(recording.truth, 2.0 * recording.friction)
+    assert [(phase.name, round(phase.start, 4)) for phase in recording.phases] == [
+        ("double_support", 0.0), ("right_support", 0.02), ("double_support", 0.04),
+    ]  # fmt: skip
+    assert recording.coulomb is not None
+    np.testing.assert_array_equal(recording.coulomb.values[1], estimates[20].coulomb)
+    standing = recording.standing()
+    assert standing is not None
+    np.testing.assert_array_equal(standing[:, 0], [not 20 <= step < 40 for step in range(60)])
+    assert standing[:, 6:].all()
+
+
+def test_a_recording_needs_estimates() -> None:
+    with pytest.raises(BagError, match="no message on the topic 'joint_friction'"):
+        RecordingBuilder().finish(RunDescription())
+
+
+def test_a_description_survives_the_bag(robot: Robot) -> None:
+    description = RunDescription.of(robot.config, robot.urdf_xml, "suralp", "a test")
+    assert RunDescription.from_custom_data(description.to_custom_data()) == description
+    assert description.limbs["l_foot"][3] == "l_knee"
+    assert description.standing_feet("right_support") == {"r_foot"}
+    assert description.standing_feet("double_support") == {"l_foot", "r_foot"}
+    assert description.standing_feet("flight") == set()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"limbs": 3}'])
+def test_a_foreign_description_is_unknown(text: str) -> None:
+    assert RunDescription.from_custom_data({"friction_estimator": text}) == RunDescription()
