@@ -19,7 +19,7 @@ EXTRAS = {
     ],
     "dynamics": ["pin>=3.0"],
     "simulation": ["mujoco>=3.3"],
-    "bags": ["rosbags>=0.11,<0.12"],
+    "bags": ["rosbags>=0.11,<0.12", "mcap>=1.2"],
     "report": ["plotly>=6.0"],
     "demo": ["rich>=13.0"],
     "test": ["pytest>=8.0", "hypothesis>=6.100"],

@@ -35,6 +35,7 @@ LIBRARIES = {  # one room for each library that is not needed everywhere
     "pinocchio": {"core", "simulation"},
     "mujoco": {"simulation"},
     "rosbags": {"bags"},
+    "mcap": {"bags"},
     "plotly": {"report"},
     "yaml": {"files"},
     "rich": {"cli"},
