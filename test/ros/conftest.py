@@ -1,0 +1,217 @@
+"""A real estimator node in a process of its own, and a robot of recorded samples that talks to it over DDS."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 101)
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+
+from friction_estimator.files.resources import robot_file  # noqa: E402
+from friction_estimator.files.robot import Robot, load_robot  # noqa: E402
+from friction_estimator.messages import topics  # noqa: E402
+from friction_estimator.messages.sensors import SensorMessages  # noqa: E402
+from friction_estimator.messages.types import header_stamp  # noqa: E402
+from friction_estimator.ros.message_types import RclpyMessageTypes, message_class  # noqa: E402
+from friction_estimator.ros.qos import RECORDER, SENSOR_OUTPUT  # noqa: E402
+from friction_estimator.ros.spin import make_executor  # noqa: E402
+from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario  # noqa: E402
+
+ROBOT = "suralp"
+PERIOD_NS = 1_000_000
+TIME_OUT = 15.0
+
+
+class NodeProcess:
+    """One node of the package as a process, its output in a file."""
+
+    def __init__(self, module: str, folder: Path, *parameters: str, namespace: str = "", robot: str = ROBOT) -> None:
+        self.log = folder / f"{module}_{time.monotonic_ns()}.log"
+        command = [sys.executable, "-m", f"friction_estimator.ros.{module}", "--ros-args"]
+        command += ["--params-file", str(robot_file(robot))]
+        command += ["-r", f"__ns:=/{namespace}"] if namespace else []
+        for parameter in parameters:
+            command += ["-p", parameter]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def wait(self, seconds: float = TIME_OUT) -> int:
+        return self.process.wait(seconds)
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.wait()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class TalkingRobot:
+    """Publishes samples of a simulated walk, and listens to what the estimator makes of them.
+
+    Stamps go on by 1 ms a sample whatever is sent; ``skip`` moves them.
+    """
+
+    def __init__(self, namespace: str, robot: Robot, samples: list[SimulationSample]) -> None:
+        self.node = Node("talking_robot", namespace=f"/{namespace}" if namespace else "")
+        self.executor = make_executor()
+        self.executor.add_node(self.node)
+        self._config, self._samples = robot.config, samples
+        self._messages = SensorMessages(RclpyMessageTypes(), robot.config, robot_joints(samples, robot))
+        self.publishers = {
+            topic: self.node.create_publisher(message_class(type_name), topic, SENSOR_OUTPUT)
+            for topic, type_name in self.inputs().items()
+        }
+        self.received: dict[str, list] = {}
+        self.diagnostics: dict[str, object] = {}
+        self.reports = 0
+        self.stamp_ns = 1_000_000_000
+        self.sent: list[int] = []
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._diagnosed, RECORDER)
+
+    def inputs(self) -> dict[str, str]:
+        feet = {foot.wrench_topic: topics.WRENCH for foot in self._config.feet}
+        return {**feet, self._config.imu.topic: topics.IMU, self._config.output.joint_states_topic: topics.JOINT_STATE}
+
+    def listen(self, *wanted: topics.Topic) -> None:
+        for topic in wanted:
+            store = self.received.setdefault(topic.name, [])
+            self.node.create_subscription(message_class(topic.type), topic.name, store.append, RECORDER)
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        self.reports += 1
+        for status in message.status:
+            self.diagnostics[status.name.partition(": ")[2]] = status
+
+    def spin_until(self, condition: Callable[[], bool], what: str, seconds: float = TIME_OUT) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, f"timed out: {what}"
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def connect(self) -> None:
+        def connected() -> bool:
+            everybody = all(publisher.get_subscription_count() for publisher in self.publishers.values())
+            return everybody and all(self.node.count_publishers(name) for name in self.received)
+
+        self.spin_until(connected, "discovery")
+        end = time.monotonic() + 0.5  # the other side must have matched, too
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def send(self, count: int, change: Callable[[dict[str, object]], object] | None = None) -> None:
+        """Publish samples; ``change`` may alter or drop messages of each (a dict by topic) before they leave."""
+        for _ in range(count):
+            sample = self._samples[len(self.sent) % len(self._samples)]
+            messages = self._at_stamp(sample)
+            if change is not None:
+                change(messages)
+            for topic, message in messages.items():
+                self.publishers[topic].publish(message)
+            self.sent.append(self.stamp_ns)
+            self.stamp_ns += PERIOD_NS
+            self.executor.spin_once(timeout_sec=0.0005)
+
+    def _at_stamp(self, sample: SimulationSample) -> dict[str, object]:
+        config, messages = self._config, self._messages
+        built: dict[str, object] = {
+            foot.wrench_topic: messages.wrench(wrench)
+            for foot, wrench in zip(config.feet, sample.wrenches, strict=True)
+        }
+        built[config.imu.topic] = messages.imu(sample.imu)
+        built[config.output.joint_states_topic] = messages.joint_state(sample.joints)
+        for message in built.values():
+            stamp = message.header.stamp
+            stamp.sec, stamp.nanosec = self.stamp_ns // 10**9, self.stamp_ns % 10**9
+        return built
+
+    def estimated(self) -> list[int]:
+        """Stamps of all estimates so far."""
+        return [header_stamp(message) for message in self.received[topics.FRICTION.name]]
+
+    def await_estimate(self, stamp_ns: int) -> None:
+        """Spin until the estimate of this sample is here, with all messages that left before it."""
+
+        def here() -> bool:
+            newest = [self.received[topic.name][-1:] for topic in (topics.FRICTION, topics.SIGMA)]
+            return all(message and header_stamp(message[0]) == stamp_ns for message in newest)
+
+        self.spin_until(here, "estimate of the newest sample")
+
+    def await_report(self, condition: Callable[[dict], bool], what: str) -> None:
+        self.spin_until(lambda: condition(self.diagnostics), f"diagnostic: {what}; last: {self.diagnostics}")
+
+    def value(self, status: str, key: str) -> str:
+        return next(item.value for item in self.diagnostics[status].values if item.key == key)
+
+    def close(self) -> None:
+        self.executor.shutdown()
+        self.node.destroy_node()
+
+
+def robot_joints(samples: list[SimulationSample], robot: Robot) -> tuple[str, ...]:
+    from friction_estimator.core.robot_model import RobotModel
+
+    return RobotModel(robot.config, robot.urdf_xml).joint_names
+
+
+@pytest.fixture(scope="session")
+def robot() -> Robot:
+    return load_robot(ROBOT)
+
+
+@pytest.fixture(scope="session")
+def samples(robot: Robot) -> list[SimulationSample]:
+    simulator = Simulator(
+        robot.config, robot.urdf_xml, make_scenario("walk", duration=4.0), make_noise("paper_std"), seed=3
+    )
+    return [simulator.step() for _ in range(4000)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ros() -> Iterator[None]:
+    rclpy.init()
+    yield
+    rclpy.try_shutdown()
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ros")
+
+
+@pytest.fixture(scope="module")
+def talking(robot: Robot, samples: list[SimulationSample], workplace: Path) -> Iterator[TalkingRobot]:
+    """A robot in a namespace, and an estimator that hears it."""
+    process = NodeProcess("estimator_node", workplace, "inputs_reliable:=true", namespace="robot1")
+    talking = TalkingRobot("robot1", robot, samples)
+    talking.listen(topics.FRICTION, topics.SIGMA, topics.MODEL, topics.COULOMB, topics.CONTACT_PHASE)
+    try:
+        talking.connect()
+        talking.send(300)
+        talking.await_estimate(talking.sent[-1])
+        yield talking
+        assert process.end() == 0, process.output()
+    finally:
+        process.kill()
+        talking.close()

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
+from std_srvs.srv import SetBool, Trigger
+
+from friction_estimator.messages import topics
+
+
+def _joints(message: dict, **fields: object) -> None:
+    for name, value in fields.items():
+        setattr(message["joint_states"], name, value)
+
+
+def _drop_last_joint(m: dict) -> None:
+    state = m["joint_states"]
+    _joints(
+        m, name=state.name[:-1], position=state.position[:-1], velocity=state.velocity[:-1], effort=state.effort[:-1]
+    )
+
+
+def _nan_velocity(m: dict) -> None:
+    m["joint_states"].velocity[4] = math.nan
+
+
+def _infinite_gyro(m: dict) -> None:
+    m["imu/data"].angular_velocity.y = math.inf
+
+
+def _strange_sole(m: dict) -> None:
+    m["l_foot/wrench"].header.frame_id = "r_sole"
+
+
+BAD_MESSAGES = {
+    "missing joint": ("joint_states", _drop_last_joint, "'r_ankle_roll' missing"),
+    "short array": ("joint_states", lambda m: _joints(m, effort=m["joint_states"].effort[:3]), "effort has 3 values"),
+    "no effort": ("joint_states", lambda m: _joints(m, effort=[]), "effort is empty"),
+    "NaN": ("joint_states", _nan_velocity, "velocity of joint 'l_ankle_pitch' is not finite"),
+    "infinite gyroscope": ("imu/data", _infinite_gyro, "angular_velocity is not finite"),
+    "wrong foot frame": ("l_foot/wrench", _strange_sole, "frame_id is 'r_sole'"),
+}
+
+
+def test_every_joint_state_gets_one_estimate_and_its_sigma(talking):
+    before = len(talking.sent)
+    talking.send(400)
+    talking.await_estimate(talking.sent[-1])
+    assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
+    assert len(talking.received[topics.SIGMA.name]) == len(talking.received[topics.FRICTION.name])
+    newest, sigma = talking.received[topics.FRICTION.name][-1], talking.received[topics.SIGMA.name][-1]
+    assert len(newest.name) == len(newest.effort) == len(newest.position) == len(sigma.effort) == 12
+    assert newest.header.frame_id == "base_link"
+    assert np.isfinite(newest.effort).all() and (np.asarray(sigma.effort) >= 0.0).all()
+
+
+def test_slow_topics_come_at_their_own_rate_and_a_phase_is_named(talking):
+    before = len(talking.received[topics.MODEL.name])
+    talking.send(200)
+    talking.await_estimate(talking.sent[-1])
+    assert 9 <= len(talking.received[topics.MODEL.name]) - before <= 11
+    assert talking.received[topics.CONTACT_PHASE.name][-1].data in ("double_support", "left_support", "right_support")
+
+
+def test_other_joints_and_another_order_change_nothing(talking):
+    def shuffle(messages: dict) -> None:
+        state = messages["joint_states"]
+        order = [5, *range(5), *range(6, 12)]
+        fields = {key: [getattr(state, key)[i] for i in order] for key in ("position", "velocity", "effort")}
+        _joints(messages, name=[*(state.name[i] for i in order), "head"], **{k: [*v, 0.1] for k, v in fields.items()})
+
+    before = len(talking.sent)
+    talking.send(50, shuffle)
+    talking.await_estimate(talking.sent[-1])
+    newest = talking.received[topics.FRICTION.name][-1]
+    assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
+    assert list(newest.name)[0] == "l_hip_yaw" and "head" not in newest.name
+
+
+@pytest.mark.parametrize("kind", BAD_MESSAGES)
+def test_bad_messages_are_named_in_the_diagnostics_and_the_next_good_ones_are_used(talking, kind):
+    topic, spoil, reason = BAD_MESSAGES[kind]
+    talking.send(20, spoil)
+    talking.await_report(
+        lambda d: d[f"input {topic}"].level == DiagnosticStatus.ERROR and reason in d[f"input {topic}"].message, reason
+    )
+    talking.send(50)
+    talking.await_estimate(talking.sent[-1])
+    assert talking.estimated()[-30:] == talking.sent[-30:]
+    assert np.isfinite(talking.received[topics.FRICTION.name][-1].effort).all()
+
+
+def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
+    for topic, words in (("imu/data", "the IMU is silent"), ("r_foot/wrench", "foot sensor 'r_foot' is silent")):
+        before = len(talking.sent)
+        talking.send(400, lambda m, topic=topic: m.pop(topic))
+        talking.await_report(lambda d, words=words: words in d["sensors"].message, words)
+        talking.send(20)
+        talking.await_estimate(talking.sent[-1])
+        assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
+    talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "all sensors deliver")
+
+
+def test_a_clock_that_stands_still_jumps_or_skips_is_counted_and_survived(talking):
+    stamp = talking.stamp_ns
+    for _ in range(10):
+        talking.send(1)
+        talking.stamp_ns = stamp
+    talking.stamp_ns += 10_000_000
+    talking.await_report(lambda _: int(talking.value("sensors", "repeated samples dropped")) >= 9, "repeated")
+    talking.stamp_ns += 1_000_000_000
+    talking.send(50)
+    talking.await_report(lambda _: talking.value("sensors", "gaps in time") == "1", "gap")
+    talking.stamp_ns -= 5_000_000_000
+    talking.send(200)
+    talking.await_report(lambda _: talking.value("sensors", "jumps back in time") == "1", "jump back")
+    talking.await_estimate(talking.sent[-1])
+    assert talking.estimated()[-100:] == talking.sent[-100:]
+
+
+def test_a_flipped_wrench_is_suspected_by_name(talking):
+    def flip(messages: dict) -> None:
+        for topic in ("l_foot/wrench", "r_foot/wrench"):
+            wrench = messages[topic].wrench
+            wrench.force.z, wrench.force.x, wrench.force.y = -wrench.force.z, -wrench.force.x, -wrench.force.y
+
+    talking.send(1200, flip)
+    talking.await_report(lambda d: "set feet.l_foot.flip" in d["sensors"].message, "flip suspected")
+    talking.send(600)
+    talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "sign fine again")
+
+
+def _call(talking, service_type: type, name: str, request: object) -> object:
+    client = talking.node.create_client(service_type, f"friction_estimator/{name}")
+    assert client.wait_for_service(10.0)
+    future = client.call_async(request)
+    talking.spin_until(future.done, name)
+    talking.node.destroy_client(client)
+    return future.result()
+
+
+def test_freezing_pauses_identification_and_reset_keeps_it(talking):
+    talking.send(100)
+    assert _call(talking, SetBool, "freeze", SetBool.Request(data=True)).success
+    talking.send(100)
+    talking.await_estimate(talking.sent[-1])
+    frozen = list(talking.received[topics.COULOMB.name][-1].effort)
+    assert _call(talking, Trigger, "reset", Trigger.Request()).success
+    talking.send(200)
+    talking.await_estimate(talking.sent[-1])
+    assert list(talking.received[topics.COULOMB.name][-1].effort) == frozen
+    assert _call(talking, SetBool, "freeze", SetBool.Request(data=False)).success
+    talking.send(300)
+    talking.await_estimate(talking.sent[-1])
+    assert list(talking.received[topics.COULOMB.name][-1].effort) != frozen
+
+
+def test_saving_without_a_file_says_which_parameter_is_missing(talking):
+    answer = _call(talking, Trigger, "save_parameters", Trigger.Request())
+    assert not answer.success and "parameters_file" in answer.message
