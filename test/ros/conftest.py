@@ -39,10 +39,13 @@ TIME_OUT = 15.0
 class NodeProcess:
     """One node of the package as a process, its output in a file."""
 
-    def __init__(self, module: str, folder: Path, *parameters: str, namespace: str = "", robot: str = ROBOT) -> None:
+    def __init__(
+        self, module: str, folder: Path, *parameters: str, namespace: str = "", params_file: Path | None = None
+    ) -> None:
         self.log = folder / f"{module}_{time.monotonic_ns()}.log"
         command = [sys.executable, "-m", f"friction_estimator.ros.{module}", "--ros-args"]
-        command += ["--params-file", str(robot_file(robot))]
+        command += ["--params-file", str(robot_file(ROBOT))]
+        command += ["--params-file", str(params_file)] if params_file else []
         command += ["-r", f"__ns:=/{namespace}"] if namespace else []
         for parameter in parameters:
             command += ["-p", parameter]

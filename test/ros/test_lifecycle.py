@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import signal
+
+import pytest
+import yaml
+from rclpy.parameter import Parameter
+from rclpy.parameter_client import AsyncParameterClient
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from friction_estimator.files.parameters import load_parameters
+from friction_estimator.messages import topics
+from friction_estimator.ros.qos import LATCHED
+
+from .conftest import NodeProcess, TalkingRobot
+
+
+@pytest.fixture
+def processes():
+    started = []
+    yield started
+    for process in started:
+        process.kill()
+
+
+@pytest.fixture
+def talking(robot, samples):
+    talking = TalkingRobot("lifecycle", robot, samples)
+    talking.listen(topics.FRICTION, topics.SIGMA, topics.COULOMB)
+    yield talking
+    talking.close()
+
+
+def test_identified_parameters_survive_signals_and_restarts(talking, processes, tmp_path):
+    saved = tmp_path / "identified.yaml"
+    options = (f"parameters_file:={saved}", "inputs_reliable:=true")
+    first = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    processes.append(first)
+    talking.connect()
+    talking.send(600)
+    talking.await_estimate(talking.sent[-1])
+    client = talking.node.create_client(Trigger, "friction_estimator/save_parameters")
+    assert client.wait_for_service(10.0)
+    future = client.call_async(Trigger.Request())
+    talking.spin_until(future.done, "saving")
+    assert future.result().success
+    by_service = load_parameters(saved)
+    saved.unlink()
+    assert first.end(signal.SIGINT) == 0, first.output()
+    by_shutdown = load_parameters(saved)
+    assert by_service.values.tolist() == by_shutdown.values.tolist()
+
+    second = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    processes.append(second)
+    talking.received[topics.COULOMB.name].clear()
+    talking.spin_until(lambda: "identified parameters read" in second.output(), "second start")
+    talking.connect()
+    talking.send(30)
+    talking.await_estimate(talking.sent[-1])
+    newest = talking.received[topics.COULOMB.name][0]
+    column = by_shutdown.parameter_names.index("coulomb")
+    assert list(newest.effort) == pytest.approx(by_shutdown.values[:, column].tolist(), abs=0.05)
+    assert any(abs(value) > 0.1 for value in newest.effort)
+    assert second.end(signal.SIGTERM) == 0, second.output()
+
+
+def test_the_urdf_may_come_on_the_topic_and_a_broken_one_is_named(talking, processes, tmp_path, robot):
+    process = NodeProcess("estimator_node", tmp_path, "robot.urdf:=''", "inputs_reliable:=true", namespace="lifecycle")
+    processes.append(process)
+    publisher = talking.node.create_publisher(String, "robot_description", LATCHED)
+    talking.spin_until(lambda: publisher.get_subscription_count() == 1, "waiting node")
+    publisher.publish(String(data="<robot name='x'><link name='a'></robot>"))
+    talking.spin_until(lambda: "not valid XML" in process.output(), "refusal")
+    publisher.publish(String(data=robot.urdf_xml))
+    talking.connect()
+    talking.send(50)
+    talking.await_estimate(talking.sent[-1])
+    assert process.end() == 0, process.output()
+    assert "waiting for the URDF on /lifecycle/robot_description" in process.output()
+
+
+def test_only_the_rate_of_the_slow_topics_may_change_while_running(talking, processes, tmp_path):
+    process = NodeProcess("estimator_node", tmp_path, "inputs_reliable:=true", namespace="lifecycle")
+    processes.append(process)
+    talking.connect()
+    client = AsyncParameterClient(talking.node, "friction_estimator")
+    assert client.wait_for_services(10.0)
+
+    def change(name: str, value: float) -> object:
+        future = client.set_parameters([Parameter(name, value=value)])
+        talking.spin_until(future.done, name)
+        return future.result().results[0]
+
+    assert change("output.slow_rate", 10.0).successful
+    assert not change("output.slow_rate", -1.0).successful
+    assert "read-only" in change("momentum.gain", 20.0).reason
+    talking.send(400)
+    talking.await_estimate(talking.sent[-1])
+    assert 4 <= len(talking.received[topics.COULOMB.name]) <= 5
+    described = client.describe_parameters(["momentum.gain"])
+    talking.spin_until(described.done, "description")
+    descriptor = described.result().descriptors[0]
+    assert "rad/s" in descriptor.description and descriptor.floating_point_range[0].step == 0.0
+    assert process.end() == 0, process.output()
+
+
+BAD_STARTS = {
+    "typing error": ({"momentum": {"gian": 30.0}}, "unknown parameter 'momentum.gian' (did you mean 'momentum.gain'?)"),
+    "typing error of the node": ({"paramters_file": "x"}, "did you mean 'parameters_file'?"),
+    "out of range": ({"contact_phase": {"debounce": -1.0}}, "debounce = -1.0 s is out of range"),
+    "foot frame": ({"feet": {"l_foot": {"frame": "l_soul"}}}, "'l_soul'"),
+    "no such URDF": ({"robot": {"urdf": "nobody.urdf"}}, "no URDF 'nobody.urdf'"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_STARTS)
+def test_what_cannot_work_ends_with_one_line_and_exit_code_1(kind, processes, tmp_path):
+    section, reason = BAD_STARTS[kind]
+    overrides = tmp_path / "overrides.yaml"
+    overrides.write_text(yaml.safe_dump({"/**": {"ros__parameters": section}}))
+    process = NodeProcess("estimator_node", tmp_path, params_file=overrides)
+    processes.append(process)
+    assert process.wait() == 1
+    lines = [line for line in process.output().splitlines() if not line.startswith("[INFO]")]
+    assert len(lines) == 1 and lines[0].startswith("error: ") and reason in lines[0], process.output()
