@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from friction_estimator.bags.reader import BagReader
+from friction_estimator.bags.recording import read_recording
+from friction_estimator.bags.replay import replay
+from friction_estimator.messages import topics
+from friction_estimator.messages.recording import Recording
+from friction_estimator.messages.types import header_stamp
+from friction_estimator.ros.recorder import input_topics, result_topics, truth_topics
+
+from .conftest import NodeProcess, TalkingRobot
+
+COUNTS = re.compile(r"joint states sent (\d+), received (\d+), estimated (\d+), lost (\d+)")
+
+
+def start_demo(output: Path, duration: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "friction_estimator", "demo", "--headless"]
+    command += ["--duration", str(duration), "--output", str(output), "--observer", "momentum"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def demo(workplace: Path) -> tuple[Path, str]:
+    """A demo of three simulated seconds: its folder and what it said on stdout."""
+    folder = workplace / "demo"
+    process = start_demo(folder, 3.0)
+    try:
+        said, complained = process.communicate(timeout=90.0)
+    finally:
+        process.kill()
+    assert process.returncode == 0, complained
+    return folder, said
+
+
+@pytest.fixture(scope="module")
+def live(demo: tuple[Path, str]) -> Recording:
+    return read_recording(demo[0] / "run")
+
+
+def test_the_demo_loses_no_sample_and_leaves_bag_and_report(demo, live, robot):
+    folder, said = demo
+    assert [int(count) for count in COUNTS.search(said).groups()] == [3000, 3000, 3000, 0]
+    assert str(folder / "run") in said and str(folder / "report.html") in said
+    assert "<html" in (folder / "report.html").read_text(encoding="utf-8")[:500]
+    assert live.friction.shape == (3000, 12) and live.truth is not None
+    assert live.description.observer == "momentum" and live.description.robot == "suralp"
+
+
+def test_every_topic_of_inputs_results_and_truth_is_in_the_bag(demo, robot):
+    reader = BagReader(demo[0] / "run")
+    wanted = [*input_topics(robot.config), *result_topics(), *truth_topics(robot.config)]
+    assert {f"/{name}": type_name for name, type_name in wanted}.items() <= reader.topics.items()
+    seen = {message.topic for message in reader.messages()}
+    assert seen >= {f"/{name}" for name, _ in wanted} | {"/diagnostics"}
+
+
+def test_live_friction_follows_the_truth(live):
+    settled = live.time > 1.0
+    error = np.sqrt(np.mean((live.friction - live.truth)[settled] ** 2, axis=0))
+    spread = np.sqrt(np.mean(live.truth[settled] ** 2, axis=0))
+    assert (error < 0.75 * spread).all(), error / spread
+
+
+def test_replay_of_the_recorded_run_gives_the_live_numbers(demo, live, robot, workplace):
+    from friction_estimator.files.robot import load_robot
+
+    momentum = load_robot("suralp", {"observer": "momentum"})
+    replay(demo[0] / "run", workplace / "replayed", momentum.config, momentum.urdf_xml)
+    again = read_recording(workplace / "replayed")
+    for name in ("friction", "sigma", "position", "velocity", "measured"):
+        np.testing.assert_allclose(getattr(again, name), getattr(live, name), atol=1e-9, rtol=0.0, err_msg=name)
+    for name in ("model", "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "external_torque"):
+        ours, theirs = getattr(again, name), getattr(live, name)
+        np.testing.assert_allclose(ours.values, theirs.values, atol=1e-9, rtol=0.0, err_msg=name)
+    assert [phase.name for phase in again.phases] == [phase.name for phase in live.phases]
+
+
+def test_the_player_sends_a_bag_and_the_estimator_hears_all_of_it(demo, robot, samples, workplace):
+    listener = TalkingRobot("bagged", robot, samples)
+    listener.listen(topics.FRICTION, topics.SIGMA)
+    estimator = NodeProcess("estimator_node", workplace, "inputs_reliable:=true", namespace="bagged")
+    player = NodeProcess(
+        "replay_node", workplace, f"bag:='{demo[0] / 'run'}'", "wait_for_subscribers:=1", namespace="bagged"
+    )
+    try:
+        listener.spin_until(lambda: len(listener.estimated()) >= 2900, "estimates", seconds=40.0)
+        assert player.wait() == 0, player.output()
+        listener.spin_until(lambda: len(listener.estimated()) == 3000, "the last estimates")
+        reader = BagReader(demo[0] / "run")
+        recorded = [header_stamp(reader.decode(message)) for message in reader.messages(["/joint_states"])]
+        assert listener.estimated() == recorded
+        assert estimator.end() == 0
+    finally:
+        estimator.kill()
+        player.kill()
+        listener.close()
+
+
+def test_ctrl_c_leaves_a_valid_bag_and_report(workplace):
+    folder = workplace / "interrupted"
+    process = start_demo(folder, 60.0)
+    try:
+        deadline = time.monotonic() + 60.0
+        for line in process.stderr:
+            assert time.monotonic() < deadline
+            if re.match(r" +[1-9]\d*\.\d of", line):
+                break
+        process.send_signal(signal.SIGINT)
+        said, complained = process.communicate(timeout=60.0)
+    finally:
+        process.kill()
+    assert process.returncode == 0, complained
+    sent, _, estimated, lost = (int(count) for count in COUNTS.search(said).groups())
+    assert sent == estimated and lost == 0
+    assert len(read_recording(folder / "run").time) == estimated
+    assert (folder / "report.html").stat().st_size > 10_000
+
+
+def test_a_simulation_that_cannot_start_is_named(workplace):
+    process = NodeProcess("simulation_node", workplace, "scenario:=moonwalk")
+    try:
+        assert process.wait() == 1
+        assert "unknown scenario 'moonwalk'" in process.output()
+    finally:
+        process.kill()
