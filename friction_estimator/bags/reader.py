@@ -83,12 +83,7 @@ class BagReader:
         wanted = "/" + "/".join(part for part in (self._namespace, name.strip("/")) if part)
         found = wanted if wanted in self.topics else None
         if found is None and not self._namespace and not name.startswith("/"):
-            ending = [topic for topic in self.topics if topic.endswith(wanted) and "/ground_truth/" not in topic]
-            if len(ending) > 1:
-                raise BagError(
-                    f"{self.path} has several topics {name!r}: {', '.join(sorted(ending))}; give a namespace"
-                )
-            found = ending[0] if ending else None
+            found = self._only_ending(wanted)
         if found and type_name and self.topics[found] != type_name:
             raise BagError(f"topic {found} of {self.path} is a {self.topics[found]}, expected a {type_name}")
         return found
@@ -111,8 +106,6 @@ class BagReader:
                 for topic, type_name, time_ns, raw in storage.messages(wanted):
                     last = time_ns
                     yield BagMessage(topic, type_name, time_ns, raw)
-            except BagError:
-                raise
             except Exception as error:  # noqa: BLE001 - the libraries let many kinds of errors through
                 self._note_damage(error, last)
 
@@ -147,6 +140,6 @@ class BagReader:
     def _note_damage(self, error: Exception, last_ns: int) -> None:
         seconds = (last_ns - self.start_ns) * 1e-9
         text = (str(error).splitlines() or [type(error).__name__])[0]
-        note = f"{self.path} cannot be read beyond {seconds:.3f} s: {text}"
+        note = f"{self.path} is damaged, reading ended at {seconds:.3f} s: {text}"
         if note not in self.damage:
             self.damage = f"{self.damage}; {note}" if self.damage else note

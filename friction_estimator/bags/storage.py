@@ -62,9 +62,14 @@ class WholeStorage:
         """Messages of these topics, in recorded order."""
         with Reader(self._path) as reader:
             connections = [connection for connection in reader.connections if connection.topic in wanted]
-            if connections:
-                for connection, time_ns, raw in reader.messages(connections):
-                    yield connection.topic, connection.msgtype, time_ns, raw
+            if not connections:
+                return
+            missing = sum(connection.msgcount for connection in connections)
+            for connection, time_ns, raw in reader.messages(connections):
+                missing -= 1
+                yield connection.topic, connection.msgtype, time_ns, raw
+        if missing > 0:  # the reader skips over broken records in silence
+            raise BagError(f"{missing} messages are missing")
 
 
 class DamagedMcap:
@@ -135,9 +140,10 @@ def open_storages(path: Path) -> list[Storage]:
     files = [path] if path.is_file() else storage_files(path)
     if not files:
         raise BagError(f"{path} is not a rosbag2: it holds no .mcap or .db3 file") from None
-    storages = [_open_file(file, reason) for file in files]
+    storages = [_open_file(file) for file in files]
     if not any(storage.message_count for storage in storages):
-        raise BagError(f"no message of the bag {path} can be read: {reason}")
+        damage = [storage.damage for storage in storages if storage.damage]
+        raise BagError(f"no message of the bag {path} can be read: {'; '.join(damage) or reason}")
     if not any(storage.damage for storage in storages):
         storages[0].damage = f"metadata.yaml of {path} is missing or damaged: its files were read one by one"
     return storages
@@ -151,13 +157,13 @@ def storage_files(folder: Path) -> list[Path]:
     )
 
 
-def _open_file(path: Path, reason: str) -> Storage:
+def _open_file(path: Path) -> Storage:
     try:
         return WholeStorage(path)
     except Exception as error:  # noqa: BLE001 - as above
         if path.suffix == ".mcap":
             return DamagedMcap(path)
-        return _Unreadable(f"{path} is damaged and cannot be read: {_reason(error) or reason}")
+        return _Unreadable(f"{path} is damaged and cannot be read: {_reason(error)}")
 
 
 class _Unreadable:

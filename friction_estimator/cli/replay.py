@@ -57,6 +57,8 @@ def _tell(output: Path, result: ReplayResult) -> None:
         warn(result.damage)
     for topic, (count, reason) in result.refused.items():
         warn(f"{count} messages of {topic} refused: {reason}")
+    if result.health.late:
+        warn(f"{result.health.late} samples were recorded too late to be used: raise synchronizer.max_wait")
     if result.health.last_event:
         warn(result.health.last_event)
     if result.health.wrench_sign_suspect:
