@@ -149,5 +149,6 @@ def _number(value: float, signed: bool = False) -> str:
     """Three significant digits."""
     if not math.isfinite(value):
         return "–"
+    value = float(f"{value:.3g}")
     digits = max(0, min(4, 2 - math.floor(math.log10(abs(value))))) if value else 2
     return f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")

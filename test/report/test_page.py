@@ -1,0 +1,162 @@
+"""The page: right numbers, nothing from a network, and figures that a browser really draws."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.recording import Recording
+from friction_estimator.report.decimate import envelope_rows, even_rows
+from friction_estimator.report.figures import friction_over_time, paper_figure
+from friction_estimator.report.html import ReportError, render, write_report
+from friction_estimator.report.tables import error_table, parameter_table, phase_table, split
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FIGURES = ("figure-time", "figure-velocity", "figure-coulomb", "figure-viscous", "figure-paper")
+
+
+def without_truth(recording: Recording) -> Recording:
+    return replace(recording, truth=None, true_phases=())
+
+
+def from_elsewhere(recording: Recording) -> Recording:
+    """Of a bag that says nothing about itself and lacks the slow topics."""
+    return replace(
+        without_truth(recording), phases=(), model=None, coulomb=None, viscous=None, coulomb_sigma=None,
+        viscous_sigma=None, description=RunDescription(),
+    )  # fmt: skip
+
+
+def test_stance_and_swing_are_told_apart_for_each_leg(recording: Recording) -> None:
+    (stance_name, stance), (swing_name, swing) = split(recording)
+    assert (stance_name, swing_name) == ("stance", "swing")
+    assert stance.count.tolist() == [2600.0, 2600.0, 3000.0, 3000.0]
+    assert stance.rmse == pytest.approx([0.1, 0.1, 0.1, 0.1])
+    assert swing.rmse[:2] == pytest.approx([0.3, 0.3])
+    assert np.isnan(swing.rmse[2:]).all()
+    assert swing.nees[:2] == pytest.approx([9.0, 9.0])
+
+
+def test_the_first_seconds_can_be_left_out(recording: Recording) -> None:
+    (_, stance), (_, swing) = split(recording, after=1.2)
+    assert stance.count[0] == 1600.0
+    assert swing.count[0] == 200.0
+
+
+def test_measured_and_modelled_parts_are_compared_when_the_legs_are_unknown(recording: Recording) -> None:
+    parts = split(replace(recording, description=RunDescription()))
+    assert [name for name, _ in parts] == ["measured", "modelled"]
+    assert parts[1][1].rmse[:2] == pytest.approx([0.3, 0.3])
+
+
+def test_tables_say_what_the_arrays_hold(recording: Recording) -> None:
+    errors, phases, parameters = error_table(recording), phase_table(recording), parameter_table(recording)
+    assert errors and phases and parameters
+    assert [cell.text for cell in errors.rows[0]] == [
+        "l_hip", "0.100", "0.100", "+0.100", "1.00", "0.300", "0.300", "−0.300", "9.00",
+    ]  # fmt: skip
+    assert [cell.text for cell in errors.rows[2]][5:] == ["–", "–", "–", "–"]
+    assert [cell.style for cell in errors.rows[0]][4] == "good"
+    assert [cell.style for cell in errors.rows[0]][8] == "fair"
+    assert phases.columns == ("double support", "right support")
+    assert [cell.text for cell in phases.rows[1]] == ["l_knee", "0.100", "0.300"]
+    assert parameters.rows[0][1].text == "1.000 ± 0.020"
+    assert parameters.rows[0][3].text == "87 %"
+
+
+def test_the_figure_of_the_paper_has_a_blue_and_a_dashed_red_line_for_every_joint(recording: Recording) -> None:
+    figure = paper_figure(recording)
+    estimated = [trace for trace in figure.data if trace.name == "estimated"]
+    true = [trace for trace in figure.data if trace.name == "true"]
+    assert len(estimated) == len(true) == 4
+    assert {trace.line.dash for trace in true} == {"dash"}
+    assert sum(trace.showlegend for trace in figure.data) == 2
+    assert {title.text for title in figure.layout.annotations} == set(recording.joint_names)
+
+
+def test_measured_and_modelled_parts_never_overlap(recording: Recording) -> None:
+    traces = {}
+    for trace in friction_over_time(recording).data:
+        traces.setdefault(trace.name, trace)
+    measured, modelled = np.isfinite(traces["measured"].y), np.isfinite(traces["modelled"].y)
+    assert (measured ^ modelled).all()
+    assert modelled.any()
+    time = traces["modelled"].x[modelled]
+    assert 1.0 - 1e-6 <= time.min() and time.max() < 1.4
+
+
+def test_every_panel_has_units(recording: Recording) -> None:
+    axes = friction_over_time(recording).layout
+    titles = {axes[name].title.text for name in axes if name.startswith("yaxis")}
+    assert titles == {"friction [N m]"}
+
+
+def test_decimation_keeps_every_spike() -> None:
+    values = np.random.default_rng(2).normal(size=50_000)
+    values[[7, 23_456, 49_999]] = [50.0, -60.0, 70.0]
+    rows = envelope_rows(values, 1000)
+    assert rows.size <= 1002
+    assert (np.diff(rows) > 0).all()
+    assert {0, 7, 23_456, 49_999} <= set(rows.tolist())
+    assert envelope_rows(values[:10], 1000).tolist() == list(range(10))
+    assert even_rows(10, 4).tolist() == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize("change", [lambda recording: recording, without_truth, from_elsewhere])
+def test_the_page_needs_no_network_and_stays_below_ten_megabytes(recording: Recording, change: object) -> None:
+    page = render(change(recording), "a bag")  # type: ignore[operator]
+    markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", markup)
+    assert not re.search(r"<script[^>]+src=", page)
+    assert "@import" not in markup and "url(" not in markup
+    assert len(page) < 10e6
+
+
+def test_names_from_a_bag_cannot_break_the_page(recording: Recording) -> None:
+    evil = "<script>alert(1)</script>"
+    names = (evil, *recording.joint_names[1:])
+    description = replace(recording.description, robot=evil, limbs={"l_foot": names[:2], "r_foot": names[2:]})
+    page = render(replace(recording, joint_names=names, description=description), evil)
+    assert evil not in page
+
+
+def test_a_page_that_cannot_be_written_is_one_clear_error(recording: Recording, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ReportError, match="cannot write the report"):
+        write_report(tmp_path / "file" / "report.html", recording, "a bag")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("change", [lambda recording: recording, from_elsewhere], ids=["full", "bare"])
+def test_a_browser_draws_every_figure_without_an_error(recording: Recording, tmp_path: Path, change: object) -> None:
+    shown = change(recording)  # type: ignore[operator]
+    write_report(tmp_path / "report.html", shown, "a bag")
+    process = subprocess.run(
+        [
+            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,1000", "--virtual-time-budget=30000",
+            "--enable-logging=stderr", "--dump-dom", (tmp_path / "report.html").as_uri(),
+        ],
+        capture_output=True, text=True, timeout=180, check=True,
+    )  # fmt: skip
+    assert [line for line in process.stderr.splitlines() if "CONSOLE" in line] == []
+    figures = [
+        name for name in FIGURES if shown.coulomb is not None or name not in ("figure-coulomb", "figure-viscous")
+    ]
+    for name in figures:
+        start = process.stdout.index(f'id="{name}"')
+        end = min([at for at in (process.stdout.find(f'id="{other}"', start + 1) for other in FIGURES) if at > 0],
+                  default=len(process.stdout))  # fmt: skip
+        drawn = process.stdout[start:end]
+        lines = re.findall(r'class="js-line"[^>]* d="(M[^"]{20,})"', drawn)
+        points = drawn.count('class="point"')
+        assert len(lines) >= len(shown.joint_names) or points > 100, f"{name} was not drawn"
+        assert all(joint in drawn for joint in shown.joint_names)
