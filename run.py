@@ -89,7 +89,9 @@ def prepare(environment: Dict[str, str]) -> None:
     started = time.monotonic()
     try:
         if not is_ready(PACKAGES_READY, REQUIREMENTS):
-            make_venv(find_python(environment), environment)
+            python = find_python(environment)
+            make_room()
+            make_venv(python, environment)
             install_packages(environment)
             PACKAGES_READY.write_text(fingerprint(REQUIREMENTS))
         if not is_ready(READY, SETUP):  # another run.py may have made it while this one waited
@@ -176,8 +178,8 @@ def supported(python: str, environment: Dict[str, str]) -> bool:
     return answer.returncode == 0 and words in [[str(major), str(minor), "CPython", "0"] for major, minor in VERSIONS]
 
 
-def make_venv(python: str, environment: Dict[str, str]) -> None:
-    """Make an empty environment with pip, in place of a half-made one; a foreign ``.venv`` is renamed, not lost."""
+def make_room() -> None:
+    """Remove a half-made or outdated environment; a ``.venv`` that is not ours is renamed, not lost."""
     if OWNER.is_file() and not VENV.is_symlink():
         say("an earlier preparation did not finish or is out of date: starting anew")
         shutil.rmtree(str(VENV))
@@ -185,6 +187,10 @@ def make_venv(python: str, environment: Dict[str, str]) -> None:
         backup = ROOT / ".venv.backup-{}".format(time.strftime("%Y%m%d-%H%M%S"))
         say("a .venv that run.py did not make was there: renamed to {}".format(backup.name))
         VENV.rename(backup)
+
+
+def make_venv(python: str, environment: Dict[str, str]) -> None:
+    """Make an empty environment with pip."""
     say("making {} with {}".format(VENV, python))
     VENV.mkdir()
     OWNER.write_text("run.py may delete this folder\n")
