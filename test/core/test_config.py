@@ -43,7 +43,7 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"feet.names": "l"}, r"feet.names = 'l' has the wrong type: expected a list of names"),
         ({"feet.names": ["l", "r", "l"]}, r"share a name"),
         ({"feet.l.frame": ""}, r"feet.l.frame is missing"),
-        ({"contact_phase.on_fraction": 0.01}, r"must not exceed"),
+        ({"contact_phase.on_fraction": 0.001}, r"must not exceed"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_choices(wrong, message):

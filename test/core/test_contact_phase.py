@@ -53,9 +53,9 @@ def test_chatter_shorter_than_the_debounce_changes_nothing():
 def test_between_the_thresholds_the_foot_stays_as_it_is():
     d = detector()
     run(d, 1000, 200, 50)
-    assert run(d, 1000, 60, 100).name == "double_support"
+    assert run(d, 1000, 20, 100).name == "double_support"
     run(d, 1000, 0, 50)
-    assert run(d, 1000, 60, 100).name == "left_support"
+    assert run(d, 1000, 20, 100).name == "left_support"
 
 
 def test_since_counts_from_the_landing():

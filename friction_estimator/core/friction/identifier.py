@@ -90,6 +90,18 @@ class FrictionIdentifier:
         spread = np.einsum("ni,nij,nj->n", regressor, self._least_squares.covariance, regressor)
         return np.asarray(self._covariance_scale * spread)
 
+    def lag_variance(self, regressor: FloatArray, delayed: FloatArray) -> FloatArray:
+        """Squared error of a friction that is as far behind as ``delayed`` is behind ``regressor``, (n,) [(N m)^2].
+
+        What the law knows of the change, how well it knows it, and all that it does not represent, since nothing tells
+        how fast that part changes. Zero for an observer without lag, whose ``delayed`` is ``regressor`` itself.
+        """
+        if delayed is regressor:
+            return np.zeros(len(self._joint_names))
+        behind = regressor - delayed
+        known = (behind * self.parameters).sum(axis=1) ** 2
+        return np.asarray(known + self.parameter_variance(behind) + self.residual_variance)
+
     @property
     def parameters(self) -> FloatArray:
         """Identified parameters, (n, p)."""
