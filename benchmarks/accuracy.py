@@ -159,8 +159,8 @@ def exactness(robot: Robot, duration: float) -> list[str]:
     lines = [
         "## Exact signals, true states",
         "",
-        "Single support, at least 0.15 s after landing and lift-off; error of the standing leg against the truth (FBSE),",
-        "and of all joints at all times against the truth low-passed like the observer (momentum).",
+        "Single support, at least 0.15 s after landing and lift-off: error of the standing leg against the truth",
+        "(FBSE); all joints at all times: error against the truth low-passed like the observer (momentum).",
         "",
         "| method | RMSE | largest |",
         "|---|---|---|",
