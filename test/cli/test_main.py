@@ -1,0 +1,125 @@
+"""Exit codes, one clear line on stderr, and no import of what a verb does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from friction_estimator.cli.main import VERBS, main
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["fly"],
+        ["replay"],
+        ["replay", "bag"],
+        ["simulate", "-o", "x", "--scenario", "fly"],
+        ["simulate", "-o", "x", "--duration", "-3"],
+        ["simulate", "-o", "x", "--duration", "long"],
+        ["replay", "bag", "-o", "x", "--set", "identifier.phases"],
+        ["replay", "bag", "-o", "x", "--set", "a=[1"],
+        ["replay", "bag", "-o", "x", "--storage", "hdf5"],
+    ],
+)
+def test_wrong_usage_ends_with_two(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "friction_estimator" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["replay", "nothing", "-o", "x"], "there is no bag at nothing"),
+        (["report", "nothing"], "there is no bag at nothing"),
+        (["replay", "nothing", "-o", "x", "--robot", "no_such_robot"], "no_such_robot"),
+        (["replay", "nothing", "-o", "x", "--set", "identifer.law=makkar"], "did you mean 'identifier.law'"),
+        (["replay", "nothing", "-o", "x", "--set", "robot.urdf="], "robot.urdf"),
+    ],
+)
+def test_work_that_fails_ends_with_one_and_one_line(
+    words: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("friction_estimator: error: ")
+    assert reason in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(verb in shown for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", ["simulate", "replay", "report"])
+def test_help_of_a_verb_explains_its_options(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert "--output" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("verb", "foreign"),
+    [
+        ("replay", ["mujoco", "rclpy", "plotly", "friction_estimator.simulation"]),
+        ("report", ["mujoco", "rclpy", "friction_estimator.simulation"]),
+        ("simulate", ["rclpy", "plotly"]),
+    ],
+)
+def test_a_verb_does_not_import_what_it_does_not_need(verb: str, foreign: list[str]) -> None:
+    code = (
+        "import sys; from friction_estimator.cli.main import _module; _module(sys.argv[1]); "
+        "print([name for name in sys.argv[2:] if name in sys.modules])"
+    )
+    process = run_python(code, verb, *foreign)
+    assert process.stdout == "[]\n", process.stderr
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
+    code = (
+        "import sys; sys.modules['plotly'] = None; from friction_estimator.cli.main import main; "
+        "sys.exit(main(['report', 'bag']))"
+    )
+    process = run_python(code)
+    assert process.returncode == 1
+    assert process.stderr == (
+        "friction_estimator: error: the Python package 'plotly' is missing: pip install 'friction_estimator[report]'\n"
+    )
+
+
+def test_module_and_command_are_the_same() -> None:
+    process = subprocess.run(
+        [sys.executable, "-m", "friction_estimator", "report", "nothing"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert process.returncode == 1
+    assert process.stderr == "friction_estimator: error: there is no bag at nothing\n"
+
+
+def test_an_interrupted_verb_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(path: object, namespace: str = "") -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("friction_estimator.bags.recording.BagReader", interrupt)
+    assert main(["report", "bag"]) == 1
+    assert capsys.readouterr().err == "friction_estimator: error: interrupted\n"
