@@ -51,6 +51,7 @@ class RobotModel:
         self._map_joint_positions(first_joint)
         self.limb = self._limbs(first_joint)
         self.coupled = self._couplings(first_joint)
+        self._lower = np.tril_indices(self._model.nv, -1)
         self._velocity = np.zeros(self._model.nv)
         self._no_acceleration = np.zeros(self._model.nv)
 
@@ -81,8 +82,8 @@ class RobotModel:
         gravity = pin.computeGeneralizedGravity(model, data, q)
         momentum_bias = pin.computeCoriolisMatrix(model, data, q, v).T @ v - gravity
         pin.computeAllTerms(model, data, q, v)
-        mass_matrix = np.triu(data.M)
-        mass_matrix += np.triu(data.M, 1).T
+        mass_matrix = data.M.copy()  # pinocchio fills the upper triangle
+        mass_matrix[self._lower] = mass_matrix.T[self._lower]
         bias = data.nle.copy()
         com, com_velocity = data.com[0].copy(), data.vcom[0] - self._rigid_velocity(v, data.com[0])
         pin.forwardKinematics(model, data, q, v, self._no_acceleration)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from friction_estimator.core.linear_algebra import kalman_gain
 from friction_estimator.core.types import FloatArray
 
 
@@ -60,7 +61,7 @@ class AdaptiveKalmanFilter:
         spread = (residual - self._mean_residual) ** 2 / (N_R - 1.0) - CPC.diagonal() / N_R  # eq. 23
         self.measurement_noise = np.abs(alpha * self.measurement_noise + spread)  # eq. 22
         CPC.ravel()[:: measurement.size + 1] += self.measurement_noise
-        K = np.linalg.solve(CPC, CP).T  # eq. 25
+        K = kalman_gain(CPC, CP)  # eq. 25
         correction = K @ residual
         self.state = prior_state + correction  # eq. 24
         self.covariance = P - K @ CP  # eq. 26

@@ -23,9 +23,11 @@ from friction_estimator.core.base.rotations import (
     yaw_from_quaternion,
 )
 from friction_estimator.core.config import AttitudeConfig, SensorNoise
+from friction_estimator.core.linear_algebra import kalman_gain
 from friction_estimator.core.types import GRAVITY, Attitude, FloatArray
 
-_I3 = np.eye(3)
+_I2, _I3 = np.eye(2), np.eye(3)
+_I6 = np.eye(6)
 
 
 class GravityFilter:
@@ -83,7 +85,7 @@ class GravityFilter:
         # Impacts are not gated out: gravity is the mean of the specific force only if all its peaks count.
         innovation_covariance.ravel()[::4] += self._noise.specific_force_std**2 + self._config.vibration_std**2 + 1e-12
         innovation = specific_force - (self.state[3:6] - self.state[:3] + self.state[6:])
-        gain = np.linalg.solve(innovation_covariance, measured).T
+        gain = kalman_gain(innovation_covariance, measured)
         self.state = self.state + gain @ innovation
         self.covariance = self.covariance - gain @ measured
         gravity = self.state[:3]
@@ -126,7 +128,7 @@ class QuaternionFilter:
 
     def transition(self, dt: float) -> FloatArray:
         """Jacobian of the error state over one prediction, (6, 6)."""
-        jacobian = np.eye(6)
+        jacobian = _I6.copy()
         jacobian[:3, 3:] = -dt * matrix_from_quaternion(self.quaternion)
         return jacobian
 
@@ -145,7 +147,7 @@ class QuaternionFilter:
         """Use a measured quaternion (4,) and the variance of its tilt [rad^2]; its yaw is our own and corrects none."""
         innovation = rotation_between(self.quaternion, measured)[:2]
         rows = self.covariance[:2]
-        gain = np.linalg.solve(rows[:, :2] + tilt_variance * np.eye(2), rows).T
+        gain = kalman_gain(rows[:, :2] + tilt_variance * _I2, rows)
         correction = gain @ innovation
         self.covariance = self.covariance - gain @ rows
         quaternion = quaternion_right_matrix(self.quaternion) @ quaternion_exp(correction[:3])

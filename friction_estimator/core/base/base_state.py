@@ -18,7 +18,7 @@ from friction_estimator.core.base.rotations import cross
 from friction_estimator.core.config import BaseStateConfig
 from friction_estimator.core.types import GRAVITY, Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray
 
-_I3 = np.eye(3)
+_I3, _I6, _I9 = np.eye(3), np.eye(6), np.eye(9)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
 
 
@@ -117,7 +117,7 @@ class BaseStateEstimator:
 
     def _predict(self, acceleration: FloatArray, dt: float) -> None:
         """Eqs. 13, 14 and 17 with B u = T * jerk = the change of the measured acceleration."""
-        A = np.eye(9)
+        A = _I9.copy()
         A[:3, 3:6] = A[3:6, 6:] = dt * _I3
         A[:3, 6:] = 0.5 * dt * dt * _I3
         B_u = np.zeros(9)
@@ -156,7 +156,7 @@ class BaseStateEstimator:
         # The z row of eq. 12 describes motion about the plane z = z_c, so that plane is the ZMP's height plus z_c.
         measurement = [zmp[0], zmp[1], zmp[2] + height]
         if self._rows == 9:
-            C[3:9, :6] = np.eye(6)
+            C[3:9, :6] = _I6
             velocity = R @ (dynamics.com_velocity_in_base + self._base_velocity(share, contact, attitude, dynamics))
             velocity += R @ cross(attitude.angular_velocity, dynamics.com_in_base)
             measurement += [*(base + com_from_base), *velocity]

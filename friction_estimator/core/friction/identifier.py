@@ -35,6 +35,12 @@ class FrictionIdentifier:
     ----------
     config : law, phases, forgetting
     joint_names : (n)
+
+    Attributes
+    ----------
+    law : the friction law
+    frozen : True while nothing is learned
+    residual_variance : (n,) variance of what the law does not explain [(N m)^2]
     """
 
     def __init__(self, config: IdentifierConfig, joint_names: tuple[str, ...]) -> None:
@@ -52,6 +58,7 @@ class FrictionIdentifier:
         self._weight = np.zeros(n)
         self._error_sum = np.zeros(n)
         self._noise_sum = np.zeros(n)
+        self._refresh_statistics()
 
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:
         """Regressor of the law at these velocities (n,) and motor torques (n,): (n, p)."""
@@ -75,6 +82,7 @@ class FrictionIdentifier:
         self._weight = np.where(active, keep * self._weight + 1.0, self._weight)
         self._error_sum = np.where(active, keep * self._error_sum + error**2, self._error_sum)
         self._noise_sum = np.where(active, keep * self._noise_sum + noise**2, self._noise_sum)
+        self._refresh_statistics()
 
     def predict(self, regressor: FloatArray) -> ModelledFriction:
         """The law at a regressor (n, p), and how far it may be off.
@@ -113,25 +121,19 @@ class FrictionIdentifier:
         diagonal = np.diagonal(self._least_squares.covariance, axis1=1, axis2=2)
         return np.sqrt(self._covariance_scale[:, None] * diagonal)
 
-    @property
-    def residual_variance(self) -> FloatArray:
-        """Variance of what the law does not explain, (n,) [(N m)^2]: that of the errors less that of the measurements.
+    def _refresh_statistics(self) -> None:
+        """Update what depends on the sums of squares.
 
-        Never below the uncertainty of that difference; one, the scale of P_RLS, before any data.
+        ``residual_variance`` is what the law does not explain: the mean squared error less the variance of the
+        measurements, never below the uncertainty of that difference; one, the scale of P_RLS, before any data.
         """
         weight = np.maximum(self._weight, 1.0)
-        error, noise = self._error_sum / weight, self._measurement_variance
+        error, noise = self._error_sum / weight, self._noise_sum / weight
         unexplained = np.maximum(error - noise, np.minimum(error, noise) * np.sqrt(2.0 / weight))
-        return np.where(self._weight > 0.0, unexplained, 1.0)
-
-    @property
-    def _covariance_scale(self) -> FloatArray:
-        """Factor from P_RLS to the covariance of the parameters, (n,): noise, plus what never averages out."""
-        return self._measurement_variance + np.maximum(self._samples, 1.0) * self.residual_variance
-
-    @property
-    def _measurement_variance(self) -> FloatArray:
-        return self._noise_sum / np.maximum(self._weight, 1.0)
+        self.residual_variance: FloatArray = np.where(self._weight > 0.0, unexplained, 1.0)
+        self._measurement_variance: FloatArray = noise
+        # from P_RLS to the covariance of the parameters: noise, plus what never averages out
+        self._covariance_scale: FloatArray = noise + np.maximum(self._samples, 1.0) * self.residual_variance
 
     @property
     def coulomb(self) -> FloatArray:
@@ -187,5 +189,6 @@ class FrictionIdentifier:
         self._error_sum[here] = (
             self._noise_sum[here] + self._config.residual_window * identified.residual_variance[there]
         )
+        self._refresh_statistics()
         scale = self._covariance_scale[here]
         self._least_squares.covariance[here] = identified.covariance[there] / scale[:, None, None]

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from friction_estimator.core.base.rotations import skew
 from friction_estimator.core.config import Config
+from friction_estimator.core.linear_algebra import solve_positive
 from friction_estimator.core.observers.noise import SensorVariances, constant_variances, white_variances
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import (
@@ -61,11 +61,10 @@ def constrained_acceleration(J: FloatArray, upsilon: FloatArray) -> FloatArray:
     -------
     (c,) base angular acceleration, then joint accelerations
     """
-    gram = J @ J.T
-    _, solution, info = lapack.dposv(gram, upsilon)
-    if info != 0:  # a singular leg, stretched knee for instance: the pseudo-inverse still has an answer
-        return np.linalg.pinv(J, rcond=1e-8) @ upsilon
-    return J.T @ solution
+    solution = solve_positive(J @ J.T, upsilon)
+    if solution is None:  # a singular leg, stretched knee for instance: the pseudo-inverse still has an answer
+        return np.asarray(np.linalg.pinv(J, rcond=1e-8) @ upsilon)
+    return np.asarray(J.T @ solution)
 
 
 class FootBaseSensorEstimation:
