@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
 from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.messages.recording import PhaseInterval, Recording, Series
@@ -17,7 +18,12 @@ from friction_estimator.report.theme import (
     PanelGrid,
 )
 
-_POINTS = 1600
+WINDOW = 12.0
+"""Long recordings open on this many seconds at their end, in fine resolution [s]."""
+
+_POINTS = 1200
+_WINDOW_POINTS = 2400
+_SMOOTH_POINTS = 600
 _DOTS = 900
 _TIME, _FRICTION, _VELOCITY = "time [s]", "friction [N m]", "velocity [rad/s]"
 
@@ -29,16 +35,16 @@ def friction_over_time(recording: Recording) -> go.Figure:
         low, high = _limits(recording, joint)
         _shade_swing(grid, panel, recording.swing_intervals(foot), low, high)
         estimate, measured = recording.friction[:, joint], recording.measured[:, joint]
-        rows = envelope_rows(estimate, _POINTS)
+        rows = _rows(recording, estimate)
         time = recording.time[rows]
         for name, color, where in (("measured", ESTIMATE, measured), ("modelled", MODELLED, ~measured)):
-            grid.add(panel, _line(time, _only(estimate[rows], where[rows]), name, color))
+            grid.add(panel, _line(*_parts(time, estimate[rows], where[rows]), name, color))
         if recording.truth is not None:
             truth = recording.truth[:, joint]
-            kept = envelope_rows(truth, _POINTS)
+            kept = _rows(recording, truth)
             grid.add(panel, _line(recording.time[kept], truth[kept], "truth", TRUTH, dash="dash"))
         grid.limit_y(panel, low, high)
-    return grid.figure
+    return _opened(grid.figure, recording)
 
 
 def paper_figure(recording: Recording) -> go.Figure:
@@ -46,14 +52,14 @@ def paper_figure(recording: Recording) -> go.Figure:
     grid, panels = _joint_grid(recording, _TIME, _FRICTION)
     for panel, _, joint in panels:
         estimate = recording.friction[:, joint]
-        rows = envelope_rows(estimate, _POINTS)
+        rows = _rows(recording, estimate)
         grid.add(panel, _line(recording.time[rows], estimate[rows], "estimated", ESTIMATE))
         if recording.truth is not None:
             truth = recording.truth[:, joint]
-            rows = envelope_rows(truth, _POINTS)
+            rows = _rows(recording, truth)
             grid.add(panel, _line(recording.time[rows], truth[rows], "true", TRUTH, dash="dash"))
         grid.limit_y(panel, *_limits(recording, joint))
-    return grid.figure
+    return _opened(grid.figure, recording)
 
 
 def friction_over_velocity(recording: Recording) -> go.Figure:
@@ -95,7 +101,7 @@ def convergence(recording: Recording, parameter: str) -> go.Figure | None:
     for panel, _, joint in panels:
         value = values.values[:, joint]
         spread = _two_sigma(values, sigma, joint)
-        rows = even_rows(value.size, _POINTS)
+        rows = even_rows(value.size, _SMOOTH_POINTS)
         band = _band(values.time[rows], value[rows], spread[rows])
         if sigma is not None:
             grid.add(panel, band)
@@ -104,6 +110,27 @@ def convergence(recording: Recording, parameter: str) -> go.Figure | None:
         inside = np.concatenate((value[settled] - spread[settled], value[settled] + spread[settled], [0.0]))
         grid.limit_y(panel, *_padded(inside, 100.0))
     return grid.figure
+
+
+def is_long(recording: Recording) -> bool:
+    """Whether figures over time open on the last seconds only."""
+    return bool(recording.time[-1] > 1.5 * WINDOW)
+
+
+def _opened(figure: go.Figure, recording: Recording) -> go.Figure:
+    if is_long(recording):
+        end = float(recording.time[-1])
+        figure.update_xaxes(range=[end - WINDOW, end])
+    return figure
+
+
+def _rows(recording: Recording, values: FloatArray) -> NDArray[np.intp]:
+    """Rows to draw over time: the whole recording coarsely, the window on which it opens finely."""
+    rows = envelope_rows(values, _POINTS)
+    if not is_long(recording):
+        return rows
+    start = int(np.searchsorted(recording.time, recording.time[-1] - WINDOW))
+    return np.union1d(rows, start + envelope_rows(values[start:], _WINDOW_POINTS))
 
 
 def _joint_grid(
@@ -204,9 +231,11 @@ def _padded(values: FloatArray, percentile: float) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _only(values: FloatArray, where: BoolArray) -> FloatArray:
-    """NaN elsewhere: lines break there."""
-    return np.where(where, values, np.nan)
+def _parts(x: FloatArray, y: FloatArray, where: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Points of some stretches of a line, with one NaN after each stretch so that the line breaks there."""
+    keep = where.copy()
+    keep[1:] |= where[:-1]
+    return x[keep], np.where(where, y, np.nan)[keep]
 
 
 def _short(values: FloatArray) -> FloatArray:

@@ -19,9 +19,11 @@ from friction_estimator.core.exceptions import FrictionEstimatorError
 from friction_estimator.core.types import FloatArray
 from friction_estimator.messages.recording import Recording
 from friction_estimator.report.figures import (
+    WINDOW,
     convergence,
     friction_over_time,
     friction_over_velocity,
+    is_long,
     paper_figure,
 )
 from friction_estimator.report.tables import Table, error_table, parameter_table, phase_table, split
@@ -110,7 +112,8 @@ def _friction_sections(recording: Recording) -> Iterator[Section]:
     yield Section(
         "time",
         "Friction over time",
-        f"Blue where the observer measured the friction, orange where the identified law spoke for it.{swing}",
+        f"Blue where the observer measured the friction, orange where the identified law spoke for it.{swing}"
+        + _zoom_hint(recording),
         _figure(friction_over_time(recording), "figure-time"),
     )
     yield Section(
@@ -142,9 +145,13 @@ def _paper_section(recording: Recording) -> Section:
         "paper",
         "As in the paper",
         "Figure 6 of Hashlamon &amp; Erbatur (2014), for every leg: estimated friction (solid blue) and true friction "
-        "(dashed red).",
+        "(dashed red)." + _zoom_hint(recording),
         _figure(paper_figure(recording), "figure-paper"),
     )
+
+
+def _zoom_hint(recording: Recording) -> str:
+    return f" Shows the last {WINDOW:g} s; a double click shows the whole run." if is_long(recording) else ""
 
 
 def _figure(figure: go.Figure, name: str) -> str:

@@ -85,11 +85,13 @@ def test_measured_and_modelled_parts_never_overlap(recording: Recording) -> None
     traces = {}
     for trace in friction_over_time(recording).data:
         traces.setdefault(trace.name, trace)
-    measured, modelled = np.isfinite(traces["measured"].y), np.isfinite(traces["modelled"].y)
-    assert (measured ^ modelled).all()
-    assert modelled.any()
-    time = traces["modelled"].x[modelled]
-    assert 1.0 - 1e-6 <= time.min() and time.max() < 1.4
+    measured, modelled = (
+        {*trace.x[np.isfinite(trace.y)].tolist()} for trace in map(traces.get, ("measured", "modelled"))
+    )
+    assert measured and modelled and not measured & modelled
+    assert 1.0 - 1e-6 <= min(modelled) and max(modelled) < 1.4
+    assert min(measured) == 0.0 and not [time for time in measured if 1.0 < time < 1.399]
+    assert np.isnan(traces["measured"].y).sum() == np.isnan(traces["modelled"].y).sum() == 1  # the line breaks once
 
 
 def test_every_panel_has_units(recording: Recording) -> None:
@@ -160,3 +162,13 @@ def test_a_browser_draws_every_figure_without_an_error(recording: Recording, tmp
         points = drawn.count('class="point"')
         assert len(lines) >= len(shown.joint_names) or points > 100, f"{name} was not drawn"
         assert all(joint in drawn for joint in shown.joint_names)
+
+
+def test_long_recordings_open_on_their_end_and_keep_the_rest(recording: Recording) -> None:
+    short = friction_over_time(recording)
+    assert short.layout.xaxis.range is None
+    stretched = friction_over_time(replace(recording, time=20.0 * recording.time))
+    assert stretched.layout.xaxis.range == pytest.approx((59.98 - 12.0, 59.98), abs=0.01)
+    truth = next(trace for trace in stretched.data if trace.name == "truth")
+    assert truth.x[0] == 0.0
+    assert (truth.x > 47.99).sum() == 600  # every sample of the window
