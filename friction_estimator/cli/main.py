@@ -20,6 +20,7 @@ VERBS = {
     "simulate": "write a bag of the walking biped, with ground truth",
     "replay": "run the estimator over a bag",
     "report": "one HTML page from a bag with estimates",
+    "parameters": "list every parameter of the YAML with default, unit and range",
 }
 
 _EXTRAS = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from friction_estimator.core.config import config_from_parameters
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.types import JointSample
 from test.core.conftest import suralp_config
@@ -194,3 +195,29 @@ def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
         np.testing.assert_array_equal(estimate.friction, friction)
         np.testing.assert_array_equal(estimate.parameters, parameters)
         np.testing.assert_array_equal(estimate.base.position_base_in_world, position)
+
+
+PENDULUM = """<robot name="pendulum"><link name="world"/>
+<link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+</robot>"""
+
+
+def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
+    """A pendulum that swings out: Coulomb 0.2 N m and viscous 0.1 N m s/rad are found from its joint states alone."""
+    config = config_from_parameters({"robot.fixed_base": True, "observer": "momentum"})
+    estimator = Estimator(config, PENDULUM)
+    inertia, leverage = 0.1 + 2 * 0.25, 2 * 9.81 * 0.5
+    angle, velocity, estimates = 2.5, 0.0, []
+    for k in range(8000):
+        sample = JointSample(k * 1_000_000, np.array([angle]), np.array([velocity]), np.zeros(1))
+        estimates += estimator.add_joints(sample)
+        for _ in range(10):
+            friction = 0.2 * np.tanh(velocity / 1e-3) + 0.1 * velocity
+            velocity += 1e-4 * (-leverage * np.sin(angle) - friction) / inertia
+            angle += 1e-4 * velocity
+    estimates += estimator.flush()
+    assert len(estimates) == 8000
+    assert estimates[-1].coulomb[0] == pytest.approx(0.2, abs=0.02)
+    assert estimates[-1].viscous[0] == pytest.approx(0.1, abs=0.01)
