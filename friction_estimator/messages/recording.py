@@ -143,16 +143,11 @@ class RecordingBuilder:
         if topic in self._phase_names:
             self._phase_names[topic].append(message.data)
         else:
-            order = self._order(tuple(message.name))
+            self._efforts[topic].append(self._values(topic, message, "effort"))
             self._stamps[topic].append(header_stamp(message))
-            self._efforts[topic].append(np.asarray(message.effort, dtype=np.float64)[order])
             if topic == topics.FRICTION.name:
-                self._states.append(
-                    (
-                        np.asarray(message.position, dtype=np.float64)[order],
-                        np.asarray(message.velocity, dtype=np.float64)[order],
-                    )
-                )
+                states = self._values(topic, message, "position"), self._values(topic, message, "velocity")
+                self._states.append(states)
         self._received[topic].append(time_ns)
 
     def finish(self, description: RunDescription) -> Recording:
@@ -191,6 +186,16 @@ class RecordingBuilder:
             external_torque=self._series(topics.EXTERNAL_TORQUE, start_ns),
             description=description,
         )
+
+    def _values(self, topic: str, message: Any, field: str) -> FloatArray:
+        """One field in the order of the joints; NaN when it was left empty."""
+        order = self._order(tuple(message.name))
+        values = np.asarray(getattr(message, field), dtype=np.float64)
+        if values.size == len(message.name):
+            return values[order]
+        if values.size == 0:
+            return np.full(len(order), np.nan)
+        raise BagError(f"topic {topic}: {field} has {values.size} values for {len(message.name)} joint names")
 
     def _order(self, names: tuple[str, ...]) -> list[int]:
         if not self._joint_names:

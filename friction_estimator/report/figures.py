@@ -202,7 +202,7 @@ def _shade_swing(grid: PanelGrid, panel: int, swings: list[PhaseInterval], low: 
 def _law_curve(recording: Recording, joint: int) -> tuple[FloatArray, FloatArray] | None:
     if recording.coulomb is None or recording.viscous is None:
         return None
-    fastest = float(np.abs(recording.velocity[:, joint]).max())
+    fastest = float(np.nan_to_num(np.abs(recording.velocity[:, joint])).max())
     velocity = np.array([-fastest, -1e-9, 1e-9, fastest])
     torque = recording.coulomb.values[-1, joint] * np.sign(velocity) + recording.viscous.values[-1, joint] * velocity
     return velocity, torque

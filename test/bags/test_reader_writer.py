@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
 from friction_estimator.bags.message_types import BagMessageTypes
 from friction_estimator.bags.reader import BagReader
@@ -198,6 +198,36 @@ def test_an_undecodable_message_is_one_clear_error(tmp_path: Path) -> None:
     reader = BagReader(tmp_path / "bag")
     with pytest.raises(BagError, match=r"topic /imu/data: the message at 0.000 s cannot be decoded"):
         reader.decode(next(reader.messages()))
+
+
+@pytest.mark.parametrize("mode", [CompressionMode.FILE, CompressionMode.MESSAGE])
+def test_compressed_bags_are_read(tmp_path: Path, messages: Recorded, storage: str, mode: CompressionMode) -> None:
+    types = BagMessageTypes()
+    writer = Writer(
+        tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP if storage == "mcap" else StoragePlugin.SQLITE3
+    )
+    writer.set_compression(mode, CompressionFormat.ZSTD)
+    topic, time_ns, message = messages[0]
+    with writer:
+        connection = writer.add_connection("/" + topic, message.__msgtype__, typestore=types.typestore)
+        writer.write(connection, time_ns, types.serialize(message))
+    (read,) = BagReader(tmp_path / "bag").messages()
+    assert bytes(read.raw) == bytes(types.serialize(message))
+
+
+def test_topics_of_unknown_types_do_not_disturb(tmp_path: Path, messages: Recorded) -> None:
+    types = BagMessageTypes()
+    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        own = writer.add_connection("/own", "my_robot/msg/Secret", msgdef="int8 secret", rihs01="RIHS01_" + 64 * "0")
+        writer.write(own, 1, b"\x00\x01\x00\x00\x07")
+        topic, _, message = messages[0]
+        connection = writer.add_connection("/" + topic, message.__msgtype__, typestore=types.typestore)
+        writer.write(connection, 2, types.serialize(message))
+    reader = BagReader(tmp_path / "bag")
+    first, second = reader.messages()
+    assert reader.decode(second).name == message.name
+    with pytest.raises(BagError, match="topic /own: the message type my_robot/msg/Secret is not known"):
+        reader.decode(first)
 
 
 def test_an_existing_bag_is_not_replaced_unless_allowed(tmp_path: Path, messages: Recorded) -> None:

@@ -17,7 +17,7 @@ from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.recording import RECORDED, RecordingBuilder
 from friction_estimator.messages.truth import TruthMessages
-from friction_estimator.messages.types import MessageTypes, header_stamp
+from friction_estimator.messages.types import MessageTypes, header_stamp, make_header
 
 MakeEstimate = Callable[..., FrictionEstimate]
 MS = 1_000_000
@@ -170,6 +170,28 @@ def test_a_recording_gives_the_estimates_back(
     assert standing is not None
     np.testing.assert_array_equal(standing[:, 0], [not 20 <= step < 40 for step in range(60)])
     assert standing[:, 6:].all()
+
+
+def friction_message(types: MessageTypes, stamp: int, effort: list[float], **fields: list[float]) -> object:
+    arrays = {name: types.floats(np.array(values)) for name, values in {"effort": effort, **fields}.items()}
+    header = make_header(types, stamp, "base_link")
+    return types.make(topics.JOINT_STATE, header=header, name=["a", "b"], **arrays)
+
+
+def test_estimates_of_other_sources_may_lack_what_is_not_needed(types: MessageTypes) -> None:
+    builder = RecordingBuilder()
+    for step in (3, 1, 2):  # also out of order
+        builder.add("joint_friction", step * MS, friction_message(types, step * MS, [1.0 * step, 2.0 * step]))
+    recording = builder.finish(RunDescription())
+    assert recording.friction.tolist() == [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
+    assert recording.time.tolist() == pytest.approx([0.0, 0.001, 0.002])
+    assert np.isnan(recording.velocity).all() and np.isnan(recording.sigma).all() and recording.measured.all()
+    assert recording.truth is None and recording.standing() is None
+
+
+def test_estimates_of_wrong_length_are_one_clear_error(types: MessageTypes) -> None:
+    with pytest.raises(BagError, match="topic joint_friction: effort has 3 values for 2 joint names"):
+        RecordingBuilder().add("joint_friction", 0, friction_message(types, 0, [1.0, 2.0, 3.0]))
 
 
 def test_a_recording_needs_estimates() -> None:
