@@ -107,7 +107,7 @@ class FootConfig(_Validated):
         "surface: the standing foot neither moves nor turns; point: it may turn",
         choices=("surface", "point"),
     )
-    phase: str = parameter("", "name of the phase in which only this foot stands; empty: <foot name>_support")
+    phase: str = parameter("", "name of the phase in which only this foot stands; empty: the name of the foot")
 
     @property
     def wrench_topic(self) -> str:
@@ -117,7 +117,7 @@ class FootConfig(_Validated):
     @property
     def support_name(self) -> str:
         """Name of the contact phase in which only this foot stands."""
-        return self.phase or f"{self.name}_support"
+        return self.phase or self.name
 
 
 @dataclass(frozen=True, slots=True)
