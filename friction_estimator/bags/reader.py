@@ -106,7 +106,7 @@ class BagReader:
                 for topic, type_name, time_ns, raw in storage.messages(wanted):
                     last = time_ns
                     yield BagMessage(topic, type_name, time_ns, raw)
-            except Exception as error:  # noqa: BLE001 - the libraries let many kinds of errors through
+            except Exception as error:  # the libraries let many kinds of errors through
                 self._note_damage(error, last)
 
     def decode(self, message: BagMessage) -> Any:
@@ -121,7 +121,7 @@ class BagReader:
             return jazzy_typestore().deserialize_cdr(message.raw, message.type)
         except KeyError:
             raise BagError(f"topic {message.topic}: the message type {message.type} is not known") from None
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # as above
             seconds = (message.time_ns - self.start_ns) * 1e-9
             raise BagError(f"topic {message.topic}: the message at {seconds:.3f} s cannot be decoded") from None
 

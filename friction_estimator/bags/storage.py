@@ -135,7 +135,7 @@ def open_storages(path: Path) -> list[Storage]:
         raise BagError(f"{path} is not a rosbag2: expected its folder, or a file ending in {' or '.join(_SUFFIXES)}")
     try:
         return [WholeStorage(path)]
-    except Exception as error:  # noqa: BLE001 - the reader lets many kinds of errors through for damaged files
+    except Exception as error:  # the reader lets many kinds of errors through for damaged files
         reason = _reason(error)
     files = [path] if path.is_file() else storage_files(path)
     if not files:
@@ -160,7 +160,7 @@ def storage_files(folder: Path) -> list[Path]:
 def _open_file(path: Path) -> Storage:
     try:
         return WholeStorage(path)
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # as above
         if path.suffix == ".mcap":
             return DamagedMcap(path)
         return _Unreadable(f"{path} is damaged and cannot be read: {_reason(error)}")
