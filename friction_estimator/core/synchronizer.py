@@ -1,7 +1,7 @@
 """Raw samples in, sensor frames out, on the clock of the joint states and by header stamp alone.
 
-A joint sample waits until every other sensor has delivered something at least as new, or until joint samples
-``max_wait`` newer have come. So the frames do not depend on the order of arrival, and replay equals live.
+A joint sample waits until every other sensor has delivered something at least as new, and, where one seems to be missing
+before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. So the frames do not depend on the order of arrival, and replay equals live.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from friction_estimator.core.health import Health
 from friction_estimator.core.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
 
 _NS = 1_000_000_000
+_GAP = 1.8
+"""Joint samples farther apart than this many usual periods have something missing between them."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,7 @@ class Synchronizer:
         self._tracks = [imu] if self._use_imu else []
         self._tracks += [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
         self._emitted_ns: int | None = None
+        self._period = 0.0
 
     def add_joints(self, sample: JointSample) -> list[SensorFrame]:
         """Add a joint sample; return the frames that became complete, oldest first."""
@@ -130,6 +133,10 @@ class Synchronizer:
     def _is_complete(self, stamp: int) -> bool:
         if self._joints[-1].stamp_ns >= stamp + self._max_wait:
             return True
+        if self._emitted_ns is not None and self._period > 0.0:
+            step = stamp - self._emitted_ns
+            if _GAP * self._period < step <= self._reset_after:
+                return False  # the sample between is lost or late: give it the time to come
         return all(track.values and track.values[-1][0] >= stamp for track in self._tracks)
 
     def _emit(self, joints: JointSample) -> SensorFrame:
@@ -161,6 +168,8 @@ class Synchronizer:
         if self._emitted_ns is None:
             return 0.0
         step = stamp - self._emitted_ns
+        if 0 < step <= self._reset_after:
+            self._period = min(step, self._period + 0.1 * (step - self._period)) if self._period else float(step)
         if step > self._reset_after:
             self._health.gaps += 1
             self._health.last_event = f"joint states skipped {step / _NS:.3f} s: filters restarted"

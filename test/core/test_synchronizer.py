@@ -121,7 +121,19 @@ def test_an_old_joint_sample_is_dropped_and_counted():
     assert feed(s, [joints(1.5)]) == [] and s._health.late == 1
 
 
-def test_joint_samples_that_overtake_each_other_leave_in_order():
+@settings(max_examples=40, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_joint_samples_that_overtake_each_other_leave_in_order_and_none_is_lost(random):
+    samples = [make(t) for t in range(1, 61) for make in (joints, imu, wrench)]
+    order = {id(s): s.stamp_ns + (random.randint(0, 3) * MS if s.stamp_ns > 3 * MS else 0) for s in samples}
     s = synchronizer()
-    frames = feed(s, [joints(2), joints(1), imu(2), wrench(1), wrench(2), imu(1)]) + s.flush()
-    assert [f.stamp_ns for f in frames] == [MS, 2 * MS]
+    frames = feed(s, sorted(samples, key=lambda sample: order[id(sample)])) + s.flush()
+    assert [f.stamp_ns for f in frames] == [t * MS for t in range(1, 61)]
+
+
+def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():
+    s = synchronizer()
+    frames = feed(s, [m(t) for t in range(1, 10) if t != 5 for m in (joints, imu, wrench)])
+    assert [f.stamp_ns // MS for f in frames] == [1, 2, 3, 4]
+    frames = feed(s, [m(t) for t in range(10, 13) for m in (joints, imu, wrench)])
+    assert [f.stamp_ns // MS for f in frames] == [6, 7, 8, 9, 10, 11, 12]
