@@ -25,6 +25,9 @@ from friction_estimator.files.robot import Robot, load_robot
 
 PACKAGE = "friction_estimator"
 
+_MAX_LEAD = 0.5
+"""How far simulator and bag player may be ahead of the estimator on a slow machine [s]."""
+
 ARGUMENTS = (
     ("source", "simulation", "where the sensors come from", ("simulation", "robot", "bag")),
     ("robot", "suralp", "YAML of the robot: a name of config/robots or a path", ()),
@@ -70,7 +73,7 @@ def _nodes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     if source is not None:
         actions += [source, RegisterEventHandler(OnProcessExit(target_action=source, on_exit=[Shutdown()]))]
     if value["record"]:
-        own = {"output": value["record"], "inputs_reliable": value["source"] != "robot"}
+        own = {"record_to": value["record"], "inputs_reliable": value["source"] != "robot"}
         actions.append(_node("recorder_node", "recorder", value, robot, own))
     return [*actions, *_robot_state_publisher(value, robot), *_rviz(value)]
 
@@ -97,7 +100,11 @@ def _node(executable: str, name: str, value: dict[str, str], robot: Robot, own: 
 
 def _source(value: dict[str, str], robot: Robot) -> Node | None:
     """Simulator or bag player; nothing for a real robot, which publishes itself."""
-    clock = value["use_sim_time"] == "true"
+    common = {
+        "publish_clock": value["use_sim_time"] == "true",
+        "wait_for_subscribers": 2 if value["record"] else 1,
+        "max_lead": _MAX_LEAD,
+    }
     if value["source"] == "simulation":
         own = {
             "scenario": value["scenario"],
@@ -105,15 +112,13 @@ def _source(value: dict[str, str], robot: Robot) -> Node | None:
             "seed": int(value["seed"]),
             "duration": float(value["duration"]),
             "real_time_factor": float(value["real_time_factor"]),
-            "publish_clock": clock,
-            "wait_for_subscribers": 1,
-            "max_lead": 0.5,
+            **common,
         }
         return _node("simulation_node", "simulation", value, robot, own)
     if value["source"] == "bag":
         if not value["bag"]:
             raise ConfigError("source:=bag needs bag:=PATH, the rosbag2 to play")
-        own = {"bag": value["bag"], "rate": float(value["rate"]), "publish_clock": clock, "wait_for_subscribers": 1}
+        own = {"bag": value["bag"], "rate": float(value["rate"]), **common}
         return _node("replay_node", "replay", value, robot, own)
     return None
 

@@ -1,6 +1,6 @@
-"""Keeps the simulator from running away from an estimator on a machine that is too slow for real time.
+"""Keeps simulator and bag player from running away from an estimator on a machine that is too slow for real time.
 
-A robot never waits for its estimator, but in a simulation nothing is gained by filling queues until messages are lost.
+A robot never waits for its estimator, but elsewhere nothing is gained by filling queues until messages are lost.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from friction_estimator.ros.qos import SENSOR_INPUT
 from friction_estimator.ros.spin import Running
 
 _GIVE_UP = 5.0
+_LAST_PERIOD_NS = 100_000_000
 
 
 class Lead:
@@ -40,14 +41,21 @@ class Lead:
 
     def hold(self, stamp_ns: int, executor: Executor, running: Running) -> None:
         """Spin until the estimator has come near enough; it is not waited for before it has said anything."""
-        give_up = time.monotonic() + _GIVE_UP
-        while (
-            self._limit_ns
-            and self._estimated_ns is not None
-            and stamp_ns - self._estimated_ns > self._limit_ns
-            and running()
-        ):
+        if self._limit_ns:
+            self._wait(stamp_ns, self._limit_ns, executor, running)
+
+    def finish(self, stamp_ns: int, executor: Executor, running: Running) -> None:
+        """Spin until the estimator is done with the last sample, but for the rest of a period of the slow output."""
+        if self._limit_ns:
+            self._wait(stamp_ns, min(self._limit_ns, _LAST_PERIOD_NS), executor, running)
+
+    def _wait(self, stamp_ns: int, limit_ns: int, executor: Executor, running: Running) -> None:
+        before, give_up = self._estimated_ns, time.monotonic() + _GIVE_UP
+        while self._estimated_ns is not None and stamp_ns - self._estimated_ns > limit_ns and running():
             executor.spin_once(timeout_sec=0.01)
-            if time.monotonic() > give_up:
+            if self._estimated_ns != before:
+                before, give_up = self._estimated_ns, time.monotonic() + _GIVE_UP
+            elif time.monotonic() > give_up:
                 self._node.get_logger().warning("the estimator has fallen silent: not waiting for it any longer")
                 self._limit_ns = 0
+                return

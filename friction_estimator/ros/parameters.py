@@ -46,6 +46,13 @@ ESTIMATOR_FIELDS = (
     ),
 )
 
+_MAX_LEAD = ParameterField(
+    "max_lead",
+    float,
+    0.0,
+    Range("how far it may run ahead of the estimator on a machine that is too slow; 0: it never waits", "s", 0.0, 10.0),
+)
+
 SIMULATION_FIELDS = (
     ParameterField("scenario", str, "walk", Range("what the simulated robot does")),
     ParameterField("noise", str, "paper_std", Range("level of the sensor noise")),
@@ -54,14 +61,7 @@ SIMULATION_FIELDS = (
     ParameterField("real_time_factor", float, 1.0, Range("simulated by real time; 0: no waiting", "", 0.0, 1e3)),
     ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
     ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
-    ParameterField(
-        "max_lead",
-        float,
-        0.0,
-        Range(
-            "how far it may run ahead of the estimator on a machine that is too slow; 0: it never waits", "s", 0.0, 10.0
-        ),
-    ),
+    _MAX_LEAD,
 )
 
 REPLAY_FIELDS = (
@@ -69,10 +69,11 @@ REPLAY_FIELDS = (
     ParameterField("rate", float, 1.0, Range("playing speed; 0: no waiting", "", 0.0, 1e3)),
     ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
     ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
+    _MAX_LEAD,
 )
 
 RECORDER_FIELDS = (
-    ParameterField("output", str, "", Range("rosbag2 to write")),
+    ParameterField("record_to", str, "", Range("rosbag2 to write")),
     ParameterField(
         "inputs_reliable", bool, False, Range("ask reliable publishers for every message; others are not heard then")
     ),

@@ -20,10 +20,12 @@ from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.replay import input_topics
 from friction_estimator.core.exceptions import BagError
 from friction_estimator.messages import topics
+from friction_estimator.ros.lead import Lead
 from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.pace import Pace
 from friction_estimator.ros.parameters import REPLAY_FIELDS, read_parameters
 from friction_estimator.ros.qos import SENSOR_OUTPUT
+from friction_estimator.ros.recorder import StampClock
 from friction_estimator.ros.spin import Running, await_subscribers, run
 
 _SPIN_STRIDE = 50
@@ -60,23 +62,29 @@ class ReplayNode(Node):
         )
         self._rate = float(own["rate"])  # type: ignore[arg-type]
         self._wanted = int(own["wait_for_subscribers"])  # type: ignore[arg-type]
+        self._lead = Lead(self, float(own["max_lead"]))  # type: ignore[arg-type]
         self._told_ns = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if own["publish_clock"] else None
 
     def play(self, executor: Executor, running: Running) -> None:
         """Send all messages at the recorded pace, until the bag or the process ends."""
         await_subscribers(executor, self._joints, self._wanted, running)
-        reader, pace, count = self._reader, Pace(self._rate), 0
+        reader, pace, stamps, count, newest = self._reader, Pace(self._rate), StampClock(), 0, 0
         self.get_logger().info(f"playing {reader.path}")
         for message in reader.messages(self._topics):
             if not running():
                 break
             pace.wait(1e-9 * (message.time_ns - reader.start_ns))
             self._tell_time(message.time_ns)
-            self._topics[message.topic].publish(bytes(message.raw))
+            publisher, raw = self._topics[message.topic], bytes(message.raw)
+            publisher.publish(raw)
             count += 1
+            if publisher is self._joints:
+                newest = stamps.own(raw)
             if count % _SPIN_STRIDE == 0:
                 executor.spin_once(timeout_sec=0.0)
+                self._lead.hold(newest, executor, running)
+        self._lead.finish(newest, executor, running)
         self._joints.wait_for_all_acked(Duration(seconds=_LINGER))
         time.sleep(_LINGER)  # best-effort readers acknowledge nothing
         self.get_logger().info(f"played {count} messages" + (f"; {reader.damage}" if reader.damage else ""))

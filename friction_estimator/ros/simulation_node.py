@@ -98,6 +98,8 @@ class SimulationNode(Node):
             if self._published % _DIAGNOSTICS_STRIDE == 0:
                 self._diagnose(pace)
             pace.wait(simulator.time)
+        if self._published:
+            self._lead.finish(sample.joints.stamp_ns, executor, running)
         self._diagnose(pace)
         self._joints.wait_for_all_acked(Duration(seconds=_LINGER))
         time.sleep(_LINGER)  # best-effort readers acknowledge nothing
