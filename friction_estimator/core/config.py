@@ -178,7 +178,7 @@ class ContactPhaseConfig(_Validated):
     on_fraction: float = parameter(0.03, "a foot lands above this part of the weight", "", 0.0, 1.0)
     off_fraction: float = parameter(0.015, "a foot has left below this part of the weight", "", 0.0, 1.0)
     debounce: float = parameter(0.008, "the threshold must stay crossed for this long", "s", 0.0, 1.0)
-    settle: float = parameter(0.03, "after landing the foot is not yet taken as resting (FBSE)", "s", 0.0, 1.0)
+    settle: float = parameter(0.05, "after landing the foot is not yet taken as resting (FBSE)", "s", 0.0, 1.0)
 
     def __post_init__(self) -> None:
         _Validated.__post_init__(self)

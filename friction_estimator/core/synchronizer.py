@@ -1,7 +1,8 @@
 """Raw samples in, sensor frames out, on the clock of the joint states and by header stamp alone.
 
-A joint sample waits until every other sensor has delivered something at least as new, and, where one seems to be missing
-before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. So the frames do not depend on the order of arrival, and replay equals live.
+A joint sample waits until every other sensor has delivered something at least as new, and, where one seems to be
+missing before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. So the
+frames do not depend on the order of arrival, and replay equals live.
 """
 
 from __future__ import annotations
