@@ -34,6 +34,7 @@ class ReplayResult:
     ----------
     estimates : how many estimates were written
     refused : newest reason and number of refused messages, by topic
+    missing : what the bag lacks, in words
     damage : what of the bag could not be read, empty when all was
     health : counters of the estimator
     identified : friction parameters at the end
@@ -41,6 +42,7 @@ class ReplayResult:
 
     estimates: int
     refused: Mapping[str, tuple[int, str]]
+    missing: tuple[str, ...]
     damage: str
     health: Health
     identified: IdentifiedParameters
@@ -57,26 +59,33 @@ class _Refused:
         self.by_topic[topic] = count + 1, str(error)
 
 
-def input_topics(reader: BagReader, config: Config) -> dict[str, str]:
-    """Full topic name in the bag, by relative input topic.
+def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Which topics of the bag feed the estimator, and what is missing that it can do without.
+
+    Returns
+    -------
+    found : full topic name in the bag, by relative input topic
+    missing : one text for each missing foot sensor; the friction of its limb then comes from the law alone
 
     Raises
     ------
     BagError
-        When a needed topic is missing: says which topics are there and which parameter names the topic.
+        When joint states, the IMU or all feet are missing: says which topics are there and which parameter names them.
     """
-    needed = [("output.joint_states_topic", config.output.joint_states_topic, topics.JOINT_STATE)]
+    joints, imu = config.output.joint_states_topic, config.imu.topic
+    needed = {joints: ("output.joint_states_topic", topics.JOINT_STATE)}
     if not config.robot.fixed_base:
-        needed.append(("imu.topic", config.imu.topic, topics.IMU))
-    needed += [(f"feet.{foot.name}.topic", foot.wrench_topic, topics.WRENCH) for foot in config.feet]
-    found = {name: reader.find_topic(name, type_name) for _, name, type_name in needed}
-    missing = [f"{name!r} (parameter {parameter})" for parameter, name, _ in needed if found[name] is None]
-    if missing:
+        needed[imu] = ("imu.topic", topics.IMU)
+    feet = {foot.wrench_topic: (f"feet.{foot.name}.topic", topics.WRENCH) for foot in config.feet}
+    full = {name: reader.find_topic(name, type_name) for name, (_, type_name) in {**needed, **feet}.items()}
+    found = {name: topic for name, topic in full.items() if topic is not None}
+    missing = {name: f"{name!r} (parameter {p})" for name, (p, _) in {**needed, **feet}.items() if name not in found}
+    if any(name in missing for name in needed) or (feet and all(name in missing for name in feet)):
         raise BagError(
-            f"the bag {reader.path} lacks the topic {', '.join(missing)}; it has {reader.topic_list()}. "
+            f"the bag {reader.path} lacks the topic {', '.join(missing.values())}; it has {reader.topic_list()}. "
             "Set the parameter to the topic of your robot"
         )
-    return {name: full for name, full in found.items() if full is not None}
+    return found, tuple(f"the bag lacks the topic {text}: its limb is not measured" for text in missing.values())
 
 
 def replay(
@@ -112,10 +121,10 @@ def replay(
     Raises
     ------
     BagError
-        When a topic is missing or no message can be used.
+        When a needed topic is missing or no message can be used.
     """
     reader = BagReader(bag_in, namespace)
-    inputs = input_topics(reader, config)
+    inputs, missing = input_topics(reader, config)
     source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
     description = RunDescription.of(config, urdf_xml, robot, source)
     estimator = Estimator(config, urdf_xml)
@@ -126,7 +135,9 @@ def replay(
         run.run(progress)
         if not run.estimates:
             raise BagError(run.nothing_message())
-    return ReplayResult(run.estimates, run.refused.by_topic, reader.damage, estimator.health, estimator.identified)
+    return ReplayResult(
+        run.estimates, run.refused.by_topic, missing, reader.damage, estimator.health, estimator.identified
+    )
 
 
 class _Replay:
@@ -183,7 +194,8 @@ class _Replay:
         if config.imu.topic in inputs:
             handlers[inputs[config.imu.topic]] = lambda m: estimator.add_imu(read.imu(m))
         for number, foot in enumerate(config.feet):
-            handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
+            if foot.wrench_topic in inputs:
+                handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
         return handlers
 
     def _feed(self, message: BagMessage) -> None:

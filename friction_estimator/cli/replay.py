@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _tell(output: Path, result: ReplayResult) -> None:
     if result.damage:
         warn(result.damage)
+    for text in result.missing:
+        warn(text)
     for topic, (count, reason) in result.refused.items():
         warn(f"{count} messages of {topic} refused: {reason}")
     if result.health.late:

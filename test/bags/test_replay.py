@@ -158,7 +158,6 @@ def test_ground_truth_is_copied_and_sensors_when_asked(
     [
         ("joint_states", "output.joint_states_topic"),
         ("imu/data", "imu.topic"),
-        ("r_foot/wrench", "feet.r_foot.topic"),
     ],
 )
 def test_a_missing_topic_is_named_with_its_parameter_and_what_there_is(
@@ -174,6 +173,26 @@ def test_a_missing_topic_is_named_with_its_parameter_and_what_there_is(
     with pytest.raises(BagError, match=expected):
         run(bag)
     assert not (tmp_path / "out").exists()
+
+
+def test_without_one_foot_sensor_the_other_limb_is_still_measured(
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+) -> None:
+    bag = write_bag("bag", [item for item in messages if item[0] != "r_foot/wrench"])
+    result = run(bag)
+    assert result.missing == (
+        "the bag lacks the topic 'r_foot/wrench' (parameter feet.r_foot.topic): its limb is not measured",
+    )
+    assert result.estimates == sum(topic == "joint_states" for topic, _, _ in messages)
+    assert result.health.foot_stale == {"l_foot": False, "r_foot": True}
+
+
+def test_without_any_foot_sensor_nothing_can_be_measured(
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+) -> None:
+    bag = write_bag("bag", [item for item in messages if not item[0].endswith("foot/wrench")])
+    with pytest.raises(BagError, match=r"'l_foot/wrench' \(parameter feet.l_foot.topic\), 'r_foot/wrench'"):
+        run(bag)
 
 
 def test_a_topic_of_the_wrong_type_is_refused(
