@@ -49,9 +49,9 @@ class EstimatorNode(Node):
     def __init__(self) -> None:
         super().__init__("friction_estimator")
         self._config, own = read_parameters(self, ESTIMATOR_FIELDS)
-        self._parameters_file = str(own["parameters_file"])
+        self._parameters_file = own["parameters_file"]
         self._input_qos = RELIABLE_INPUT if own["inputs_reliable"] else SENSOR_INPUT
-        self._effort_fraction = float(own["display.effort_fraction"])  # type: ignore[arg-type]
+        self._effort_fraction = own["display.effort_fraction"]
         self._estimator: Estimator | None = None
         self._diagnostics = NodeDiagnostics(self.get_name())
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
@@ -59,7 +59,7 @@ class EstimatorNode(Node):
         self._last_event = ""
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # under use_sim_time a missing /clock must not silence it
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
-        urdf_xml = find_robot_description(str(own["robot_description"]), self._config.robot.urdf)
+        urdf_xml = find_robot_description(own["robot_description"], self._config.robot.urdf)
         if urdf_xml:
             self._start(urdf_xml)
         else:

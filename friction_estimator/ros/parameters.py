@@ -89,7 +89,7 @@ _TYPES = {
 }
 
 
-def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, dict[str, ParameterValue]]:
+def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, dict[str, Any]]:
     """Declare the parameters of the configuration and of the node itself, and return their checked values.
 
     Parameters

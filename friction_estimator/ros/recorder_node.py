@@ -30,7 +30,7 @@ class RecorderNode(Node):
     def __init__(self) -> None:
         super().__init__("recorder")
         self._config, own = read_parameters(self, RECORDER_FIELDS)
-        self._output, self._inputs_reliable = str(own["record_to"]), bool(own["inputs_reliable"])
+        self._output, self._inputs_reliable = own["record_to"], own["inputs_reliable"]
         if not self._output:
             raise ConfigError("the parameter 'record_to' must name the rosbag2 to write")
         self._urdf_xml = find_robot_description("", self._config.robot.urdf)

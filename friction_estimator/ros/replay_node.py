@@ -47,8 +47,8 @@ class ReplayNode(Node):
         config, own = read_parameters(self, REPLAY_FIELDS)
         if not own["bag"]:
             raise BagError("the parameter 'bag' must name the rosbag2 to play")
-        self._reader = reader = BagReader(str(own["bag"]))
-        names = {full: relative for relative, full in input_topics(reader, config).items()}
+        self._reader = reader = BagReader(own["bag"])
+        names = {full: relative for relative, full in input_topics(reader, config)[0].items()}
         for topic in topics.truth_topics(foot.name for foot in config.feet):
             full = reader.find_topic(topic.name, topic.type)
             if full is not None:
@@ -60,9 +60,9 @@ class ReplayNode(Node):
         self._joints = next(
             publisher for full, publisher in self._topics.items() if names[full] == config.output.joint_states_topic
         )
-        self._rate = float(own["rate"])  # type: ignore[arg-type]
-        self._wanted = int(own["wait_for_subscribers"])  # type: ignore[arg-type]
-        self._lead = Lead(self, float(own["max_lead"]))  # type: ignore[arg-type]
+        self._rate = own["rate"]
+        self._wanted = own["wait_for_subscribers"]
+        self._lead = Lead(self, own["max_lead"])
         self._told_ns = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if own["publish_clock"] else None
 

@@ -49,24 +49,24 @@ class SimulationNode(Node):
     def __init__(self) -> None:
         super().__init__("simulation")
         self._config, own = read_parameters(self, SIMULATION_FIELDS)
-        urdf_xml = find_robot_description("", self._config.robot.urdf)
-        if not urdf_xml:
+        self._urdf_xml = find_robot_description("", self._config.robot.urdf)
+        if not self._urdf_xml:
             raise SimulationError("nothing to simulate: set robot.urdf to the URDF of the robot")
         self._own = own
-        self._simulator = Simulator(
-            self._config,
-            urdf_xml,
-            make_scenario(str(own["scenario"]), float(own["duration"]) or _ENDLESS),  # type: ignore[arg-type]
-            make_noise(str(own["noise"])),
-            seed=int(own["seed"]),  # type: ignore[arg-type]
-            start_ns=time.time_ns(),
-        )
-        self._make_publishers()
+        before = time.perf_counter()
+        self._make_publishers(self._make_simulator(0).joint_names)
+        self._build_time = time.perf_counter() - before
         self._description = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
-        self._description.publish(String(data=urdf_xml))
+        self._description.publish(String(data=self._urdf_xml))
 
-    def _make_publishers(self) -> None:
-        config, types, names = self._config, RclpyMessageTypes(), self._simulator.joint_names
+    def _make_simulator(self, start_ns: int) -> Simulator:
+        own = self._own
+        scenario = make_scenario(own["scenario"], own["duration"] or _ENDLESS)
+        noise = make_noise(own["noise"])
+        return Simulator(self._config, self._urdf_xml, scenario, noise, seed=own["seed"], start_ns=start_ns)
+
+    def _make_publishers(self, names: Sequence[str]) -> None:
+        config, types = self._config, RclpyMessageTypes()
         self._messages = SensorMessages(types, config, names)
         self._truth = TruthMessages(types, config, names)
         self._joints = self._publisher(topics.JOINT_STATE, config.output.joint_states_topic)
@@ -74,7 +74,7 @@ class SimulationNode(Node):
         self._feet = [self._publisher(topics.WRENCH, foot.wrench_topic) for foot in config.feet]
         self._truths = {topic.name: self._publisher(topic.type, topic.name) for topic in self._truth.topics}
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
-        self._lead = Lead(self, float(self._own["max_lead"]))  # type: ignore[arg-type]
+        self._lead = Lead(self, self._own["max_lead"])
         self._published = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._own["publish_clock"] else None
 
@@ -83,11 +83,10 @@ class SimulationNode(Node):
 
     def play(self, executor: Executor, running: Running) -> None:
         """Walk until the scenario ends or the process shall end."""
-        wanted = int(self._own["wait_for_subscribers"])  # type: ignore[arg-type]
-        await_subscribers(executor, self._joints, wanted, running)
+        await_subscribers(executor, self._joints, self._own["wait_for_subscribers"], running)
         self.get_logger().info(f"simulating {self._own['scenario']!r} with {self._own['noise']!r} sensors")
-        pace, simulator = Pace(float(self._own["real_time_factor"])), self._simulator  # type: ignore[arg-type]
-        end = simulator.duration
+        simulator = self._start_now()
+        pace, end = Pace(self._own["real_time_factor"]), simulator.duration
         while running() and simulator.time < end:
             sample = simulator.step()
             self._publish(sample)
@@ -103,6 +102,13 @@ class SimulationNode(Node):
         self._diagnose(pace)
         self._joints.wait_for_all_acked(Duration(seconds=_LINGER))
         time.sleep(_LINGER)  # best-effort readers acknowledge nothing
+
+    def _start_now(self) -> Simulator:
+        """A simulator whose stamps agree with the wall clock: built for a moment that comes when it is ready."""
+        start_ns = time.time_ns() + int(2e9 * self._build_time)
+        simulator = self._make_simulator(start_ns)
+        time.sleep(max(0.0, 1e-9 * (start_ns - time.time_ns())))
+        return simulator
 
     def _diagnose(self, pace: Pace) -> None:
         behind = f"{pace.late:.1f} s behind real time: this machine is too slow" if pace.late else "in real time"

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+
+from friction_estimator.core.exceptions import RobotModelError
+from friction_estimator.messages import topics
+from friction_estimator.ros.friction_urdf import friction_urdf
+from friction_estimator.ros.latency import RecentValues
+
+ROOT = Path(__file__).parents[2]
+
+
+def _limits(urdf_xml: str) -> dict[str, float]:
+    joints = ElementTree.fromstring(urdf_xml).iterfind("joint")
+    return {joint.get("name"): float(limit.get("effort")) for joint in joints for limit in joint.iterfind("limit")}
+
+
+def test_the_friction_urdf_differs_only_in_its_effort_limits(robot):
+    scaled = friction_urdf(robot.urdf_xml, 0.01)
+    before, after = _limits(robot.urdf_xml), _limits(scaled)
+    assert after == pytest.approx({name: 0.01 * limit for name, limit in before.items()}) and len(after) == 12
+    again = friction_urdf(scaled, 100.0)
+    assert _limits(again) == pytest.approx(before)
+    assert ElementTree.fromstring(again).find("link") is not None
+
+
+def test_a_broken_urdf_cannot_be_scaled():
+    with pytest.raises(RobotModelError, match="not valid XML"):
+        friction_urdf("<robot>", 0.01)
+
+
+def test_rviz_shows_topics_that_the_nodes_publish():
+    view = yaml.safe_load((ROOT / "config" / "rviz" / "friction.rviz").read_text())
+    displays = {item["Class"].split("/")[1]: item for item in view["Visualization Manager"]["Displays"]}
+    assert displays["Effort"]["Topic"]["Value"] == topics.FRICTION.name
+    assert displays["Effort"]["Robot Description"] == "robot_description_friction"
+    assert displays["MarkerArray"]["Topic"]["Value"] == topics.FRICTION_MARKERS.name
+    assert displays["Odometry"]["Topic"]["Value"] == topics.BASE_STATE.name
+    assert displays["RobotModel"]["Description Topic"]["Durability Policy"] == "Transient Local"
+
+
+def test_the_plotjuggler_layout_draws_topics_and_joints_that_exist(robot):
+    root = ElementTree.parse(ROOT / "config" / "plotjuggler" / "friction.xml").getroot()
+    known = {topic.name for topic in (*topics.OUTPUTS, *topics.truth_topics(("l_foot", "r_foot")))}
+    joints = set(_limits(robot.urdf_xml))
+    drawn = [curve.get("name") for curve in root.iter("curve")]
+    for name in drawn:
+        topic, joint = re.fullmatch(r"/(.+)/([^/]+)/effort", name).groups()
+        assert topic in known and joint in joints, name
+    assert {name.split("/")[-2] for name in drawn} == joints
+    assert set(root.find(".//selected_topics").get("value").split(";")) <= {f"/{name}" for name in known}
+
+
+def test_the_launch_file_declares_every_argument_with_a_description():
+    pytest.importorskip("launch_ros", reason="launch is not installed")
+    import runpy
+
+    launched = runpy.run_path(str(ROOT / "launch" / "biped.launch.py"))
+    names = {name for name, _, description, _ in launched["ARGUMENTS"] if description}
+    assert names >= {"source", "bag", "robot", "use_sim_time", "params_file", "namespace", "log_level", "rviz"}
+    assert len(launched["generate_launch_description"]().entities) == len(launched["ARGUMENTS"]) + 1
+
+
+def test_quantiles_are_of_the_values_since_the_call_before():
+    recent = RecentValues(size=100)
+    assert all(np.isnan(recent.take_quantiles(0.5, 0.99)))
+    for value in range(150):
+        recent.add(float(value))
+    low, high = recent.take_quantiles(0.0, 1.0)
+    assert (low, high) == (50.0, 149.0)
+    recent.add(7.0)
+    assert recent.take_quantiles(0.5) == (7.0,)
