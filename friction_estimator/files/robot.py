@@ -23,7 +23,7 @@ _SECTION = "ros__parameters"
 _ROS_PARAMETERS = frozenset({"use_sim_time", "start_type_description_service", "qos_overrides"})
 NODE_PARAMETERS = frozenset(
     "parameters_file robot_description display scenario noise seed duration real_time_factor publish_clock "
-    "wait_for_subscribers bag rate max_lead inputs_reliable".split()
+    "wait_for_subscribers bag rate max_lead inputs_reliable record_to".split()
 )
 """Parameters (or their sections) that only the nodes use, and that may stand in the same file."""
 
