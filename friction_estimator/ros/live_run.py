@@ -104,6 +104,7 @@ class LiveRun(Node):
             )
             self._record(Recorder(self, writer))
             estimator = self._process(stack, "estimator", {"inputs_reliable": True})
+            self._await_estimator(executor, running, estimator)
             simulation = self._process(stack, "simulation", options.simulation)
             self._watch(executor, running, simulation, estimator)
             self._finish(executor, simulation, estimator)
@@ -133,6 +134,20 @@ class LiveRun(Node):
 
     def _log(self, name: str) -> Path:
         return self._options.output / f"{name}.log"
+
+    def _await_estimator(self, executor: Executor, running: Running, estimator: subprocess.Popen[bytes]) -> None:
+        """Spin until the topics of the estimator are known here: what it publishes before is lost to the recorder.
+
+        The simulation starts only then, and its own start gives the estimator the time to know the recorder.
+        """
+        wanted = [topic for topic, _ in result_topics()]
+        give_up = time.monotonic() + _START_UP
+        while running() and not all(self.count_publishers(topic) for topic in wanted):
+            self._spin(executor, 0.05)
+            if estimator.poll() is not None:
+                raise LiveRunError(self._last_words("estimator"))
+            if time.monotonic() > give_up:
+                raise LiveRunError(f"the estimator did not start in {_START_UP:.0f} s; see {self._log('estimator')}")
 
     def _watch(self, executor: Executor, running: Running, *processes: subprocess.Popen[bytes]) -> None:
         """Record and show until the simulation has ended."""

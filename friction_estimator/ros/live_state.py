@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +20,9 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.types import header_stamp
 from friction_estimator.ros.recorder import DIAGNOSTICS
 
+_TRUTH_KEPT = 2000
+"""Messages of the true friction, more than the simulator can be ahead of the estimator."""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
@@ -26,7 +31,8 @@ class LiveState:
     Attributes
     ----------
     joint_names : (n); empty before the first estimate
-    friction, truth, coulomb, viscous, measured : (n,) newest ``effort`` on the topics of these names; NaN while unknown
+    friction, coulomb, viscous, measured : (n,) newest ``effort`` on the topics of these names; NaN while unknown
+    truth : (n,) true friction at the stamp of ``friction``; NaN while unknown
     phase : contact phase
     elapsed : header time since the first joint state [s]
     joint_samples, estimates : messages recorded
@@ -68,6 +74,7 @@ class LiveTopics:
         self.counts: Mapping[str, int] = {}
         self._joint_topic = config.output.joint_states_topic
         self._newest: dict[str, bytes] = {}
+        self._truth: deque[bytes] = deque(maxlen=_TRUTH_KEPT)
         self._first_stamp: int | None = None
         self._said: dict[str, str] = {}
 
@@ -75,6 +82,8 @@ class LiveTopics:
         """What to call with every message of a topic."""
         if topic == DIAGNOSTICS[0]:
             return self._diagnostics
+        if topic == topics.TRUE_FRICTION.name:
+            return self._truth.append
         newest = self._newest
 
         def keep(raw: bytes) -> None:
@@ -90,11 +99,11 @@ class LiveTopics:
         said = self._said
         return LiveState(
             joint_names=names,
-            friction=self._effort(topics.FRICTION, names),
-            truth=self._effort(topics.TRUE_FRICTION, names),
-            coulomb=self._effort(topics.COULOMB, names),
-            viscous=self._effort(topics.VISCOUS, names),
-            measured=self._effort(topics.MEASURED, names),
+            friction=_effort(friction, names),
+            truth=self._truth_at(friction, names),
+            coulomb=self._newest_effort(topics.COULOMB, names),
+            viscous=self._newest_effort(topics.VISCOUS, names),
+            measured=self._newest_effort(topics.MEASURED, names),
             phase="" if phase is None else phase.data,
             elapsed=self._elapsed(),
             joint_samples=self.counts.get(self._joint_topic, 0),
@@ -114,12 +123,17 @@ class LiveTopics:
             self._first_stamp = stamp
         return 1e-9 * (stamp - self._first_stamp)
 
-    def _effort(self, topic: topics.Topic, names: tuple[str, ...]) -> FloatArray:
-        message = self._message(topic.name, JointState)
-        if message is None:
-            return np.full(len(names), np.nan)
-        effort = dict(zip(message.name, message.effort, strict=True))
-        return np.array([effort.get(name, np.nan) for name in names])
+    def _truth_at(self, friction: JointState | None, names: tuple[str, ...]) -> FloatArray:
+        """Truth of the same instant: the simulator may be well ahead of the estimator."""
+        if friction is None:
+            return _effort(None, names)
+        stamp, kept = header_stamp(friction), tuple(self._truth)
+        place = bisect_left(kept, stamp, key=lambda raw: header_stamp(deserialize_message(raw, JointState)))
+        message = deserialize_message(kept[place], JointState) if place < len(kept) else None
+        return _effort(message if message is not None and header_stamp(message) == stamp else None, names)
+
+    def _newest_effort(self, topic: topics.Topic, names: tuple[str, ...]) -> FloatArray:
+        return _effort(self._message(topic.name, JointState), names)
 
     def _message(self, topic: str, message_type: Any) -> Any:
         raw = self._newest.get(topic)
@@ -134,3 +148,11 @@ class LiveTopics:
                 self._said["received"] = values["received"]
             elif status.name.endswith(": estimates") and not values.get("processing p50", "nan").startswith("nan"):
                 self._said["latency"] = f"p50 {values['processing p50']}, p99 {values['processing p99']}"
+
+
+def _effort(message: JointState | None, names: tuple[str, ...]) -> FloatArray:
+    """Effort in the order of ``names``, (n,); NaN where there is none."""
+    if message is None:
+        return np.full(len(names), np.nan)
+    effort = dict(zip(message.name, message.effort, strict=True))
+    return np.array([effort.get(name, np.nan) for name in names])
