@@ -202,7 +202,12 @@ def fbse_with_true_states(robot: Robot, samples: list[SimulationSample], mode: s
             continue
         sample, truth = samples[k], samples[k].truth
         attitude = Attitude(
-            truth.rotation_base_to_world, rate[k], acceleration[k], sample.imu.specific_force, np.zeros((3, 3))
+            rotation_base_to_world=truth.rotation_base_to_world,
+            angular_velocity=rate[k],
+            angular_acceleration=acceleration[k],
+            specific_force=sample.imu.specific_force,
+            covariance=np.zeros((3, 3)),
+            rate_covariance=np.zeros((3, 3)),
         )
         dynamics = model.update(sample.joints.position, sample.joints.velocity, rate[k], sample.imu.specific_force)
         frame = SensorFrame(

@@ -150,7 +150,14 @@ class SynchronizerConfig(_Validated):
     max_wait: float = parameter(
         0.005, "a joint sample waits this long (header time) for the other sensors", "s", 0.0, 1.0
     )
-    stale_after: float = parameter(0.1, "a sensor silent for longer than this is not used", "s", 1e-3, 10.0)
+    stale_periods: float = parameter(
+        3.0,
+        "a gap of a sensor is bridged up to this many of its usual periods, and held for half as long",
+        "",
+        1.0,
+        1e3,
+    )
+    stale_after: float = parameter(0.1, "a sensor silent for longer than this is never used", "s", 1e-3, 10.0)
     reset_after: float = parameter(
         0.5, "a gap or a jump back of the joint-state clock by more than this restarts the filters", "s", 1e-2, 60.0
     )
@@ -168,6 +175,7 @@ class AttitudeConfig(_Validated):
     acceleration_bias_std: float = parameter(0.02, "accelerometer bias at the start", "m/s^2", 0.0, 10.0)
     gyro_bias_std: float = parameter(0.01, "gyroscope bias at the start", "rad/s", 0.0, 1.0)
     gyro_bias_walk: float = parameter(1e-5, "random walk of the gyroscope bias", "rad/s/sqrt(s)", 0.0, 1.0)
+    silent_rate: float = parameter(0.5, "how fast the trunk may turn while the IMU is silent", "rad/s", 0.0, 100.0)
     angular_acceleration_cutoff: float = parameter(8.0, "low-pass of the differentiated gyroscope", "Hz", 0.1, 1e3)
 
 
@@ -178,6 +186,9 @@ class ContactPhaseConfig(_Validated):
     on_fraction: float = parameter(0.03, "a foot lands above this part of the weight", "", 0.0, 1.0)
     off_fraction: float = parameter(0.015, "a foot has left below this part of the weight", "", 0.0, 1.0)
     debounce: float = parameter(0.008, "the threshold must stay crossed for this long", "s", 0.0, 1.0)
+    sign_suspect_after: float = parameter(
+        0.2, "a foot pulled to the ground for this long has its sensor flipped, probably", "s", 0.0, 60.0
+    )
     settle: float = parameter(0.05, "after landing the foot is not yet taken as resting (FBSE)", "s", 0.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -200,9 +211,10 @@ class BaseStateConfig(_Validated):
     process_window: float = parameter(5000.0, "N_Q of eqs. 27-31", "samples", 2.0, 1e7)
     method: str = parameter(
         "odometry",
-        "lipm: the printed filter alone; odometry: the standing feet also measure the base velocity and height",
+        "lipm: the printed filter alone; odometry: the standing feet also measure base position and velocity",
         choices=("lipm", "odometry"),
     )
+    landing_std: float = parameter(0.003, "how far a foot settles or slips while it lands", "m", 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +295,8 @@ class Config(_Validated):
         for foot in self.feet:
             if not foot.frame:
                 raise ConfigError(f"feet.{foot.name}.frame is missing: give the URDF frame of the sole")
+        if self.observer == "fbse" and self.robot.fixed_base:
+            raise ConfigError("observer 'fbse' needs a floating base; with robot.fixed_base set observer: momentum")
         if self.observer == "fbse" and not self.feet:
             raise ConfigError("observer 'fbse' needs at least one foot; set feet.names, or observer: momentum")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.core.base.attitude import AttitudeEstimator
-from friction_estimator.core.base.base_state import BaseStateEstimator
+from friction_estimator.core.base.base_state import BaseStateEstimator, resting_base
 from friction_estimator.core.base.contact_phase import ContactPhaseDetector
 from friction_estimator.core.config import Config
 from friction_estimator.core.friction.identifier import FrictionIdentifier, ModelledFriction
@@ -58,7 +58,11 @@ class Pipeline:
         attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
         phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
         dynamics = self.robot.update(frame.position, frame.velocity, attitude.angular_velocity, attitude.specific_force)
-        base = self.base_state.step(attitude, phase, dynamics, frame.wrenches, frame.dt)
+        base = (
+            self.base_state.step(attitude, phase, dynamics, frame.wrenches, frame.wrench_fresh, frame.dt)
+            if self.robot.base_dofs
+            else resting_base()
+        )
         measured = self.observer.step(frame, attitude, phase, dynamics)
         residual = measured if self.momentum is self.observer else self.momentum.step(frame, attitude, phase, dynamics)
 

@@ -27,6 +27,11 @@ class _Track:
 
     values: deque[tuple[int, FloatArray]]
     last: FloatArray
+    period: float = 0.0
+
+    def learn_period(self, step: int) -> None:
+        """Follow the usual time between samples [ns]; pauses count little."""
+        self.period = _follow(self.period, step)
 
 
 class Synchronizer:
@@ -43,6 +48,7 @@ class Synchronizer:
     def __init__(self, config: SynchronizerConfig, foot_count: int, use_imu: bool, health: Health) -> None:
         self._max_wait = int(config.max_wait * _NS)
         self._stale_after = int(config.stale_after * _NS)
+        self._stale_periods = config.stale_periods
         self._reset_after = int(config.reset_after * _NS)
         self._use_imu = use_imu
         self._health = health
@@ -113,16 +119,21 @@ class Synchronizer:
             self._joints = deque(sorted(self._joints, key=lambda item: item.stamp_ns))
 
     def _add(self, index: int, stamp: int, value: FloatArray) -> list[SensorFrame]:
-        values = self._tracks[index].values
+        track = self._tracks[index]
+        values = track.values
         if values and stamp < values[-1][0] - self._reset_after:
             values.clear()
         if not values or stamp > values[-1][0]:
+            if values:
+                track.learn_period(stamp - values[-1][0])
             values.append((stamp, value))
+            while values[0][0] < stamp - self._reset_after:  # no joint state comes that could want it
+                values.popleft()
         elif self._emitted_ns is not None and stamp < self._emitted_ns:
             self._health.late += 1
         elif all(stamp != other for other, _ in values):
             values.append((stamp, value))
-            self._tracks[index].values = deque(sorted(values, key=lambda item: item[0]))
+            track.values = deque(sorted(values, key=lambda item: item[0]))
         return self._complete_frames()
 
     def _complete_frames(self) -> list[SensorFrame]:
@@ -170,7 +181,7 @@ class Synchronizer:
             return 0.0
         step = stamp - self._emitted_ns
         if 0 < step <= self._reset_after:
-            self._period = min(step, self._period + 0.1 * (step - self._period)) if self._period else float(step)
+            self._period = _follow(self._period, step)
         if step > self._reset_after:
             self._health.gaps += 1
             self._health.last_event = f"joint states skipped {step / _NS:.3f} s: filters restarted"
@@ -191,10 +202,16 @@ class Synchronizer:
         if before > stamp:
             track.last = value
             return before - stamp <= self._max_wait
-        if len(values) > 1 and values[1][0] - before <= self._stale_after:
+        longest = min(self._stale_periods * track.period, self._stale_after)
+        if len(values) > 1 and values[1][0] - before <= longest:
             after, next_value = values[1]
             part = (stamp - before) / (after - before)
             track.last = (1.0 - part) * value + part * next_value
             return True
-        track.last = value
-        return stamp - before <= self._stale_after
+        track.last = value  # nothing newer has come, although the frame has waited for it
+        return stamp - before <= 0.5 * longest
+
+
+def _follow(period: float, step: int) -> float:
+    """Usual period after one more step [ns]: shorter steps are believed at once, longer ones slowly."""
+    return min(float(step), period + 0.1 * (step - period)) if period else float(step)

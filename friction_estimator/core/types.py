@@ -115,6 +115,7 @@ class Attitude:
     angular_acceleration : (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
     specific_force : (3,) at the IMU origin, in base axes [m/s^2]
     covariance : (3, 3) of the small rotation in ``R_true = exp(error) R_estimated``, world axes [rad^2]
+    rate_covariance : (3, 3) of the angular velocity, base axes [rad^2/s^2]
     """
 
     rotation_base_to_world: FloatArray
@@ -122,6 +123,7 @@ class Attitude:
     angular_acceleration: FloatArray
     specific_force: FloatArray
     covariance: FloatArray
+    rate_covariance: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ def consistent_instant(
             angular_acceleration=a[3:6],
             specific_force=specific_force,
             covariance=np.zeros((3, 3)),
+            rate_covariance=np.zeros((3, 3)),
         ),
         phase=ContactPhase(contact=stands, since=np.array([1.0, 1.0]), name=""),
         friction=friction,

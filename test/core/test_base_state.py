@@ -35,7 +35,7 @@ def test_com_acceleration_is_that_of_a_rigidly_carried_point():
 
     step = 1e-4
     expected = (point(step) - 2 * point(0.0) + point(-step)) / step**2
-    attitude = Attitude(np.eye(3), rate, spin, linear + [0.0, 0.0, 9.81], np.zeros((3, 3)))
+    attitude = Attitude(np.eye(3), rate, spin, linear + [0.0, 0.0, 9.81], np.zeros((3, 3)), np.zeros((3, 3)))
     np.testing.assert_allclose(com_acceleration(attitude, arm), expected, atol=1e-6)
 
 

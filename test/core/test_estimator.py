@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -52,7 +53,7 @@ def test_every_joint_sample_becomes_one_estimate_at_its_stamp(urdf_xml, swaying)
 def test_fbse_in_double_support_is_good_to_the_differentiated_gyro(urdf_xml, swaying):
     _, estimates = run(urdf_xml, swaying, fbse__base_angular_acceleration="gyro", **QUIET)
     assert all(e.measured.all() for e in estimates[100:])
-    assert np.abs(errors(estimates, swaying)).max() < 0.05
+    assert np.abs(errors(estimates, swaying)).max() < 0.08
 
 
 def test_printed_fbse_pays_for_the_minimum_norm_when_the_trunk_turns(urdf_xml, swaying):
@@ -62,7 +63,7 @@ def test_printed_fbse_pays_for_the_minimum_norm_when_the_trunk_turns(urdf_xml, s
 
 
 def test_momentum_observer_is_the_low_passed_truth(urdf_xml, swaying):
-    _, estimates = run(urdf_xml, swaying, observer="momentum", momentum__input_hold="trapezoid")
+    _, estimates = run(urdf_xml, swaying, observer="momentum", momentum__input_hold="trapezoid", **QUIET)
     decay, low_passed, targets = np.exp(-30.0 * DT), np.zeros(12), []
     last = swaying[0].friction
     for instant in swaying:
@@ -91,12 +92,29 @@ def test_base_state_follows_the_trunk(urdf_xml, swaying):
     assert np.sqrt((velocity**2).mean()) < 5e-3
 
 
-def test_joint_order_of_the_urdf_does_not_matter(urdf_xml, swaying):
-    """A robot with half of its joints listed sees the same friction for those that share no locked neighbour."""
+def test_names_and_order_of_the_joints_do_not_matter(urdf_xml, swaying):
+    """The same robot with right and left renamed, so that the URDF tree is walked in the other order."""
+    swapped_xml = re.sub(r"\b([lr])_", lambda side: {"l": "z", "r": "a"}[side[1]] + "_", urdf_xml)
+    config = config_from_parameters(
+        {"feet.names": ["r", "l"], "feet.r.frame": "a_sole", "feet.l.frame": "z_sole", "observer": "momentum"}
+    )
     reference = run(urdf_xml, swaying[:400], observer="momentum")[1]
-    again = run(urdf_xml, swaying[:400], observer="momentum")[1]
-    for a, b in zip(reference, again, strict=True):
-        np.testing.assert_array_equal(a.friction, b.friction)
+    estimator = Estimator(config, swapped_xml)
+    old_names = Estimator(suralp_config(), urdf_xml).joint_names
+    new_names = [name.replace("l_", "z_", 1) if name[0] == "l" else name.replace("r_", "a_", 1) for name in old_names]
+    order = [new_names.index(name) for name in estimator.joint_names]
+    assert order != sorted(order)
+    estimates = []
+    for instant in swaying[:400]:
+        j = instant.joints
+        estimates += estimator.add_joints(
+            JointSample(j.stamp_ns, j.position[order], j.velocity[order], j.effort[order])
+        )
+        estimates += estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimates += estimator.add_wrench(replace(wrench, foot=1 - wrench.foot))
+    for a, b in zip(reference, estimates, strict=True):
+        np.testing.assert_allclose(b.friction, a.friction[order], atol=1e-9)
 
 
 def test_a_silent_foot_falls_back_to_the_law_and_recovers(urdf_xml, swaying):
@@ -112,8 +130,42 @@ def test_a_silent_foot_falls_back_to_the_law_and_recovers(urdf_xml, swaying):
             assert estimator.health.foot_stale == {"l_foot": True, "r_foot": False}
     measured = np.array(measured + [e.measured for e in estimator.flush()])
     assert len(measured) == 2000
-    assert not measured[1000:1290, :6].any() and measured[1000:1290, 6:].all()
+    assert not measured[810:1300, :6].any() and measured[810:1300, 6:].all()
     assert measured[1600:].all()
+
+
+@pytest.mark.parametrize("observer", ["fbse", "momentum"])
+@pytest.mark.parametrize("silent", [range(1000, 1060), range(1000, 1700)])
+def test_a_foot_sensor_that_drops_out_spoils_neither_the_friction_nor_the_law(urdf_xml, swaying, observer, silent):
+    """What a silent sensor last said is not a measurement: no error grows, and the law is not poisoned."""
+
+    def worst(estimates):
+        pairs = list(zip(estimates, swaying, strict=True))[900:]
+        return max(np.where(e.measured, np.abs(e.friction - i.friction) / e.sigma, 0.0).max() for e, i in pairs)
+
+    undisturbed, reference = run(urdf_xml, swaying, observer=observer)
+    estimator = Estimator(suralp_config(observer=observer), urdf_xml)
+    estimates = []
+    for k, instant in enumerate(swaying):
+        estimates += estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            if wrench.foot == 1 or k not in silent:
+                estimates += estimator.add_wrench(wrench)
+    estimates += estimator.flush()
+    assert not any(estimates[k].measured[:6].any() for k in silent[2:])
+    assert worst(estimates) < 1.1 * worst(reference) + 0.5
+    np.testing.assert_allclose(estimator.identified.values[:, 0], undisturbed.identified.values[:, 0], atol=0.05)
+
+
+def test_a_start_in_the_middle_of_the_motion_settles(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying[700:])
+    tilt = [
+        np.linalg.norm(np.cross(e.base.rotation_base_to_world[2], i.rotation[2]))
+        for e, i in zip(estimates, swaying[700:], strict=True)
+    ]
+    sigma = [np.sqrt(e.base.pose_covariance[3, 3] + e.base.pose_covariance[4, 4]) for e in estimates]
+    assert max(tilt[1500:]) < np.radians(1.0)
+    assert np.mean(np.square(np.array(tilt) / sigma)) < 1.5
 
 
 def test_a_silent_imu_silences_the_measurement_not_the_estimate(urdf_xml, swaying):

@@ -84,6 +84,7 @@ def observe(robot, frames, **changes):
             angular_acceleration=np.full(3, np.nan),
             specific_force=frame.specific_force,
             covariance=np.full((3, 3), np.nan),
+            rate_covariance=np.full((3, 3), np.nan),
         )
         phase = ContactPhase(contact=np.array([True, True]), since=np.array([1.0, 1.0]), name="")
         dynamics = robot.update(frame.position, frame.velocity, frame.angular_velocity, frame.specific_force)

@@ -92,7 +92,7 @@ def test_fbse_is_exact_on_three_point_feet_and_leaves_the_arm_and_the_lifted_leg
         0, 1e-3, q[7:][order], v[6:][order], (link_torque + friction)[order],
         v[3:6], specific_force, wrenches, True, np.ones(4, dtype=bool),
     )  # fmt: skip
-    attitude = Attitude(np.eye(3), v[3:6], a[3:6], specific_force, np.zeros((3, 3)))
+    attitude = Attitude(np.eye(3), v[3:6], a[3:6], specific_force, np.zeros((3, 3)), np.zeros((3, 3)))
     dynamics = robot.update(frame.position, frame.velocity, v[3:6], specific_force)
     phase = ContactPhase(standing, np.ones(4), "")
     measured = FootBaseSensorEstimation(config, robot).step(frame, attitude, phase, dynamics)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,6 +61,27 @@ def test_forgetting_follows_a_change_that_the_printed_filter_averages():
             rls.step(law.regressor(dq), y, ALL)
     np.testing.assert_allclose(forgetting.parameters, 2 * truth, atol=1e-3)
     assert np.abs(fixed.parameters - 2 * truth).max() > 0.3
+
+
+def test_forgetting_for_a_long_time_stays_finite_and_a_resting_joint_keeps_its_parameters():
+    """40,000 samples; the third joint rests after the first 500 and must not wind up."""
+    rng = np.random.default_rng(2)
+    law, truth = make_law("coulomb_viscous"), np.array([[0.5, 0.9], [0.3, 0.2], [2.0, 0.1]])
+    rls = RecursiveLeastSquares(3, 2, 10.0, forgetting=0.995)
+    for k in range(40_000):
+        dq = rng.normal(size=3) * [1.0, 0.05, 1.0 if k < 500 else 0.0]
+        rls.step(law.regressor(dq), law.torque(truth, dq) + 0.1 * rng.normal(size=3), ALL)
+    np.testing.assert_allclose(rls.parameters[[0, 2]], truth[[0, 2]], atol=0.1)
+    assert np.isfinite(rls.covariance).all() and np.diagonal(rls.covariance, axis1=1, axis2=2).max() <= 10.0
+    np.testing.assert_array_equal(rls.covariance, rls.covariance.transpose(0, 2, 1))
+
+
+def test_restoring_does_not_write_into_estimates_that_left():
+    identifier = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
+    left, saved = identifier.parameters, identifier.identified
+    identifier.restore(replace(saved, values=saved.values + 100.0))
+    np.testing.assert_array_equal(left, 0.0)
+    np.testing.assert_array_equal(identifier.parameters, 100.0)
 
 
 def test_parameter_sigma_covers_the_error_under_white_noise():

@@ -90,7 +90,7 @@ def test_a_sensor_is_stale_after_the_configured_silence_and_fresh_again_when_it_
         for item in ((joints(t), imu(t), wrench(t)) if t <= 100 or t > 300 else (joints(t), imu(t)))
     ]
     fresh = [bool(f.wrench_fresh[0]) for f in feed(s, samples) + s.flush()]
-    assert all(fresh[:200]) and not any(fresh[201:294]) and all(fresh[300:])
+    assert all(fresh[:100]) and not any(fresh[106:299]) and all(fresh[301:])
 
 
 def test_stamps_that_stand_still_are_dropped_and_counted():

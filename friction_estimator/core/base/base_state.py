@@ -76,11 +76,19 @@ class BaseStateEstimator:
         self._filter: AdaptiveKalmanFilter | None = None
         self._anchor = np.full((self._foot_count, 3), np.nan)
         self._anchored = np.zeros(self._foot_count, dtype=bool)
+        self._anchor_variance = np.zeros((self._foot_count, 3))
+        self._drift_variance = np.zeros(3)
 
     def step(
-        self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, wrenches: FloatArray, dt: float
+        self,
+        attitude: Attitude,
+        phase: ContactPhase,
+        dynamics: Dynamics,
+        wrenches: FloatArray,
+        fresh: BoolArray,
+        dt: float,
     ) -> BaseState:
-        """Advance by one sample; wrenches (k, 6) in the sole frames."""
+        """Advance by one sample; wrenches (k, 6) in the sole frames, used where ``fresh`` (k,)."""
         R = attitude.rotation_base_to_world
         com_from_base = R @ dynamics.com_in_base
         feet_from_base = dynamics.foot_position_in_base @ R.T
@@ -89,9 +97,10 @@ class BaseStateEstimator:
             self._start(com_from_base, feet_from_base, acceleration)
         elif dt > 0.0:
             self._predict(acceleration, dt)
-            self._place_feet(phase.contact, self._kalman.state[:3] - com_from_base + feet_from_base)
-            if phase.contact.any():
-                self._correct(attitude, phase.contact, dynamics, wrenches, com_from_base, feet_from_base)
+            standing = phase.contact & fresh
+            self._place_feet(standing, self._kalman.state[:3] - com_from_base + feet_from_base)
+            if standing.any():
+                self._correct(attitude, standing, dynamics, wrenches, com_from_base, feet_from_base)
         self._last_acceleration = acceleration
         return self._output(attitude, dynamics, com_from_base)
 
@@ -125,8 +134,15 @@ class BaseStateEstimator:
         self._kalman.predict(A, B_u)
 
     def _place_feet(self, contact: BoolArray, feet_in_world: FloatArray) -> None:
+        """Fix the place of feet that land; it is no better known than the base was, and the filter cannot tell."""
         landed = contact & ~self._anchored
-        self._anchor[landed] = feet_in_world[landed]
+        if landed.any():
+            first = np.isnan(self._anchor).all()  # these feet define the world
+            known = self._kalman.covariance.ravel()[::10][:3] + self._drift_variance + self._config.landing_std**2
+            self._anchor[landed] = feet_in_world[landed]
+            self._anchor_variance[landed] = 0.0 if first else known
+        if contact.any():
+            self._drift_variance = self._anchor_variance[contact].mean(axis=0)
         self._anchored = contact
 
     def _correct(
@@ -177,9 +193,10 @@ class BaseStateEstimator:
         kalman = self._kalman
         relative = cross(attitude.angular_velocity, dynamics.com_in_base) + dynamics.com_velocity_in_base
         pose_covariance, twist_covariance = np.zeros((6, 6)), np.zeros((6, 6))
-        pose_covariance[:3, :3] = kalman.covariance[:3, :3]
+        pose_covariance[:3, :3] = kalman.covariance[:3, :3] + np.diag(self._drift_variance)
         pose_covariance[3:, 3:] = attitude.covariance
         twist_covariance[:3, :3] = kalman.covariance[3:6, 3:6]
+        twist_covariance[3:, 3:] = attitude.rate_covariance
         return BaseState(
             position_base_in_world=kalman.state[:3] - com_from_base,
             rotation_base_to_world=R,
@@ -188,3 +205,8 @@ class BaseStateEstimator:
             pose_covariance=pose_covariance,
             twist_covariance=twist_covariance,
         )
+
+
+def resting_base() -> BaseState:
+    """Base state of a robot that is bolted to the ground: known, and at rest."""
+    return BaseState(np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((6, 6)), np.zeros((6, 6)))

@@ -78,7 +78,7 @@ class FrictionIdentifier:
             return
         error = self._least_squares.step(regressor, np.where(active, measured, 0.0), active)
         keep = 1.0 - 1.0 / self._config.residual_window
-        self._samples = self._samples + active
+        self._samples = np.where(active, self._config.forgetting * self._samples + 1.0, self._samples)
         self._weight = np.where(active, keep * self._weight + 1.0, self._weight)
         self._error_sum = np.where(active, keep * self._error_sum + error**2, self._error_sum)
         self._noise_sum = np.where(active, keep * self._noise_sum + noise**2, self._noise_sum)
@@ -182,13 +182,22 @@ class FrictionIdentifier:
                 f"this robot has {', '.join(self._joint_names)}"
             )
         here, there = (list(side) for side in zip(*rows, strict=True))
-        self._least_squares.parameters[here] = identified.values[there]
-        self._samples[here] = identified.samples[there]
-        self._weight[here] = self._config.residual_window
-        self._noise_sum[here] = self._config.residual_window * identified.measurement_variance[there]
-        self._error_sum[here] = (
-            self._noise_sum[here] + self._config.residual_window * identified.residual_variance[there]
-        )
+        least_squares = self._least_squares
+        least_squares.parameters = least_squares.parameters.copy()  # estimates that left hold the present arrays
+        least_squares.covariance = least_squares.covariance.copy()
+        least_squares.parameters[here] = identified.values[there]
+        self._samples = _replaced(self._samples, here, identified.samples[there])
+        weight = np.minimum(identified.samples[there], self._config.residual_window)
+        self._weight = _replaced(self._weight, here, weight)
+        self._noise_sum = _replaced(self._noise_sum, here, weight * identified.measurement_variance[there])
+        error = identified.measurement_variance[there] + identified.residual_variance[there]
+        self._error_sum = _replaced(self._error_sum, here, weight * error)
         self._refresh_statistics()
         scale = self._covariance_scale[here]
-        self._least_squares.covariance[here] = identified.covariance[there] / scale[:, None, None]
+        least_squares.covariance[here] = identified.covariance[there] / scale[:, None, None]
+
+
+def _replaced(values: FloatArray, rows: list[int], new: FloatArray) -> FloatArray:
+    result = values.copy()
+    result[rows] = new
+    return result

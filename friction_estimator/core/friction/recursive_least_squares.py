@@ -27,6 +27,7 @@ class RecursiveLeastSquares:
     ) -> None:
         self.parameters = np.zeros((joint_count, parameter_count))
         self.covariance = np.tile(initial_covariance * np.eye(parameter_count), (joint_count, 1, 1))
+        self._initial_covariance = initial_covariance
         self._forgetting = forgetting
 
     def step(self, regressor: FloatArray, measurement: FloatArray, active: BoolArray) -> FloatArray:
@@ -41,8 +42,15 @@ class RecursiveLeastSquares:
         P, phi, forgetting = self.covariance, regressor, self._forgetting
         error = measurement - (phi * self.parameters).sum(axis=1)  # eq. 65
         P_phi = (P @ phi[:, :, None])[:, :, 0]
-        gain = P_phi / (forgetting + (phi * P_phi).sum(axis=1))[:, None]  # eq. 66
-        updated = (P - gain[:, :, None] * P_phi[:, None, :]) / forgetting  # eq. 67
+        innovation = forgetting + (phi * P_phi).sum(axis=1)
+        gain = P_phi / innovation[:, None]  # eq. 66
         self.parameters = np.where(active[:, None], self.parameters + gain * error[:, None], self.parameters)  # eq. 64
+        # eq. 67, with K phi^T P written as a product that is symmetric to the last bit: forgetting amplifies the rest
+        updated = (P - P_phi[:, :, None] * P_phi[:, None, :] / innovation[:, None, None]) / forgetting
+        if (
+            forgetting < 1.0
+        ):  # what is not excited is not forgotten: no parameter becomes less certain than at the start
+            wound_up = np.diagonal(updated, axis1=1, axis2=2).max(axis=1) > self._initial_covariance
+            active = active & ~wound_up
         self.covariance = np.where(active[:, None, None], updated, P)
         return error

@@ -28,8 +28,6 @@ from friction_estimator.core.types import (
     SensorFrame,
 )
 
-_NOMINAL_PERIOD = 1e-3
-
 
 class MomentumObserver:
     """Friction as the low-passed momentum residual.
@@ -55,6 +53,7 @@ class MomentumObserver:
         self._momentum: FloatArray | None = None
         self._residual = np.zeros(self._joint_count)
         self._running_for = np.zeros(self._joint_count)
+        self._was_known = np.zeros(self._joint_count, dtype=bool)
         self._filtered: FloatArray | None = None
         self._sigma = self._noise_sigma = np.full(self._joint_count, np.nan)
         self._sigma_age = math.inf
@@ -75,7 +74,10 @@ class MomentumObserver:
         known = self._known_joints(frame)
         if self._momentum is not None and frame.dt > 0.0:
             self._integrate(momentum - self._momentum, held, smooth, frame.dt)
-            self._running_for = np.where(known, self._running_for + frame.dt, 0.0)
+            steady = known & self._was_known  # what was held at the last frame acts on this step
+            self._residual = np.where(steady, self._residual, 0.0)
+            self._running_for = np.where(steady, self._running_for + frame.dt, 0.0)
+        self._was_known = known
         self._momentum, self._held, self._smooth = momentum, held, smooth
         self._refresh_sigma(frame, dynamics)
         available = known & (self._running_for * self._gain > 4.0)
@@ -111,7 +113,7 @@ class MomentumObserver:
 
     def _refresh_sigma(self, frame: SensorFrame, dynamics: Dynamics) -> None:
         self._sigma_age += frame.dt
-        if self._sigma_age >= self._sigma_period:
+        if self._sigma_age >= self._sigma_period and frame.dt > 0.0:
             self._sigma_age = 0.0
             white, lasting = self.variances(frame, dynamics)
             self._sigma, self._noise_sigma = np.sqrt(white + lasting), np.sqrt(white)
@@ -121,9 +123,10 @@ class MomentumObserver:
 
         White noise of the momentum passes the filter's high-pass ``(1 - d) / dt * (1 - z^-1) / (1 - d z^-1)``, that of
         all else its low-pass ``(1 - d) / (1 - d z^-1)``, with ``d = exp(-K_0 dt)``. Constant errors of the momentum
-        are stopped, those of all else pass.
+        are stopped, those of all else pass. Noise of the joint positions, and of the velocities through C^T v, is
+        small beside these and left out.
         """
-        dt = frame.dt if frame.dt > 0.0 else _NOMINAL_PERIOD
+        dt = frame.dt
         decay = math.exp(-self._gain * dt)
         high_pass = ((1.0 - decay) / dt) ** 2 * 2.0 / (1.0 + decay)
         low_pass = (1.0 - decay) / (1.0 + decay)
