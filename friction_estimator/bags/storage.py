@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -102,7 +103,13 @@ class DamagedMcap:
             while True:
                 try:
                     record = next(records)
-                except (McapError, StopIteration, ValueError, MemoryError):  # from here on the file is broken
+                except (
+                    McapError,
+                    StopIteration,
+                    ValueError,
+                    MemoryError,
+                    struct.error,
+                ):  # from here on the file is broken
                     return
                 if isinstance(record, Schema):
                     schemas[record.id] = record.name

@@ -36,6 +36,13 @@ def warn(text: str) -> None:
     print(f"friction_estimator: warning: {text}", file=sys.stderr)
 
 
+def random_seed(text: str) -> int:
+    """Type of an option that is a seed."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: a whole number from 0 on")
+    return int(text)
+
+
 def positive_seconds(text: str) -> float:
     """Type of an option that is a duration [s]."""
     try:

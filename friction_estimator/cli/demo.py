@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from friction_estimator.bags.recording import read_recording
-from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, robot_of, warn
+from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of, warn
 from friction_estimator.cli.demo_view import PlainView, TableView
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.exceptions import ConfigError
@@ -38,13 +38,16 @@ _MAX_LEAD = 0.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
     parser.add_argument("--duration", type=positive_seconds, default=30.0, help="simulated time [s]")
-    parser.add_argument("-o", "--output", type=Path, help="folder for bag, report and logs (default: demo_<time>)")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=argparse.SUPPRESS, help="folder for bag, report and logs; else demo_<time>"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an older run in that folder")
     parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
     add_robot_arguments(parser)
     parser.add_argument("--observer", choices=("fbse", "momentum"), help="how friction is measured")
     parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="what the robot does")
     parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="how good the sensors are")
-    parser.add_argument("--seed", type=int, default=0, help="of the sensor noise")
+    parser.add_argument("--seed", type=random_seed, default=0, help="of the sensor noise")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -52,8 +55,13 @@ def run(arguments: argparse.Namespace) -> None:
     robot = robot_of(arguments, observer=arguments.observer)
     if robot.urdf_path is None:
         raise ConfigError(f"the robot {arguments.robot!r} names no URDF to simulate; set robot.urdf in its YAML")
-    output = arguments.output or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
-    output.mkdir(parents=True, exist_ok=True)
+    output = getattr(arguments, "output", None) or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
+    if (output / "run").exists() and not arguments.overwrite:
+        raise ConfigError(f"{output} holds a run already: choose another folder, or say --overwrite")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the folder {output}: {error.strerror}") from None
     state = _live(_options(arguments, robot, output), arguments)
     bag, page = output / "run", output / "report.html"
     with progress_bar("reading") as progress:

@@ -45,11 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except ModuleNotFoundError as error:
         return _fail(_missing_module(error))
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output has gone, as in `... | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        return _fail(str(error))
     except KeyboardInterrupt:
         return _fail("interrupted")
-    except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     return 0
 
 
@@ -81,7 +83,7 @@ def _missing_module(error: ModuleNotFoundError) -> str:
     name = (error.name or "").split(".")[0]
     if name not in _EXTRAS:
         raise error
-    return f"the Python package {name!r} is missing: pip install 'friction_estimator[{_EXTRAS[name]}]'"
+    return f"the Python package {name!r} is missing: pip install '.[{_EXTRAS[name]}]' in the sources"
 
 
 def _fail(reason: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from friction_estimator.bags.writer import STORAGES, BagWriter
-from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, robot_of
+from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.config import Config
 from friction_estimator.messages.description import RunDescription
@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="what the robot does")
     parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="how good the sensors are")
     parser.add_argument("--duration", type=positive_seconds, default=20.0, help="[s]")
-    parser.add_argument("--seed", type=int, default=0, help="of the sensor noise; the same seed gives the same bag")
+    parser.add_argument(
+        "--seed", type=random_seed, default=0, help="of the sensor noise; the same seed gives the same bag"
+    )
     parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the bag")
     parser.add_argument("--overwrite", action="store_true", help="replace an older bag of that name")
 

@@ -83,6 +83,8 @@ class RobotConfig(_Validated):
         0.0,
         1e3,
     )
+    max_velocity: float = parameter(100.0, "joint velocities beyond are refused as glitches", "rad/s", 1e-3, 1e6)
+    max_effort: float = parameter(1e4, "motor torques beyond are refused as glitches", "N m", 1e-3, 1e9)
     fixed_base: bool = parameter(False, "True for an arm bolted to the ground: no base state, momentum observer only")
 
 
@@ -92,6 +94,8 @@ class ImuConfig(_Validated):
 
     frame: str = parameter("imu_link", "URDF frame of the IMU")
     topic: str = parameter("imu/data", "topic of the sensor_msgs/Imu messages")
+    max_rate: float = parameter(100.0, "angular rates beyond are refused as glitches", "rad/s", 1e-3, 1e6)
+    max_specific_force: float = parameter(2000.0, "readings beyond are refused as glitches", "m/s^2", 1e-3, 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ class FootConfig(_Validated):
     frame: str = parameter("", "URDF frame of the sole, in and about which the wrench is given")
     topic: str = parameter("", "topic of the geometry_msgs/WrenchStamped messages; empty: <foot name>/wrench")
     flip: bool = parameter(False, "True when the sensor reports the wrench of the foot on the ground")
+    max_force: float = parameter(1e5, "forces [N] and moments [N m] beyond are refused as glitches", "", 1e-3, 1e9)
     contact: str = parameter(
         "surface",
         "surface: the standing foot neither moves nor turns; point: it may turn",
@@ -255,6 +260,9 @@ class IdentifierConfig(_Validated):
         choices=("stance", "all"),
     )
     initial_covariance: float = parameter(10.0, "P_RLS_0, times the identity", "", 0.0, 1e6)
+    outlier_gate: float = parameter(
+        10.0, "errors of more than this many sigma are cut to that: a glitch then cannot spoil the law", "", 1.0, 1e6
+    )
     forgetting: float = parameter(1.0, "forgetting factor a sample; 1 never forgets, as printed", "", 0.9, 1.0)
     residual_window: float = parameter(
         2000.0, "window of the residual variance behind the law's sigma", "samples", 2.0, 1e7
@@ -295,6 +303,12 @@ class Config(_Validated):
         for foot in self.feet:
             if not foot.frame:
                 raise ConfigError(f"feet.{foot.name}.frame is missing: give the URDF frame of the sole")
+        for label, values in (
+            ("frame", [foot.frame for foot in self.feet]),
+            ("topic", [foot.wrench_topic for foot in self.feet]),
+        ):
+            if len(set(values)) != len(values):
+                raise ConfigError(f"two feet share a {label}: {', '.join(values)}; each foot has its own sensor")
         if self.observer == "fbse" and self.robot.fixed_base:
             raise ConfigError("observer 'fbse' needs a floating base; with robot.fixed_base set observer: momentum")
         if self.observer == "fbse" and not self.feet:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from friction_estimator.core.config import Config
+from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.health import Health
 from friction_estimator.core.pipeline import Pipeline
 from friction_estimator.core.synchronizer import Synchronizer
-from friction_estimator.core.types import FrictionEstimate, ImuSample, JointSample, SensorFrame, WrenchSample
+from friction_estimator.core.types import (
+    FloatArray,
+    FrictionEstimate,
+    ImuSample,
+    JointSample,
+    SensorFrame,
+    WrenchSample,
+)
+
+_WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
 
 
 class Estimator:
@@ -45,15 +58,33 @@ class Estimator:
         return self._pipeline.robot.foot_names
 
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
-        """Add a joint sample; return the estimates that became possible, oldest first."""
+        """Add a joint sample; return the estimates that became possible, oldest first.
+
+        Raises
+        ------
+        InputError
+            When a value is not finite or cannot be true; the sample is not used.
+        """
+        robot = self.config.robot
+        for label, values, limit in (
+            ("position", sample.position, math.inf),
+            ("velocity", sample.velocity, robot.max_velocity),
+            ("effort", sample.effort, robot.max_effort),
+        ):
+            self._refuse_glitch(values, limit, f"joint {label}", self.joint_names)
         return self._estimates(self._synchronizer.add_joints(sample))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
-        """Add an IMU sample; return the estimates that became possible."""
+        """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
+        imu = self.config.imu
+        self._refuse_glitch(sample.angular_velocity, imu.max_rate, "angular velocity", "xyz")
+        self._refuse_glitch(sample.specific_force, imu.max_specific_force, "specific force", "xyz")
         return self._estimates(self._synchronizer.add_imu(sample))
 
     def add_wrench(self, sample: WrenchSample) -> list[FrictionEstimate]:
-        """Add a foot wrench; return the estimates that became possible."""
+        """Add a foot wrench; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
+        foot = self.config.feet[sample.foot]
+        self._refuse_glitch(sample.wrench, foot.max_force, f"wrench of {foot.name}", _WRENCH_NAMES)
         return self._estimates(self._synchronizer.add_wrench(sample))
 
     def flush(self) -> list[FrictionEstimate]:
@@ -87,6 +118,14 @@ class Estimator:
     def restore(self, identified: IdentifiedParameters) -> None:
         """Start from saved parameters; raises ConfigError when they do not fit."""
         self._pipeline.identifier.restore(identified)
+
+    @staticmethod
+    def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
+        magnitude = np.abs(values)
+        if magnitude.max() <= limit and not math.isinf(magnitude.max()):  # false for NaN too
+            return
+        worst = int(np.flatnonzero(~(magnitude <= limit) | np.isinf(magnitude))[0])
+        raise InputError(f"{what} {names[worst]} = {values[worst]} cannot be true; the limit is {limit:g}")
 
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
         if not frames:

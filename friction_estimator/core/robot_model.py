@@ -45,6 +45,10 @@ class RobotModel:
         self.joint_names = tuple(self._model.names[first_joint:])
         self.foot_names = tuple(foot.name for foot in config.feet)
         self.mass = float(pin.computeTotalMass(self._model))
+        if not self.mass > 0.0:
+            raise RobotModelError(
+                "the links of the URDF have no mass, so there are no dynamics to compare torques with"
+            )
         self._set_armature(config)
         self._foot_frames = [self._frame_id(foot.frame, f"feet.{foot.name}.frame") for foot in config.feet]
         self._place_imu(config)

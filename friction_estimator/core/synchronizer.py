@@ -2,7 +2,8 @@
 
 A joint sample waits until every other sensor has delivered something at least as new, and, where one seems to be
 missing before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. So the
-frames do not depend on the order of arrival, and replay equals live.
+frames do not depend on the order in which the sensors' messages arrive, and replay equals live. (Within one topic of
+another sensor, messages that overtake each other are sorted as far as they have come.)
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class Synchronizer:
             return False
         if self._emitted_ns is not None and stamp < self._emitted_ns:
             self._health.late += 1
+            late = (self._emitted_ns - stamp) / _NS
+            self._health.last_event = f"a joint state came {late:.3f} s late: older ones than those used are dropped"
             return False
         return True
 

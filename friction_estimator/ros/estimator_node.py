@@ -122,14 +122,12 @@ class EstimatorNode(Node):
         def receive(message: Any) -> None:
             counters.received += 1
             try:
-                sample = read(message)
+                estimates = add(read(message))
             except InputError as error:
                 counters.refused += 1
                 counters.last_error = str(error)
                 self._warn(topic, str(error))
                 return
-            try:
-                estimates = add(sample)
             except (FrictionEstimatorError, ArithmeticError, np.linalg.LinAlgError) as error:
                 self._recover(error)
                 return

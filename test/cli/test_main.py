@@ -103,7 +103,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
     process = run_python(code)
     assert process.returncode == 1
     assert process.stderr == (
-        "friction_estimator: error: the Python package 'plotly' is missing: pip install 'friction_estimator[report]'\n"
+        "friction_estimator: error: the Python package 'plotly' is missing: pip install '.[report]' in the sources\n"
     )
 
 

@@ -43,6 +43,8 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"feet.names": "l"}, r"feet.names = 'l' has the wrong type: expected a list of names"),
         ({"feet.names": ["l", "r", "l"]}, r"share a name"),
         ({"feet.l.frame": ""}, r"feet.l.frame is missing"),
+        ({"feet.r.frame": "l_sole"}, r"share a frame: l_sole, l_sole"),
+        ({"feet.r.topic": "l/wrench"}, r"share a topic: l/wrench"),
         ({"robot.fixed_base": True}, r"needs a floating base.*momentum"),
         ({"contact_phase.on_fraction": 0.001}, r"must not exceed"),
     ],

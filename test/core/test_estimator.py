@@ -10,6 +10,7 @@ import pytest
 
 from friction_estimator.core.config import config_from_parameters
 from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import JointSample
 from test.core.conftest import suralp_config
 from test.core.sway import DT, sway
@@ -247,6 +248,42 @@ def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
         np.testing.assert_array_equal(estimate.friction, friction)
         np.testing.assert_array_equal(estimate.parameters, parameters)
         np.testing.assert_array_equal(estimate.base.position_base_in_world, position)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("velocity", np.nan, r"joint velocity l_hip_roll = nan cannot be true"),
+        ("velocity", 1e3, r"joint velocity l_hip_roll = 1000.0 cannot be true; the limit is 100"),
+        ("effort", 1e200, r"joint effort l_hip_roll = 1e\+200 cannot be true; the limit is 10000"),
+        ("position", np.inf, r"joint position l_hip_roll = inf cannot be true"),
+    ],
+)
+def test_a_glitch_is_refused_and_changes_nothing(urdf_xml, swaying, field, value, message):
+    estimator, _ = run(urdf_xml, swaying[:500])
+    before = estimator.identified.values
+    sample = swaying[500].joints
+    broken = getattr(sample, field).copy()
+    broken[1] = value
+    with pytest.raises(InputError, match=message):
+        estimator.add_joints(replace(sample, **{field: broken}))
+    np.testing.assert_array_equal(estimator.identified.values, before)
+    with pytest.raises(InputError, match="angular velocity y = 500.0 cannot be true"):
+        estimator.add_imu(replace(swaying[500].imu, angular_velocity=np.array([0.0, 500.0, 0.0])))
+    with pytest.raises(InputError, match="wrench of r_foot force z = nan cannot be true"):
+        estimator.add_wrench(replace(swaying[500].wrenches[1], wrench=np.array([0, 0, np.nan, 0, 0, 0])))
+
+
+def test_one_torque_spike_below_the_limits_does_not_spoil_the_law(urdf_xml, swaying):
+    undisturbed, _ = run(urdf_xml, swaying)
+    joints = swaying[1500].joints
+    spiked = [
+        *swaying[:1500],
+        replace(swaying[1500], joints=replace(joints, effort=joints.effort + 5000.0)),
+        *swaying[1501:],
+    ]
+    estimator, _ = run(urdf_xml, spiked)
+    np.testing.assert_allclose(estimator.identified.values, undisturbed.identified.values, atol=0.1)
 
 
 PENDULUM = """<robot name="pendulum"><link name="world"/>

@@ -131,6 +131,12 @@ def test_joint_samples_that_overtake_each_other_leave_in_order_and_none_is_lost(
     assert [f.stamp_ns for f in frames] == [t * MS for t in range(1, 61)]
 
 
+def test_samples_that_no_joint_state_wants_are_not_kept():
+    s = synchronizer()
+    feed(s, [imu(t) for t in range(20_000)])
+    assert len(s._tracks[0].values) < 1000
+
+
 def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():
     s = synchronizer()
     frames = feed(s, [m(t) for t in range(1, 10) if t != 5 for m in (joints, imu, wrench)])

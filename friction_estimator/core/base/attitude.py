@@ -37,7 +37,7 @@ _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3.0
 
 
 class GravityFilter:
-    """Kalman filter of gravity, linear acceleration and the biases of both sensors, all in the IMU frame.
+    """Kalman filter of gravity, linear acceleration and the biases of both sensors, all in base axes.
 
     State ``x = [g (3), a (3), b_a (3), b_w (3)]``; the accelerometer reads ``f = a - g + b_a`` and vibration. Between
     samples ``g`` turns with the gyroscope less its bias ``b_w``, ``a`` is a first-order Gauss-Markov process, and the
@@ -105,7 +105,7 @@ class GravityFilter:
 
     @property
     def gravity(self) -> FloatArray:
-        """Gravity in the IMU frame (3,) [m/s^2]."""
+        """Gravity in base axes (3,) [m/s^2]."""
         return self.state[:3]
 
     @property
@@ -114,13 +114,13 @@ class GravityFilter:
         return self.state[9:]
 
     def roll_pitch(self) -> tuple[float, float]:
-        """Roll and pitch of the IMU [rad]: ``g_imu = R^T [0, 0, -9.81]``."""
+        """Roll and pitch of the base [rad]: ``g = R^T [0, 0, -9.81]``."""
         x, y, z = (-self.gravity).tolist()
         return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
 
-    def tilt_covariance(self, rotation_imu_to_world: FloatArray) -> FloatArray:
+    def tilt_covariance(self, rotation: FloatArray) -> FloatArray:
         """Covariance of the tilt about the horizontal world axes, ``d theta = g x d g / |g|^2``, (2, 2) [rad^2]."""
-        turn = (rotation_imu_to_world @ skew(self.gravity))[:2] / GRAVITY**2
+        turn = (rotation @ skew(self.gravity))[:2] / GRAVITY**2
         return np.asarray(turn @ self.covariance[:3, :3] @ turn.T)
 
 
@@ -132,7 +132,7 @@ class QuaternionFilter:
 
     Attributes
     ----------
-    quaternion : (4,) IMU to world
+    quaternion : (4,) base to world
     covariance : (3, 3) [rad^2]
     """
 
@@ -197,23 +197,27 @@ class AttitudeEstimator:
         self._angular_acceleration = np.zeros(3)
 
     def step(self, angular_velocity: FloatArray, specific_force: FloatArray, dt: float, fresh: bool = True) -> Attitude:
-        """Use one IMU sample (IMU axes) and return the attitude of the base (eq. 6).
+        """Use one IMU sample (IMU axes) and return the attitude of the base.
+
+        The readings are turned to base axes first, which is eq. 6 the other way round: so the yaw at the start is zero
+        for the base, and no mounting of the IMU brings the roll and pitch angles near their singularity.
 
         While the IMU is silent (``fresh`` False) the last attitude stays, ever less certain. When it speaks again the
         tilt is found anew, and the yaw is the last known.
         """
+        gyro, specific_force = self._imu_to_base @ angular_velocity, self._imu_to_base @ specific_force
         if not fresh:
             self._silent_for += dt
             self._angular_acceleration = np.zeros(3)
         elif not self._running:
-            self._start(angular_velocity, specific_force, np.zeros(3), 0.0, 0.0)
+            self._start(gyro, specific_force, np.zeros(3), 0.0, 0.0)
         elif self._silent_for > 0.0:
             yaw = yaw_from_quaternion(self.quaternion_filter.quaternion)
             variance = float(self.quaternion_filter.covariance[2, 2]) + self._silent_variance()
-            self._start(angular_velocity, specific_force, self.gravity_filter.gyro_bias, yaw, variance)
+            self._start(gyro, specific_force, self.gravity_filter.gyro_bias, yaw, variance)
         elif dt > 0.0:
-            self._advance(angular_velocity, specific_force, dt)
-        return self._output(angular_velocity, specific_force)
+            self._advance(gyro, specific_force, dt)
+        return self._output(gyro, specific_force)
 
     def _start(
         self, gyro: FloatArray, specific_force: FloatArray, gyro_bias: FloatArray, yaw: float, yaw_variance: float
@@ -247,20 +251,20 @@ class AttitudeEstimator:
         self._last_gyro = gyro
 
     def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
-        to_base, gravity_filter = self._imu_to_base, self.gravity_filter
-        rotation_imu_to_world = matrix_from_quaternion(self.quaternion_filter.quaternion)
+        gravity_filter = self.gravity_filter
+        rotation = matrix_from_quaternion(self.quaternion_filter.quaternion)
         if self._running:
             covariance = self.quaternion_filter.covariance.copy()
-            covariance[:2, :2] += gravity_filter.tilt_covariance(rotation_imu_to_world)
+            covariance[:2, :2] += gravity_filter.tilt_covariance(rotation)
             covariance.ravel()[::4] += self._silent_variance()
         else:
             covariance = _UNKNOWN_ANGLE_VARIANCE * _I3
         rate_covariance = gravity_filter.covariance[9:, 9:] + self._noise.angular_velocity_std**2 * _I3
         return Attitude(
-            rotation_base_to_world=rotation_imu_to_world @ to_base.T,
-            angular_velocity=to_base @ (gyro - gravity_filter.gyro_bias),
-            angular_acceleration=to_base @ self._angular_acceleration,
-            specific_force=to_base @ specific_force,
+            rotation_base_to_world=rotation,
+            angular_velocity=gyro - gravity_filter.gyro_bias,
+            angular_acceleration=self._angular_acceleration,
+            specific_force=specific_force,
             covariance=covariance,
-            rate_covariance=to_base @ rate_covariance @ to_base.T,
+            rate_covariance=rate_covariance,
         )

@@ -76,7 +76,11 @@ class FrictionIdentifier:
         """
         if self.frozen or not active.any():
             return
-        error = self._least_squares.step(regressor, np.where(active, measured, 0.0), active)
+        predicted = (regressor * self.parameters).sum(axis=1)
+        variance = noise**2 + self.residual_variance + self.parameter_variance(regressor)
+        limit = np.where(active, self._config.outlier_gate * np.sqrt(variance), 0.0)
+        cut = predicted + np.clip(np.where(active, measured - predicted, 0.0), -limit, limit)
+        error = self._least_squares.step(regressor, cut, active)
         keep = 1.0 - 1.0 / self._config.residual_window
         self._samples = np.where(active, self._config.forgetting * self._samples + 1.0, self._samples)
         self._weight = np.where(active, keep * self._weight + 1.0, self._weight)
