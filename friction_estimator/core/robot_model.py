@@ -54,6 +54,12 @@ class RobotModel:
         self._place_imu(config)
         self._map_joint_positions(first_joint)
         self.limb = self._limbs(first_joint)
+        for foot, joints in zip(config.feet, self.limb, strict=True):
+            if not joints.any():
+                raise RobotModelError(
+                    f"feet.{foot.name}.frame = {foot.frame!r} hangs on no joint of robot.joints: "
+                    "list the joints of its limb, or leave the foot out"
+                )
         self.coupled = self._couplings(first_joint)
         self._lower = np.tril_indices(self._model.nv, -1)
         self._velocity = np.zeros(self._model.nv)

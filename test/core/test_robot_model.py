@@ -193,7 +193,8 @@ def test_continuous_joints_and_a_fixed_base_work():
         ({"imu__frame": "imu"}, r"imu\.frame = 'imu'.*'imu_link'"),
         ({"imu__frame": "l_sole"}, r"must be on the trunk"),
         ({"robot__joints": ["l_knee", "l_toe"]}, r"'l_toe'.*'l_ankle_pitch'"),
-        ({"robot__joints": ["l_knee"], "robot__armature": [0.1, 0.2]}, r"2 values .* 1 names"),
+        ({"robot__joints": ["l_knee"]}, r"feet.r_foot.frame = 'r_sole' hangs on no joint of robot.joints"),
+        ({"robot__joints": ["l_knee", "r_knee"], "robot__armature": [0.1]}, r"1 values .* 2 names"),
     ],
 )
 def test_names_that_are_not_in_the_urdf_are_answered_with_those_that_are(urdf_xml, changes, message):

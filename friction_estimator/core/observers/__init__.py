@@ -1,4 +1,4 @@
-"""Friction observers by name. A new one is one file and one line in the table below."""
+"""Friction observers by name. A new one is one file, one line in the table below, and its name in ``Config``."""
 
 from __future__ import annotations
 
