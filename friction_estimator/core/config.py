@@ -175,7 +175,7 @@ class AttitudeConfig(_Validated):
     acceleration_std: float = parameter(0.5, "linear acceleration of the trunk", "m/s^2", 1e-6, 100.0)
     acceleration_time: float = parameter(0.2, "correlation time of that acceleration", "s", 1e-3, 100.0)
     vibration_std: float = parameter(
-        2.0, "acceleration beside it that lasts for one sample only: impacts, vibration", "m/s^2", 0.0, 100.0
+        1.0, "acceleration beside it that lasts for one sample only: impacts, vibration", "m/s^2", 0.0, 100.0
     )
     acceleration_bias_std: float = parameter(0.02, "accelerometer bias at the start", "m/s^2", 0.0, 10.0)
     gyro_bias_std: float = parameter(0.01, "gyroscope bias at the start", "rad/s", 0.0, 1.0)

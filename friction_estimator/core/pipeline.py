@@ -72,6 +72,7 @@ class Pipeline:
         identifier.learn(delayed, measured.friction, measured.noise_sigma, measured.available & self._may_learn(phase))
         model = identifier.predict(regressor)
         friction, sigma = fuse(measured, model, identifier.lag_variance(regressor, delayed))
+        external = self._external_torque(residual, regressor, delayed, frame.dt)
         return FrictionEstimate(
             stamp_ns=frame.stamp_ns,
             position=frame.position,
@@ -85,7 +86,8 @@ class Pipeline:
             parameters_sigma=identifier.parameters_sigma,
             coulomb=identifier.coulomb,
             viscous=identifier.viscous,
-            external_torque=self._external_torque(residual, regressor, delayed, frame.dt),
+            external_torque=external.friction,
+            external_torque_sigma=external.sigma,
             phase=phase,
             base=base,
         )
@@ -98,11 +100,12 @@ class Pipeline:
 
     def _external_torque(
         self, residual: MeasuredFriction, regressor: FloatArray, delayed: FloatArray, dt: float
-    ) -> FloatArray:
+    ) -> ModelledFriction:
         """Momentum residual that neither foot wrenches nor the law explain, (n,) [N m]; NaN while unknown."""
         if self.momentum is not self.observer:
             delayed = self.momentum.filter(regressor, dt)
-        return (delayed * self.identifier.parameters).sum(axis=1) - residual.friction
+        law = self.identifier.predict(delayed)
+        return ModelledFriction(law.friction - residual.friction, np.hypot(law.sigma, residual.sigma))
 
 
 def fuse(

@@ -231,7 +231,8 @@ class FrictionEstimate:
     parameters : (n, p) identified parameters, columns named by the law
     parameters_sigma : (n, p) their standard deviations
     coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57
-    external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]
+    external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]; NaN while unknown
+    external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
     phase : contact phase
     base : base state
     """
@@ -249,6 +250,7 @@ class FrictionEstimate:
     coulomb: FloatArray
     viscous: FloatArray
     external_torque: FloatArray
+    external_torque_sigma: FloatArray
     phase: ContactPhase
     base: BaseState
 

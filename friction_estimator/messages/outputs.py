@@ -89,6 +89,7 @@ class OutputMessages:
             (topics.COULOMB_SIGMA, estimate.parameters_sigma[:, coulomb]),
             (topics.VISCOUS_SIGMA, estimate.parameters_sigma[:, viscous]),
             (topics.EXTERNAL_TORQUE, estimate.external_torque),
+            (topics.EXTERNAL_TORQUE_SIGMA, estimate.external_torque_sigma),
         )
         built = [(topic.name, self._joint_state(header, values)) for topic, values in scalars]
         built.append((topics.BASE_STATE.name, self._base_state(estimate)))

@@ -63,6 +63,7 @@ VISCOUS_SIGMA = Topic("joint_friction/viscous/sigma", JOINT_STATE, When.SLOW, "s
 EXTERNAL_TORQUE = Topic(
     "external_torque", JOINT_STATE, When.SLOW, "external torque, foot wrenches and friction removed [N m]; NaN: unknown"
 )
+EXTERNAL_TORQUE_SIGMA = Topic("external_torque/sigma", JOINT_STATE, When.SLOW, "standard deviation of that [N m]")
 BASE_STATE = Topic("base_state", ODOMETRY, When.SLOW, "estimated pose and twist of the base, with covariance")
 CONTACT_PHASE = Topic("contact_phase", STRING, When.CHANGE, "double_support, left_support, right_support, flight, ...")
 FRICTION_MARKERS = Topic(
@@ -79,6 +80,7 @@ OUTPUTS = (
     COULOMB_SIGMA,
     VISCOUS_SIGMA,
     EXTERNAL_TORQUE,
+    EXTERNAL_TORQUE_SIGMA,
     BASE_STATE,
     CONTACT_PHASE,
     FRICTION_MARKERS,

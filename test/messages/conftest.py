@@ -52,7 +52,9 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
         )
         arrays = {
             name: rng.normal(size=n)
-            for name in "position velocity effort friction sigma model coulomb viscous external_torque".split()
+            for name in (
+                "position velocity effort friction sigma model coulomb viscous external_torque external_torque_sigma"
+            ).split()
         }
         values: dict[str, object] = {
             **arrays,

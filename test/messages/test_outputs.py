@@ -48,6 +48,7 @@ def test_scalars_are_the_effort_by_joint_name(
         topics.COULOMB_SIGMA: estimate.parameters_sigma[:, 0],
         topics.VISCOUS_SIGMA: estimate.parameters_sigma[:, 1],
         topics.EXTERNAL_TORQUE: estimate.external_torque,
+        topics.EXTERNAL_TORQUE_SIGMA: estimate.external_torque_sigma,
         topics.MEASURED: estimate.measured.astype(float),
     }
     for topic, values in expected.items():
