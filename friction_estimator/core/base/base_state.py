@@ -73,7 +73,7 @@ class BaseStateEstimator:
 
     def reset(self) -> None:
         """Begin anew, above the origin of the world, at the next sample."""
-        self._filter: AdaptiveKalmanFilter | None = None
+        self._running = False
         self._anchor = np.full((self._foot_count, 3), np.nan)
         self._anchored = np.zeros(self._foot_count, dtype=bool)
         self._anchor_variance = np.zeros((self._foot_count, 3))
@@ -93,7 +93,7 @@ class BaseStateEstimator:
         com_from_base = R @ dynamics.com_in_base
         feet_from_base = dynamics.foot_position_in_base @ R.T
         acceleration = com_acceleration(attitude, dynamics.com_in_base - self._imu)
-        if self._filter is None:
+        if not self._running:
             self._start(com_from_base, feet_from_base, acceleration)
         elif dt > 0.0:
             self._predict(acceleration, dt)
@@ -104,18 +104,14 @@ class BaseStateEstimator:
         self._last_acceleration = acceleration
         return self._output(attitude, dynamics, com_from_base)
 
-    @property
-    def _kalman(self) -> AdaptiveKalmanFilter:
-        assert self._filter is not None  # noqa: S101 - narrows the type; step() starts the filter
-        return self._filter
-
     def _start(self, com_from_base: FloatArray, feet_from_base: FloatArray, acceleration: FloatArray) -> None:
         """Table II, but from the kinematics instead of zero, so that the world starts under the robot."""
         height = -feet_from_base[:, 2].min() if self._foot_count else 0.0
         base = np.array([0.0, 0.0, height])
         state = np.concatenate((base + com_from_base, np.zeros(3), acceleration))
         config = self._config
-        self._filter = AdaptiveKalmanFilter(
+        self._running = True
+        self._kalman = AdaptiveKalmanFilter(
             state,
             config.initial_covariance * np.eye(9),
             np.full(9, config.process_noise),
