@@ -45,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except ModuleNotFoundError as error:
         return _fail(_missing_module(error))
+    except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader of our output has gone, as in `... | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 1
         return _fail(str(error))
     except KeyboardInterrupt:
         return _fail("interrupted")

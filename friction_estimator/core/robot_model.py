@@ -62,7 +62,6 @@ class RobotModel:
                 )
         self.coupled = self._couplings(first_joint)
         self._lower = np.tril_indices(self._model.nv, -1)
-        self._velocity = np.zeros(self._model.nv)
         self._no_acceleration = np.zeros(self._model.nv)
 
     @property
@@ -83,7 +82,7 @@ class RobotModel:
         """
         model, data = self._model, self._data
         q = self._configuration(position)
-        v = self._velocity.copy()
+        v = np.zeros(model.nv)
         v[self.base_dofs :] = velocity
         if self.base_dofs:
             v[:3] = cross(self.imu_position_in_base, angular_velocity)

@@ -132,19 +132,18 @@ class FootBaseSensorEstimation:
             )
         return self._support_sets[key]
 
-    def _constraint_jacobian(self, dynamics: Dynamics, support: SupportSet) -> FloatArray:
-        """J_DS or J_SS (eqs. 44, 48) with the base origin moved to the IMU, (r, 3 + j)."""
-        stacked = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[support.rows]
-        jacobian = stacked[:, support.columns]
-        jacobian[:, :3] += stacked[:, :3] @ self._lever
+    def _constraint_jacobian(self, feet: FloatArray, support: SupportSet) -> FloatArray:
+        """J_DS or J_SS (eqs. 44, 48), (r, 3 + j), base origin moved to the IMU; from the resting rows (r, nv)."""
+        jacobian = feet[:, support.columns]
+        jacobian[:, :3] += feet[:, :3] @ self._lever
         return jacobian
 
     def _acceleration(self, dynamics: Dynamics, attitude: Attitude, support: SupportSet) -> FloatArray:
         """Generalised acceleration (nv,) seen from the IMU (eqs. 42, 43, 46, 47); unsolved joints stay zero."""
-        J = self._constraint_jacobian(dynamics, support)
-        stacked = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[support.rows]
+        feet = _resting_rows(dynamics, support)
+        J = self._constraint_jacobian(feet, support)
         imu_acceleration = attitude.specific_force + _gravity_in_base(attitude)
-        upsilon = -dynamics.foot_bias_acceleration.ravel()[support.rows] - stacked[:, :3] @ imu_acceleration
+        upsilon = -dynamics.foot_bias_acceleration.ravel()[support.rows] - feet[:, :3] @ imu_acceleration
         if self._config.base_angular_acceleration == "gyro":
             omega_dot = attitude.angular_acceleration
             joints = constrained_acceleration(J[:, 3:], upsilon - J[:, :3] @ omega_dot)
@@ -195,14 +194,14 @@ class FootBaseSensorEstimation:
             frame.position, dynamics, acceleration, frame.wrenches
         )
         foot_q, foot_v = self._robot.foot_acceleration_derivatives(frame.position, dynamics, acceleration)
-        J = self._constraint_jacobian(dynamics, support)
+        feet = _resting_rows(dynamics, support)
+        J = self._constraint_jacobian(feet, support)
         H = self._mass_columns(dynamics, support)
         pseudo_inverse, null_space = self._solution_maps(J)
         through = -H @ pseudo_inverse
         by_q = torque_q[joint_rows] + through @ foot_q.reshape(-1, foot_q.shape[-1])[support.rows]
         by_v = torque_v[joint_rows] + through @ foot_v.reshape(-1, foot_v.shape[-1])[support.rows]
-        stacked = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[support.rows]
-        by_acceleration = through @ stacked[:, :3]
+        by_acceleration = through @ feet[:, :3]
         by_force = dynamics.mass_matrix[joint_rows, :3] + by_acceleration
         by_angle = by_acceleration @ attitude.rotation_base_to_world.T @ skew(np.array([0.0, 0.0, -GRAVITY]))
         by_wrench = dynamics.foot_jacobian[:, :, joint_rows]
@@ -237,3 +236,8 @@ class FootBaseSensorEstimation:
 def _gravity_in_base(attitude: Attitude) -> FloatArray:
     """Gravity in base axes, (3,) [m/s^2]."""
     return -GRAVITY * attitude.rotation_base_to_world[2]
+
+
+def _resting_rows(dynamics: Dynamics, support: SupportSet) -> FloatArray:
+    """Rows of the feet's Jacobians that the contact holds still, (r, nv)."""
+    return dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[support.rows]
