@@ -2,6 +2,7 @@
 
 from friction_estimator.simulation.footsteps import Gait
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
+from friction_estimator.simulation.inertia_errors import perturbed_urdf
 from friction_estimator.simulation.scenario import Push, Scenario, make_scenario, scenario_names, with_friction
 from friction_estimator.simulation.sensors import NoiseLevel, make_noise, noise_names
 from friction_estimator.simulation.simulator import PERIOD_NS, SimulationSample, Simulator
@@ -20,6 +21,7 @@ __all__ = [
     "make_noise",
     "make_scenario",
     "noise_names",
+    "perturbed_urdf",
     "scenario_names",
     "with_friction",
 ]
