@@ -269,6 +269,8 @@ class GroundTruth:
     angular_velocity : (3,) base axes [rad/s]
     wrenches : (k, 6) noiseless, in and about the sole frames [N, N m]
     contact : (k,) True where the foot touches the ground
+    external_torque : (n,) J^T F of all forces but those of the ground on the feet, joint rows [N m]
+    com_in_world : (3,) centre of mass [m]
     """
 
     stamp_ns: int
@@ -279,3 +281,5 @@ class GroundTruth:
     angular_velocity: FloatArray
     wrenches: FloatArray
     contact: BoolArray
+    external_torque: FloatArray
+    com_in_world: FloatArray

@@ -91,6 +91,12 @@ TRUTH_PREFIX = "ground_truth/"
 TRUE_FRICTION = Topic(
     "ground_truth/joint_friction", JOINT_STATE, When.SAMPLE, "true friction torque [N m], stamped like the joint states"
 )
+TRUE_EXTERNAL_TORQUE = Topic(
+    "ground_truth/external_torque",
+    JOINT_STATE,
+    When.SLOW,
+    "true torque of all forces but the ground's on the feet [N m]",
+)
 TRUE_BASE_STATE = Topic("ground_truth/base_state", ODOMETRY, When.SLOW, "true pose and twist of the base")
 TRUE_CONTACT_PHASE = Topic("ground_truth/contact_phase", STRING, When.CHANGE, "which feet touch the ground")
 
@@ -104,4 +110,4 @@ def true_wrench(foot_name: str) -> Topic:
 
 def truth_topics(foot_names: Iterable[str]) -> tuple[Topic, ...]:
     """Everything that only a simulator can say."""
-    return (TRUE_FRICTION, TRUE_BASE_STATE, TRUE_CONTACT_PHASE, *map(true_wrench, foot_names))
+    return (TRUE_FRICTION, TRUE_EXTERNAL_TORQUE, TRUE_BASE_STATE, TRUE_CONTACT_PHASE, *map(true_wrench, foot_names))

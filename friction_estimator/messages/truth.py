@@ -7,7 +7,7 @@ from typing import Any
 
 from friction_estimator.core.base.contact_phase import ContactPhaseDetector
 from friction_estimator.core.config import Config
-from friction_estimator.core.types import GroundTruth
+from friction_estimator.core.types import FloatArray, GroundTruth
 from friction_estimator.messages import topics
 from friction_estimator.messages.odometry import make_odometry
 from friction_estimator.messages.outputs import ODOM_FRAME
@@ -46,22 +46,26 @@ class TruthMessages:
     def build(self, truth: GroundTruth) -> list[tuple[str, Any]]:
         """Messages that leave with this sample, as (relative topic name, message)."""
         due = self._schedule.due(truth.stamp_ns, truth.contact.tobytes())
-        friction = self._types.make(
-            topics.JOINT_STATE,
-            header=make_header(self._types, truth.stamp_ns, self._base_frame),
-            name=self._joint_names,
-            effort=self._types.floats(truth.friction),
-        )
-        built = [(topics.TRUE_FRICTION.name, friction)]
+        built = [(topics.TRUE_FRICTION.name, self._torque(truth.stamp_ns, truth.friction))]
         if When.CHANGE in due:
             phase = self._types.make(topics.STRING, data=self._phase_name(truth.contact))
             built.append((topics.TRUE_CONTACT_PHASE.name, phase))
         if When.SLOW in due:
+            external = self._torque(truth.stamp_ns, truth.external_torque)
+            built.append((topics.TRUE_EXTERNAL_TORQUE.name, external))
             built.append((topics.TRUE_BASE_STATE.name, self._base_state(truth)))
             for foot, wrench in zip(self._feet, truth.wrenches, strict=True):
                 message = make_wrench(self._types, truth.stamp_ns, foot.frame, wrench)
                 built.append((topics.true_wrench(foot.name).name, message))
         return built
+
+    def _torque(self, stamp_ns: int, torque: FloatArray) -> Any:
+        return self._types.make(
+            topics.JOINT_STATE,
+            header=make_header(self._types, stamp_ns, self._base_frame),
+            name=self._joint_names,
+            effort=self._types.floats(torque),
+        )
 
     def _base_state(self, truth: GroundTruth) -> Any:
         return make_odometry(

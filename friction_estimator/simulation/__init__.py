@@ -1,20 +1,24 @@
 """MuJoCo biped from the robot's own URDF: walk, sensors, injected friction."""
 
+from friction_estimator.simulation.controller import ControllerGains
 from friction_estimator.simulation.footsteps import Gait
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
 from friction_estimator.simulation.inertia_errors import perturbed_urdf
+from friction_estimator.simulation.sample import Reference, SimulationSample
 from friction_estimator.simulation.scenario import Push, Scenario, make_scenario, scenario_names, with_friction
 from friction_estimator.simulation.sensors import NoiseLevel, make_noise, noise_names
-from friction_estimator.simulation.simulator import PERIOD_NS, SimulationSample, Simulator
+from friction_estimator.simulation.simulator import PERIOD_NS, Simulator
 
 __all__ = [
     "PERIOD_NS",
     "TABLE_I",
+    "ControllerGains",
     "FrictionSetting",
     "Gait",
     "JointFriction",
     "NoiseLevel",
     "Push",
+    "Reference",
     "Scenario",
     "SimulationSample",
     "Simulator",

@@ -67,6 +67,7 @@ class JointController:
         velocity: FloatArray,
         base_quaternion: FloatArray,
         base_rate: FloatArray,
+        feedforward: FloatArray,
     ) -> FloatArray:
         """Motor torques, within the effort limits.
 
@@ -76,6 +77,7 @@ class JointController:
         position, velocity : (m,) joints, pinocchio order
         base_quaternion : (4,) attitude, w x y z
         base_rate : (3,) angular velocity in base axes [rad/s]
+        feedforward : (m,) added to the controller's own torque [N m]
 
         Returns
         -------
@@ -85,6 +87,7 @@ class JointController:
         tau *= self._kp
         tau += self._kd * (block.velocity[k] - velocity)
         tau += block.torque[k]
+        tau += feedforward
         w, x, y, z = base_quaternion.tolist()
         roll_rate, pitch_rate, _ = base_rate.tolist()
         roll = self._tilt * 2.0 * (w * x + y * z) + self._tilt_rate * roll_rate

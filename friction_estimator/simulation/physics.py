@@ -43,6 +43,7 @@ class Physics:
         self._gyroscope = self.model.sensor(GYROSCOPE).adr[0]
         self._base = int(self.model.jnt_bodyid[0])
         knees = [int(self.model.joint(leg.joint_names[_KNEE]).bodyid[0]) for leg in biped.legs]
+        self._pushed: set[int] = set()
         self._push_bodies = dict(zip(("base", "left_knee", "right_knee"), (self._base, *knees), strict=True))
 
     def place(self, base: FloatArray, yaw: float, position: FloatArray) -> None:
@@ -82,8 +83,23 @@ class Physics:
         """Apply a world force at the origin of a link from now on; a zero force ends it."""
         body = self._push_bodies[target]
         lever = self.data.xpos[body] - self.data.xipos[body]
+        self._pushed = self._pushed | {body} if np.any(force) else self._pushed - {body}
         self.data.xfrc_applied[body, :3] = force
         self.data.xfrc_applied[body, 3:] = np.cross(lever, force)
+
+    @property
+    def external_torque(self) -> FloatArray:
+        """Joint rows of J^T F of all pushes, at the last force evaluation (m,) [N m]."""
+        generalised = np.zeros(self.model.nv)
+        for body in self._pushed:
+            wrench, point = self.data.xfrc_applied[body], self.data.xipos[body]
+            mujoco.mj_applyFT(self.model, self.data, wrench[:3], wrench[3:], point, body, generalised)
+        return generalised[self._v]
+
+    @property
+    def com_in_world(self) -> FloatArray:
+        """Centre of mass of the robot at the last force evaluation (3,) [m]."""
+        return self.data.subtree_com[self._base].copy()
 
     @property
     def base_rotation(self) -> FloatArray:

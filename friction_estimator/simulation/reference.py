@@ -26,6 +26,7 @@ class ReferenceBlock:
     position, velocity : (B, m) [rad], [rad/s]
     torque : (B, m) inverse dynamics of the plan, without friction [N m]
     load_share : (B, 2) left, right
+    com : (B, 3) centre of mass in the world [m]
     """
 
     base: FloatArray
@@ -34,6 +35,7 @@ class ReferenceBlock:
     velocity: FloatArray
     torque: FloatArray
     load_share: FloatArray
+    com: FloatArray
 
 
 class ReferenceGenerator:
@@ -82,7 +84,8 @@ class ReferenceGenerator:
         a[:, 6:] = (joints[2:] - 2.0 * joints[inner] + joints[:-2]) / h**2
         share = samples.load_share[inner]
         torque = self._feedforward(q[inner], v, a, share, samples.soles[:, inner], rotation)
-        return ReferenceBlock(samples.base[inner], yaw[inner], joints[inner], v[:, 6:], torque, share)
+        com = np.array([pin.centerOfMass(self._biped.model, self._data, row) for row in q[inner]])
+        return ReferenceBlock(samples.base[inner], yaw[inner], joints[inner], v[:, 6:], torque, share, com)
 
     def _configurations(self, samples: WalkSamples) -> FloatArray:
         """Pinocchio configurations (N, nq); joints outside the legs stay at zero."""

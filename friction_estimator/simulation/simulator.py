@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from friction_estimator.simulation.controller import ControllerGains, JointContr
 from friction_estimator.simulation.friction import InjectedFriction
 from friction_estimator.simulation.physics import Physics
 from friction_estimator.simulation.reference import ReferenceBlock, ReferenceGenerator
+from friction_estimator.simulation.sample import Reference, SimulationSample
 from friction_estimator.simulation.scenario import Scenario
 from friction_estimator.simulation.sensors import NoiseLevel, Reading, SensorModel
 from friction_estimator.simulation.walk_plan import WalkPlan
@@ -26,23 +27,7 @@ _SETTLING_PERIODS = 300
 _CHECKED_TIME = 12.0
 _FALLEN_HEIGHT = 0.5
 _FALLEN_LEAN = 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationSample:
-    """One control period, all stamps equal.
-
-    At stamp t: position, velocity and the truth's base pose and twist are the state at t. Effort, friction, wrenches
-    and specific force are what acts on the robot from t on: the motor torque computed at t, held until the next stamp;
-    the friction law at the velocity of t; contact forces and accelerations that follow from these. The friction follows
-    the velocity within the period (it is evaluated anew at every integration step), so the truth is its value at t, not
-    its mean over the period.
-    """
-
-    joints: JointSample
-    imu: ImuSample
-    wrenches: tuple[WrenchSample, ...]
-    truth: GroundTruth
+_GAINS = ControllerGains()
 
 
 class Simulator:
@@ -56,6 +41,7 @@ class Simulator:
     noise : what the sensors add
     seed : of the sensor noise; the same seed gives a bit-identical run
     start_ns : stamp of the first sample [ns]
+    gains : of the joint controller
 
     Attributes
     ----------
@@ -68,7 +54,14 @@ class Simulator:
     """
 
     def __init__(
-        self, config: Config, urdf_xml: str, scenario: Scenario, noise: NoiseLevel, seed: int = 0, start_ns: int = 0
+        self,
+        config: Config,
+        urdf_xml: str,
+        scenario: Scenario,
+        noise: NoiseLevel,
+        seed: int = 0,
+        start_ns: int = 0,
+        gains: ControllerGains = _GAINS,
     ) -> None:
         self._biped = Biped(config, urdf_xml)
         self._scenario = scenario
@@ -77,7 +70,7 @@ class Simulator:
         plan = WalkPlan(scenario.gait, self._size, scenario.duration)
         self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
         self._references.check_reach(min(scenario.duration, _CHECKED_TIME))
-        self._controller = JointController(self._biped, ControllerGains())
+        self._controller = JointController(self._biped, gains)
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs)
         self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / _SUBSTEPS)
@@ -98,13 +91,18 @@ class Simulator:
         """Length of the scenario [s]."""
         return self._scenario.duration
 
-    def step(self) -> SimulationSample:
+    def step(self, feedforward: FloatArray | None = None) -> SimulationSample:
         """Advance one control period of 1 ms and return what the sensors said at its beginning.
+
+        Parameters
+        ----------
+        feedforward : (n,) torque that is added to the controller's in this period, friction compensation say; the
+            sum stays within the effort limits and is what the sample reports as effort [N m]
 
         Raises
         ------
         SimulationError
-            When the robot has fallen, or the scenario is over.
+            When the robot has fallen, the scenario is over, or ``feedforward`` is not one finite number a joint.
         """
         if self.time >= self.duration:
             raise SimulationError(f"the scenario {self._scenario.name!r} is over after {self.duration:g} s")
@@ -113,7 +111,7 @@ class Simulator:
             self._block = self._references.block(self._count, _BLOCK)
         self._friction.advance(self.time)
         self._push()
-        sample = self._control_period(self._block, row)
+        sample = self._control_period(self._block, row, self._all_joints(feedforward))
         self._count += 1
         return sample
 
@@ -123,14 +121,26 @@ class Simulator:
         block = ReferenceGenerator(self._biped, rest, _PERIOD).block(0, 1)
         self._physics.place(block.base[0], float(block.base_yaw[0]), block.position[0])
         for _ in range(_SETTLING_PERIODS):
-            self._control_period(block, 0)
+            self._control_period(block, 0, self._all_joints(None))
 
-    def _control_period(self, block: ReferenceBlock, row: int) -> SimulationSample:
+    def _all_joints(self, feedforward: FloatArray | None) -> FloatArray:
+        """Torques (m,) in pinocchio order; joints outside of ``joint_names`` get none."""
+        torque = np.zeros(len(self._biped.joint_names))
+        if feedforward is not None:
+            if np.shape(feedforward) != self._columns.shape or not np.isfinite(feedforward).all():
+                raise SimulationError(
+                    f"feedforward must be {self._columns.size} finite torques, one for each of "
+                    f"{list(self.joint_names)}, got {feedforward}"
+                )
+            torque[self._columns] = feedforward
+        return torque
+
+    def _control_period(self, block: ReferenceBlock, row: int, feedforward: FloatArray) -> SimulationSample:
         physics = self._physics
         position, velocity = physics.position, physics.velocity
         pose, twist = physics.base_pose, physics.base_twist
         self._check_upright(pose)
-        effort = self._controller.torque(block, row, position, velocity, pose[3:], twist[3:])
+        effort = self._controller.torque(block, row, position, velocity, pose[3:], twist[3:], feedforward)
         friction = self._friction.torque(velocity, effort)
         physics.advance(effort - friction)
         columns = self._columns
@@ -138,12 +148,15 @@ class Simulator:
             position[columns], velocity[columns], effort[columns],
             physics.specific_force, physics.angular_velocity, physics.wrenches,
         )  # fmt: skip
-        sample = self._sample(reading, friction[columns], pose, twist)
+        reference = Reference(block.position[row, columns], block.velocity[row, columns], block.com[row])
+        sample = self._sample(reading, friction[columns], pose, twist, reference)
         for _ in range(_SUBSTEPS - 1):
             physics.advance(effort - self._friction.torque(physics.velocity, effort))
         return sample
 
-    def _sample(self, truth: Reading, friction: FloatArray, pose: FloatArray, twist: FloatArray) -> SimulationSample:
+    def _sample(
+        self, truth: Reading, friction: FloatArray, pose: FloatArray, twist: FloatArray, reference: Reference
+    ) -> SimulationSample:
         stamp = self._start_ns + self._count * PERIOD_NS
         measured = self._sensors.measure(truth)
         return SimulationSample(
@@ -153,7 +166,9 @@ class Simulator:
             GroundTruth(
                 stamp, friction, pose[:3], self._physics.base_rotation, twist[:3], twist[3:],
                 truth.wrenches, truth.wrenches[:, 2] > 0.0,
+                self._physics.external_torque[self._columns], self._physics.com_in_world,
             ),
+            reference,
         )  # fmt: skip
 
     def _push(self) -> None:

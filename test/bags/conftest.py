@@ -53,7 +53,7 @@ def messages(robot: Robot, joint_names: tuple[str, ...]) -> Recorded:
             recorded.append((f"{name}/wrench", stamp, sensors.wrench(WrenchSample(stamp, foot, wrench))))
         truth = GroundTruth(
             stamp, 0.5 * joints.velocity, np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3),
-            np.zeros((2, 6)), np.array([True, True]),
+            np.zeros((2, 6)), np.array([True, True]), np.zeros(n), np.zeros(3),
         )  # fmt: skip
         recorded += [(topic, stamp, message) for topic, message in truths.build(truth)]
     return recorded

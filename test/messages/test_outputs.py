@@ -82,7 +82,7 @@ def test_twist_of_the_base_is_given_in_base_axes(types: MessageTypes, config: Co
     turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # the base looks along the world's y
     truth = GroundTruth(
         5, np.zeros(2), np.array([1.0, 2.0, 3.0]), turned, np.array([0.0, 0.7, 0.0]), np.array([0.1, 0.2, 0.3]),
-        np.zeros((2, 6)), np.array([True, False]),
+        np.zeros((2, 6)), np.array([True, False]), np.zeros(2), np.zeros(3),
     )  # fmt: skip
     odometry = dict(TruthMessages(types, config, ("a", "b")).build(truth))[topics.TRUE_BASE_STATE.name]
     linear, quaternion = odometry.twist.twist.linear, odometry.pose.pose.orientation
@@ -106,8 +106,9 @@ def test_truth_names_the_phase_as_the_estimator_does(types: MessageTypes, config
     names = []
     for step, contact in enumerate(([True, True], [False, True], [True, False], [False, False])):
         truth = GroundTruth(
-            step, np.zeros(1), np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((2, 6)), np.array(contact)
-        )
+            step, np.zeros(1), np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((2, 6)), np.array(contact),
+            np.zeros(1), np.zeros(3),
+        )  # fmt: skip
         names.append(dict(build(truth))[topics.TRUE_CONTACT_PHASE.name].data)
     assert names == ["double_support", "right_support", "left_support", "flight"]
 
@@ -148,7 +149,7 @@ def test_a_recording_gives_the_estimates_back(
         contact = np.array([not swing, True])
         truth = GroundTruth(
             step * MS, 2.0 * estimate.friction, np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3),
-            np.zeros((2, 6)), contact,
+            np.zeros((2, 6)), contact, 3.0 * estimate.friction, np.zeros(3),
         )  # fmt: skip
         for topic, message in (*truths.build(truth), *outputs.build(estimate)):
             if topic in wanted:
@@ -162,6 +163,8 @@ def test_a_recording_gives_the_estimates_back(
         np.testing.assert_array_equal(getattr(recording, name), [getattr(item, name) for item in estimates])
     np.testing.assert_array_equal(recording.measured, [item.measured for item in estimates])
     np.testing.assert_array_equal(recording.truth, 2.0 * recording.friction)
+    assert recording.true_external_torque is not None
+    np.testing.assert_array_equal(recording.true_external_torque.values[1], 3.0 * estimates[20].friction)
     assert [(phase.name, round(phase.start, 4)) for phase in recording.phases] == [
         ("double_support", 0.0), ("right_support", 0.02), ("double_support", 0.04),
     ]  # fmt: skip

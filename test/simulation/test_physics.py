@@ -1,10 +1,13 @@
 """MuJoCo and pinocchio see the same robot; forces and accelerations fit together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
 
 from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.simulation import Push, Simulator, make_noise, make_scenario
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.physics import Physics
 
@@ -111,8 +114,6 @@ def test_imu_equals_the_acceleration_that_pinocchio_computes_from_the_samples(wa
 
 
 def test_rotor_inertia_reaches_both_models(robot):
-    from dataclasses import replace
-
     armature = tuple(0.01 * k for k in range(12))
     config = replace(robot.config, robot=replace(robot.config.robot, armature=armature))
     biped = Biped(config, robot.urdf_xml)
@@ -122,8 +123,6 @@ def test_rotor_inertia_reaches_both_models(robot):
 
 
 def test_a_robot_that_cannot_walk_is_refused_with_the_reason(robot):
-    from dataclasses import replace
-
     one_foot = replace(robot.config, feet=robot.config.feet[:1])
     with pytest.raises(SimulationError, match="two feet"):
         Biped(one_foot, robot.urdf_xml)
@@ -132,3 +131,22 @@ def test_a_robot_that_cannot_walk_is_refused_with_the_reason(robot):
         Biped(typo, robot.urdf_xml)
     with pytest.raises(SimulationError, match="turning about"):
         Biped(robot.config, robot.urdf_xml.replace('<axis xyz="0 0 1"/>', '<axis xyz="1 0 0"/>', 1))
+
+
+def test_external_torque_is_the_jacobian_transpose_of_the_push_and_zero_without(robot, biped):
+    model, data = biped.model, biped.model.createData()
+    force = np.array([100.0, -60.0, 30.0])
+    scenario = replace(make_scenario("stand", 0.2), pushes=(Push(0.05, 0.05, tuple(force), "right_knee"),))
+    simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("clean"))
+    for period in range(200):
+        sample = simulator.step()
+        truth = sample.truth
+        expected = np.zeros(12)
+        if 50 <= period < 100:
+            orientation = pin.Quaternion(truth.rotation_base_to_world).coeffs()
+            q = np.concatenate([truth.position_base_in_world, orientation, sample.joints.position])
+            knee = model.getFrameId("r_knee")
+            jacobian = pin.computeFrameJacobian(model, data, q, knee, pin.LOCAL_WORLD_ALIGNED)
+            expected = jacobian[:3, 6:].T @ force
+            assert np.abs(expected).max() > 5.0
+        np.testing.assert_allclose(truth.external_torque, expected, atol=0.02)

@@ -115,3 +115,41 @@ def test_steps_that_the_legs_cannot_make_are_refused_at_once(robot):
     scenario = Scenario("splits", 5.0, Gait(step_length=0.9))
     with pytest.raises(SimulationError, match="shorten the steps"):
         Simulator(robot.config, robot.urdf_xml, scenario, make_noise("clean"))
+
+
+def test_feedforward_reaches_the_joints_and_the_reported_effort(make_simulator):
+    helped, alone = make_simulator("stand", 0.5), make_simulator("stand", 0.5)
+    push = np.zeros(12)
+    push[3] = 5.0
+    first, other = helped.step(push), alone.step()
+    np.testing.assert_allclose(first.joints.effort - other.joints.effort, push, atol=1e-12)
+    second, other = helped.step(push), alone.step()
+    assert second.joints.velocity[3] > other.joints.velocity[3] + 1e-4
+
+
+def test_feedforward_of_the_true_friction_keeps_the_centre_of_mass_nearer_to_its_reference(make_simulator):
+    """Friction compensation of Hashlamon & Erbatur 2014, section 7.4, by the truth of the sample before."""
+
+    def error(compensate):
+        simulator, friction, errors = make_simulator("walk", 3.0), None, []
+        while simulator.time < simulator.duration:
+            sample = simulator.step(friction if compensate else None)
+            friction = sample.truth.friction
+            errors.append(sample.truth.com_in_world - sample.reference.com_in_world)
+        return np.sqrt(np.mean(np.square(errors), axis=0))
+
+    assert np.all(error(True)[:2] < 0.7 * error(False)[:2])
+
+
+def test_feedforward_of_the_wrong_shape_is_refused(make_simulator):
+    simulator = make_simulator("stand", 0.1)
+    for wrong in (np.zeros(3), np.full(12, np.nan)):
+        with pytest.raises(SimulationError, match="12 finite torques"):
+            simulator.step(wrong)
+
+
+def test_centre_of_mass_of_truth_and_reference_agree_while_standing(make_simulator):
+    simulator = make_simulator("stand", 0.2)
+    sample = [simulator.step() for _ in range(200)][-1]
+    np.testing.assert_allclose(sample.truth.com_in_world, sample.reference.com_in_world, atol=2e-3)
+    np.testing.assert_allclose(sample.joints.position, sample.reference.position, atol=0.02)
