@@ -253,13 +253,16 @@ class MomentumConfig(_Validated):
 class IdentifierConfig(_Validated):
     """Recursive least squares per joint (section 6, eqs. 57-67, Table II)."""
 
-    law: str = parameter("coulomb_viscous", "friction law, linear in its parameters")
+    law: str = parameter("coulomb_viscous", "friction law of every joint, linear in its parameters")
+    joint_laws: tuple[str, ...] = parameter(
+        (), "joints with another law: entries joint=law, the joint a name or a pattern such as *_knee"
+    )
     phases: str = parameter(
         "stance",
         "stance: only joints of a standing limb adapt, as printed; all: whenever measured",
         choices=("stance", "all"),
     )
-    initial_covariance: float = parameter(10.0, "P_RLS_0, times the identity", "", 0.0, 1e6)
+    initial_covariance: float = parameter(10.0, "P_RLS_0 of F_c and F_v, times the identity", "", 0.0, 1e6)
     outlier_gate: float = parameter(
         10.0, "errors of more than this many sigma are cut to that: a glitch then cannot spoil the law", "", 1.0, 1e6
     )

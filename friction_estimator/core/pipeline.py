@@ -86,6 +86,8 @@ class Pipeline:
             parameters_sigma=identifier.parameters_sigma,
             coulomb=identifier.coulomb,
             viscous=identifier.viscous,
+            coulomb_sigma=identifier.coulomb_sigma,
+            viscous_sigma=identifier.viscous_sigma,
             external_torque=external.friction,
             external_torque_sigma=external.sigma,
             phase=phase,

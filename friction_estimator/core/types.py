@@ -2,7 +2,7 @@
 
 Conventions, once for the whole package
 ---------------------------------------
-* ``n`` is the number of joints, ``k`` the number of feet, ``p`` the number of friction parameters of a law.
+* ``n`` is the number of joints, ``k`` the number of feet, ``p`` the number of friction parameters of the largest law.
 * Joint arrays are in the order of :attr:`RobotModel.joint_names`; foot arrays in the order of ``Config.feet``.
 * ``tau = tau_friction + tau_link`` (Hashlamon & Erbatur 2014, eq. 34): the friction torque has the SAME sign as the
   joint velocity it resists, so a passive joint has ``friction * velocity >= 0``.
@@ -228,9 +228,10 @@ class FrictionEstimate:
     sigma : (n,) its standard deviation [N m]
     measured : (n,) True where ``friction`` comes from the observer, False where the law speaks
     model : (n,) what the identified law predicts at this velocity [N m]
-    parameters : (n, p) identified parameters, columns named by the law
+    parameters : (n, p) identified parameters, columns named by the joint's law, zero beyond
     parameters_sigma : (n, p) their standard deviations
     coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57
+    coulomb_sigma, viscous_sigma : (n,) their standard deviations
     external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]; NaN while unknown
     external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
     phase : contact phase
@@ -249,6 +250,8 @@ class FrictionEstimate:
     parameters_sigma: FloatArray
     coulomb: FloatArray
     viscous: FloatArray
+    coulomb_sigma: FloatArray
+    viscous_sigma: FloatArray
     external_torque: FloatArray
     external_torque_sigma: FloatArray
     phase: ContactPhase

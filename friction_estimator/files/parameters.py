@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.friction import make_law
+from friction_estimator.core.friction import FrictionLaw, law_names, make_law
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.types import FloatArray
 from friction_estimator.files.yaml_document import read_yaml
@@ -65,23 +65,24 @@ def load_parameters(path: str | os.PathLike[str], joint_names: Sequence[str] | N
 
 
 def _to_document(identified: IdentifiedParameters) -> dict[str, Any]:
-    sigma = np.sqrt(np.diagonal(identified.covariance, axis1=1, axis2=2))
-    joints = {
-        joint: {
-            "values": dict(zip(identified.parameter_names, identified.values[row].tolist(), strict=True)),
-            "sigma": dict(zip(identified.parameter_names, sigma[row].tolist(), strict=True)),
-            **{name: float(getattr(identified, name)[row]) for name in _SCALARS},
-            "covariance": identified.covariance[row].tolist(),  # last: a truncated list is never valid
-        }
-        for row, joint in enumerate(identified.joint_names)
-    }
     return {
         "format": FORMAT,
-        "law": identified.law,
         "units": _UNITS,
-        "parameter_names": list(identified.parameter_names),
         "joint_names": list(identified.joint_names),
-        "joints": joints,
+        "joints": {joint: _joint_entry(identified, row) for row, joint in enumerate(identified.joint_names)},
+    }
+
+
+def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
+    names = identified.parameter_names[row]
+    p = len(names)
+    covariance = identified.covariance[row, :p, :p]
+    return {
+        "law": identified.law_names[row],
+        "values": dict(zip(names, identified.values[row, :p].tolist(), strict=True)),
+        "sigma": dict(zip(names, np.sqrt(np.diagonal(covariance)).tolist(), strict=True)),
+        **{name: float(getattr(identified, name)[row]) for name in _SCALARS},
+        "covariance": covariance.tolist(),  # last: a truncated list is never valid
     }
 
 
@@ -103,12 +104,6 @@ def _replace(target: Path, text: str) -> None:
 
 
 def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | None) -> IdentifiedParameters:
-    law = make_law(str(document.get("law")))
-    names = law.parameter_names
-    if tuple(document.get("parameter_names") or ()) != names:
-        raise ConfigError(
-            f"parameter_names are {document.get('parameter_names')}, but the law {law.name!r} has {list(names)}"
-        )
     joints = document.get("joints")
     if not isinstance(joints, dict) or list(joints) != document.get("joint_names"):
         raise ConfigError(f"'joints' must hold one entry for each of joint_names = {document.get('joint_names')}")
@@ -116,26 +111,47 @@ def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | Non
     missing = [joint for joint in wanted if joint not in joints]
     if missing:
         raise ConfigError(f"no parameters for {choices(missing)}; the file has the joints {choices(map(str, joints))}")
-    p = len(names)
-    return IdentifiedParameters(
-        law=law.name,
-        parameter_names=names,
-        joint_names=wanted,
-        values=_stack([_row(joint, joints[joint], names) for joint in wanted], (p,)),
-        covariance=_stack([_numbers(joint, joints[joint], "covariance", (p, p)) for joint in wanted], (p, p)),
-        **{name: _stack([_numbers(joint, joints[joint], name, ()) for joint in wanted], ()) for name in _SCALARS},
-    )
+    laws = [_law(joint, joints[joint]) for joint in wanted]
+    n, p = len(wanted), max((len(law.parameter_names) for law in laws), default=0)
+    values, covariance = np.zeros((n, p)), np.zeros((n, p, p))
+    scalars = {name: np.zeros(n) for name in _SCALARS}
+    for row, (joint, law) in enumerate(zip(wanted, laws, strict=True)):
+        count = len(law.parameter_names)
+        values[row, :count] = _values(joint, joints[joint], law.parameter_names)
+        covariance[row, :count, :count] = _covariance(joint, joints[joint], count)
+        for name, array in scalars.items():
+            array[row] = _nonnegative(joint, joints[joint], name)
+    return IdentifiedParameters(wanted, tuple(law.name for law in laws), values, covariance, **scalars)
 
 
-def _stack(rows: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
-    return np.asarray(rows, dtype=float).reshape(len(rows), *shape)
+def _law(joint: str, entry: Any) -> FrictionLaw:
+    if not isinstance(entry, dict) or "law" not in entry:
+        raise ConfigError(f"'law' of the joint {joint!r} is missing; the laws are {choices(law_names())}")
+    try:
+        return make_law(str(entry["law"]))
+    except ConfigError as error:
+        raise ConfigError(f"joint {joint!r}: {error}") from None
 
 
-def _row(joint: str, entry: Any, names: tuple[str, ...]) -> FloatArray:
-    values = entry.get("values") if isinstance(entry, dict) else None
+def _values(joint: str, entry: Mapping[str, Any], names: tuple[str, ...]) -> FloatArray:
+    values = entry.get("values")
     if not isinstance(values, dict) or set(values) != set(names):
         raise ConfigError(f"'values' of the joint {joint!r} must hold {choices(names)}")
     return _numbers(joint, {"values": [values[name] for name in names]}, "values", (len(names),))
+
+
+def _nonnegative(joint: str, entry: Mapping[str, Any], key: str) -> float:
+    number = float(_numbers(joint, entry, key, ()))
+    if number < 0.0:
+        raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}, it cannot be negative")
+    return number
+
+
+def _covariance(joint: str, entry: Mapping[str, Any], count: int) -> FloatArray:
+    covariance = _numbers(joint, entry, "covariance", (count, count))
+    if np.diagonal(covariance).min() < 0.0:
+        raise ConfigError(f"'covariance' of the joint {joint!r} has a negative variance on its diagonal")
+    return covariance
 
 
 def _numbers(joint: str, entry: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:

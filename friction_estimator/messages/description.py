@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from friction_estimator.core.config import Config
+from friction_estimator.core.friction import JointLaws, laws_of_joints
 from friction_estimator.core.robot_model import RobotModel
 
 _KEY = "friction_estimator"
@@ -42,7 +43,9 @@ class RunDescription:
             for foot, row in zip(config.feet, model.limb, strict=True)
         }
         supports = {foot.name: foot.support_name for foot in config.feet}
-        return cls(robot, source, config.observer, config.identifier.law, limbs, supports)
+        identifier = config.identifier
+        laws = JointLaws(laws_of_joints(identifier.law, identifier.joint_laws, model.joint_names))
+        return cls(robot, source, config.observer, laws.describe(model.joint_names), limbs, supports)
 
     def to_custom_data(self) -> dict[str, str]:
         """As the custom data of a rosbag2."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from friction_estimator.core.config import Config
-from friction_estimator.core.friction import make_linear_law
 from friction_estimator.core.types import FloatArray, FrictionEstimate
 from friction_estimator.messages import topics
 from friction_estimator.messages.markers import FrictionMarkers
@@ -25,7 +24,7 @@ class OutputMessages:
     Parameters
     ----------
     types : message classes
-    config : slow rate and friction law
+    config : slow rate
     joint_names : (n) order of the estimates
     markers : draws the markers for rviz; None leaves that topic out
     base_frame : name of the base link
@@ -39,8 +38,6 @@ class OutputMessages:
         markers: FrictionMarkers | None = None,
         base_frame: str = "base_link",
     ) -> None:
-        law = make_linear_law(config.identifier.law)
-        self._columns = law.coulomb_column, law.viscous_column
         self._types = types
         self._joint_names = list(joint_names)
         self._markers = markers
@@ -81,13 +78,12 @@ class OutputMessages:
         return [(topics.MEASURED.name, measured), (topics.CONTACT_PHASE.name, phase)]
 
     def _slow(self, header: Any, estimate: FrictionEstimate) -> list[tuple[str, Any]]:
-        coulomb, viscous = self._columns
         scalars = (
             (topics.MODEL, estimate.model),
             (topics.COULOMB, estimate.coulomb),
             (topics.VISCOUS, estimate.viscous),
-            (topics.COULOMB_SIGMA, estimate.parameters_sigma[:, coulomb]),
-            (topics.VISCOUS_SIGMA, estimate.parameters_sigma[:, viscous]),
+            (topics.COULOMB_SIGMA, estimate.coulomb_sigma),
+            (topics.VISCOUS_SIGMA, estimate.viscous_sigma),
             (topics.EXTERNAL_TORQUE, estimate.external_torque),
             (topics.EXTERNAL_TORQUE_SIGMA, estimate.external_torque_sigma),
         )

@@ -26,7 +26,7 @@ class OutputPublishers:
     Parameters
     ----------
     node : owner of the publishers
-    config : slow rate and friction law
+    config : slow rate
     joint_names : (n) order of the estimates
     urdf_xml : where the joints are, for the markers
     """

@@ -16,6 +16,7 @@ from friction_estimator.core.friction.identifier import FrictionIdentifier
 from friction_estimator.core.friction.recursive_least_squares import RecursiveLeastSquares
 
 ALL = np.ones(3, dtype=bool)
+PRIOR = np.full((3, 2), 10.0)
 
 
 def data(seed: int, count: int = 200):
@@ -31,7 +32,7 @@ def data(seed: int, count: int = 200):
 def test_recursive_equals_batch_least_squares(seed):
     """Eqs. 64-67 against the batch form of eq. 63 with the prior P_0."""
     rng, velocity, truth, law = data(seed)
-    rls = RecursiveLeastSquares(3, 2, initial_covariance=10.0)
+    rls = RecursiveLeastSquares(PRIOR)
     information, right = np.tile(0.1 * np.eye(2), (3, 1, 1)), np.zeros((3, 2))
     for dq in velocity:
         phi = law.regressor(dq)
@@ -45,7 +46,7 @@ def test_recursive_equals_batch_least_squares(seed):
 
 def test_joints_that_are_not_active_keep_their_parameters():
     _, velocity, truth, law = data(0)
-    rls = RecursiveLeastSquares(3, 2, 10.0)
+    rls = RecursiveLeastSquares(PRIOR)
     for dq in velocity:
         rls.step(law.regressor(dq), law.torque(truth, dq), np.array([True, False, True]))
     np.testing.assert_allclose(rls.parameters[[0, 2]], truth[[0, 2]], atol=0.01)
@@ -54,7 +55,7 @@ def test_joints_that_are_not_active_keep_their_parameters():
 
 def test_forgetting_follows_a_change_that_the_printed_filter_averages():
     rng, velocity, truth, law = data(1, 2000)
-    fixed, forgetting = RecursiveLeastSquares(3, 2, 10.0), RecursiveLeastSquares(3, 2, 10.0, 0.99)
+    fixed, forgetting = RecursiveLeastSquares(PRIOR), RecursiveLeastSquares(PRIOR, 0.99)
     for k, dq in enumerate(velocity):
         y = law.torque(truth * (2.0 if k > 1000 else 1.0), dq)
         for rls in (fixed, forgetting):
@@ -67,7 +68,7 @@ def test_forgetting_for_a_long_time_stays_finite_and_a_resting_joint_keeps_its_p
     """40,000 samples; the third joint rests after the first 500 and must not wind up."""
     rng = np.random.default_rng(2)
     law, truth = make_law("coulomb_viscous"), np.array([[0.5, 0.9], [0.3, 0.2], [2.0, 0.1]])
-    rls = RecursiveLeastSquares(3, 2, 10.0, forgetting=0.995)
+    rls = RecursiveLeastSquares(PRIOR, forgetting=0.995)
     for k in range(40_000):
         dq = rng.normal(size=3) * [1.0, 0.05, 1.0 if k < 500 else 0.0]
         rls.step(law.regressor(dq), law.torque(truth, dq) + 0.1 * rng.normal(size=3), ALL)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.core.friction import JointLaws
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.files import load_parameters, save_parameters
 
@@ -16,9 +17,8 @@ def identified() -> IdentifiedParameters:
     random = np.random.default_rng(7)
     root = random.normal(size=(3, 2, 2)) * 1e-3
     return IdentifiedParameters(
-        law="coulomb_viscous",
-        parameter_names=("coulomb", "viscous"),
         joint_names=JOINTS,
+        law_names=("coulomb_viscous",) * 3,
         values=random.normal(size=(3, 2)) * [[1e-17], [1.0], [1e17]],
         covariance=root @ root.transpose(0, 2, 1),
         residual_variance=random.uniform(size=3),
@@ -28,7 +28,7 @@ def identified() -> IdentifiedParameters:
 
 
 def assert_same(a: IdentifiedParameters, b: IdentifiedParameters) -> None:
-    assert (a.law, a.parameter_names, a.joint_names) == (b.law, b.parameter_names, b.joint_names)
+    assert (a.joint_names, a.law_names, a.parameter_names) == (b.joint_names, b.law_names, b.parameter_names)
     for name in ("values", "covariance", "residual_variance", "measurement_variance", "samples"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
@@ -84,8 +84,9 @@ def test_a_joint_that_is_not_in_the_file_is_named(tmp_path: Path, identified: Id
     ("old", "new", "message"),
     [
         ("format: friction_estimator/identified_parameters", "format: other", "expected the line 'format"),
-        ("law: coulomb_viscous", "law: magic", "unknown friction law 'magic'"),
-        ("[coulomb, viscous]", "[coulomb]", "but the law 'coulomb_viscous' has"),
+        ("law: coulomb_viscous", "law: magic", "joint 'hip': unknown friction law 'magic'"),
+        ("law: coulomb_viscous", "low: coulomb_viscous", "'law' of the joint 'hip' is missing; the laws are"),
+        ("law: coulomb_viscous", "law: makkar", "'values' of the joint 'hip' must hold 'gamma_1'"),
         ("  knee:", "  toe:", "'joints' must hold one entry for each of joint_names"),
         ("  knee:", "  hip:", "the key 'hip' is given twice"),
         ("residual_variance:", "residual_variation:", "'residual_variance' of the joint 'hip' is missing"),
@@ -112,6 +113,45 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, identified: Ide
     save_parameters(tmp_path / "friction.yaml", identified)
     with pytest.raises(ConfigError, match="'values' of the joint 'knee' must hold 2 finite numbers"):
         load_parameters(tmp_path / "friction.yaml")
+
+
+def test_each_joint_keeps_its_own_law_and_its_own_number_of_parameters(tmp_path: Path) -> None:
+    """Padding is not saved: a joint looks the same in the file whatever the other joints have."""
+    random, laws = np.random.default_rng(3), ("three_slope", "coulomb_viscous", "tanh_load")
+    mask = JointLaws(laws).mask
+    root = random.normal(size=(3, 6, 6)) * mask[:, :, None]
+    mixed = IdentifiedParameters(
+        joint_names=JOINTS,
+        law_names=laws,
+        values=random.normal(size=(3, 6)) * mask,
+        covariance=root @ root.transpose(0, 2, 1),
+        residual_variance=random.uniform(size=3),
+        measurement_variance=random.uniform(size=3),
+        samples=np.array([10.0, 20.0, 30.0]),
+    )
+    save_parameters(tmp_path / "friction.yaml", mixed)
+    assert_same(load_parameters(tmp_path / "friction.yaml"), mixed)
+    knee = load_parameters(tmp_path / "friction.yaml", ("knee",))
+    assert (knee.law_names, knee.values.shape, knee.covariance.shape) == (("coulomb_viscous",), (1, 2), (1, 2, 2))
+    np.testing.assert_array_equal(knee.values, mixed.values[1:2, :2])
+
+
+@pytest.mark.parametrize("key", ["residual_variance", "measurement_variance", "samples"])
+def test_negative_variances_are_refused(tmp_path: Path, identified: IdentifiedParameters, key: str) -> None:
+    getattr(identified, key)[1] = -0.5
+    save_parameters(tmp_path / "friction.yaml", identified)
+    with pytest.raises(ConfigError, match=f"'{key}' of the joint 'knee' is -0.5, it cannot be negative"):
+        load_parameters(tmp_path / "friction.yaml")
+
+
+def test_a_covariance_with_a_negative_diagonal_is_refused(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    path = tmp_path / "friction.yaml"
+    save_parameters(path, identified)
+    text, variance = path.read_text(), repr(float(identified.covariance[2, 1, 1]))
+    assert text.count(variance) == 1
+    path.write_text(text.replace(variance, f"-{variance}"))
+    with pytest.raises(ConfigError, match="'covariance' of the joint 'ankle' has a negative variance"):
+        load_parameters(path)
 
 
 def test_a_truncated_file_never_loads(tmp_path: Path, identified: IdentifiedParameters) -> None:

@@ -59,7 +59,7 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     talking.send(30)
     talking.await_estimate(talking.sent[-1])
     newest = talking.received[topics.COULOMB.name][0]
-    column = by_shutdown.parameter_names.index("coulomb")
+    column = by_shutdown.parameter_names[0].index("coulomb")
     assert list(newest.effort) == pytest.approx(by_shutdown.values[:, column].tolist(), abs=0.05)
     assert any(abs(value) > 0.1 for value in newest.effort)
     assert second.end(signal.SIGTERM) == 0, second.output()

@@ -1,10 +1,21 @@
 """Friction laws and their recursive identification."""
 
-from friction_estimator.core.friction import coulomb_viscous, makkar, stribeck_load
+from friction_estimator.core.friction import (
+    asymmetric,
+    coulomb_viscous,
+    load_quadrants,
+    makkar,
+    stribeck_load,
+    tanh_load,
+    tanh_stribeck,
+    three_slope,
+)
+from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.core.friction.law import (
     FrictionLaw,
     LinearFrictionLaw,
     law_names,
+    linear_law_names,
     make_law,
     make_linear_law,
     register_law,
@@ -12,12 +23,20 @@ from friction_estimator.core.friction.law import (
 
 __all__ = [
     "FrictionLaw",
+    "JointLaws",
     "LinearFrictionLaw",
+    "asymmetric",
     "coulomb_viscous",
     "law_names",
+    "laws_of_joints",
+    "linear_law_names",
+    "load_quadrants",
     "make_law",
     "make_linear_law",
     "makkar",
     "register_law",
     "stribeck_load",
+    "tanh_load",
+    "tanh_stribeck",
+    "three_slope",
 ]

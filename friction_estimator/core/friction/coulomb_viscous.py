@@ -6,26 +6,30 @@ from typing import ClassVar
 
 import numpy as np
 
-from friction_estimator.core.friction.law import register_law
+from friction_estimator.core.friction.law import LinearFrictionLaw, register_law
 from friction_estimator.core.types import FloatArray
 
 
 @register_law
-class CoulombViscous:
+class CoulombViscous(LinearFrictionLaw):
     """``F_c sgn(dq) + F_v dq`` (Hashlamon & Erbatur 2014, eq. 57)."""
 
     name: ClassVar[str] = "coulomb_viscous"
     parameter_names: ClassVar[tuple[str, ...]] = ("coulomb", "viscous")
-    coulomb_column: ClassVar[int] = 0
-    viscous_column: ClassVar[int] = 1
+    nonnegative: ClassVar[tuple[bool, ...]] = (True, True)
+    prior_std: ClassVar[tuple[float, ...]] = (10.0, 10.0)
 
     def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """One row ``[sgn(dq), dq]`` a joint, (n, 2): the nonzeros of eq. 59."""
-        phi = np.empty((velocity.size, 2))
-        np.sign(velocity, out=phi[:, 0])
-        phi[:, 1] = velocity
+        """One row ``[sgn(dq), dq]`` a velocity, (..., 2): the nonzeros of eq. 59."""
+        phi = np.empty((*velocity.shape, 2))
+        np.sign(velocity, out=phi[..., 0])
+        phi[..., 1] = velocity
         return phi
 
-    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """Friction torque (n,) [N m] for parameters (n, 2) = [F_c, F_v] (eq. 58)."""
-        return parameters[:, 0] * np.sign(velocity) + parameters[:, 1] * velocity
+    def coulomb(self, parameters: FloatArray) -> FloatArray:
+        """F_c [N m]."""
+        return parameters[..., 0]
+
+    def viscous(self, parameters: FloatArray) -> FloatArray:
+        """F_v [N m s/rad]."""
+        return parameters[..., 1]

@@ -8,8 +8,9 @@ import numpy as np
 
 from friction_estimator.core.config import IdentifierConfig
 from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.core.friction.coulomb_viscous import CoulombViscous
 from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.friction.law import make_linear_law
+from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.core.friction.recursive_least_squares import RecursiveLeastSquares
 from friction_estimator.core.types import BoolArray, FloatArray
 
@@ -33,12 +34,12 @@ class FrictionIdentifier:
 
     Parameters
     ----------
-    config : law, phases, forgetting
+    config : laws, phases, forgetting
     joint_names : (n)
 
     Attributes
     ----------
-    law : the friction law
+    laws : the friction laws of the joints
     frozen : True while nothing is learned
     residual_variance : (n,) variance of what the law does not explain [(N m)^2]
     """
@@ -46,14 +47,17 @@ class FrictionIdentifier:
     def __init__(self, config: IdentifierConfig, joint_names: tuple[str, ...]) -> None:
         self._config = config
         self._joint_names = joint_names
-        self.law = make_linear_law(config.law)
+        self.laws = JointLaws(laws_of_joints(config.law, config.joint_laws, joint_names))
         self.frozen = False
         self.forget()
 
     def forget(self) -> None:
         """Drop everything that was learned."""
-        n, p = len(self._joint_names), len(self.law.parameter_names)
-        self._least_squares = RecursiveLeastSquares(n, p, self._config.initial_covariance, self._config.forgetting)
+        n = len(self._joint_names)
+        # Table II means F_c and F_v; columns with another unit (load) are scaled as their priors are
+        relative_std = self.laws.prior_std / CoulombViscous.prior_std[0]
+        initial_variance: FloatArray = self._config.initial_covariance * relative_std**2
+        self._least_squares = RecursiveLeastSquares(initial_variance, self._config.forgetting)
         self._samples = np.zeros(n)
         self._weight = np.zeros(n)
         self._error_sum = np.zeros(n)
@@ -61,8 +65,8 @@ class FrictionIdentifier:
         self._refresh_statistics()
 
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:
-        """Regressor of the law at these velocities (n,) and motor torques (n,): (n, p)."""
-        return self.law.regressor(velocity, effort)
+        """Regressor of the laws at these velocities (n,) and motor torques (n,): (n, p)."""
+        return self.laws.regressor(velocity, effort)
 
     def learn(self, regressor: FloatArray, measured: FloatArray, noise: FloatArray, active: BoolArray) -> None:
         """Use one measurement of friction where ``active`` (eqs. 64-67), unless frozen.
@@ -100,7 +104,7 @@ class FrictionIdentifier:
     def parameter_variance(self, regressor: FloatArray) -> FloatArray:
         """Variance of the law's prediction at a regressor (n, p) from its parameters alone, (n,) [(N m)^2]."""
         spread = np.einsum("ni,nij,nj->n", regressor, self._least_squares.covariance, regressor)
-        return np.asarray(self._covariance_scale * spread)
+        return np.maximum(self._covariance_scale * spread, 0.0)  # rounding, where parameters cancel
 
     def lag_variance(self, regressor: FloatArray, delayed: FloatArray) -> FloatArray:
         """Squared error of a friction that is as far behind as ``delayed`` is behind ``regressor``, (n,) [(N m)^2].
@@ -142,20 +146,29 @@ class FrictionIdentifier:
     @property
     def coulomb(self) -> FloatArray:
         """F_c of every joint (n,) [N m]."""
-        return self.parameters[:, self.law.coulomb_column]
+        return self.laws.coulomb(self.parameters)
+
+    @property
+    def coulomb_sigma(self) -> FloatArray:
+        """Its standard deviation (n,) [N m]."""
+        return np.asarray(np.sqrt(self.parameter_variance(self.laws.coulomb_weights)))
 
     @property
     def viscous(self) -> FloatArray:
         """F_v of every joint (n,) [N m s/rad]."""
-        return self.parameters[:, self.law.viscous_column]
+        return self.laws.viscous(self.parameters)
+
+    @property
+    def viscous_sigma(self) -> FloatArray:
+        """Its standard deviation (n,) [N m s/rad]."""
+        return np.asarray(np.sqrt(self.parameter_variance(self.laws.viscous_weights)))
 
     @property
     def identified(self) -> IdentifiedParameters:
         """What is worth keeping over a restart."""
         return IdentifiedParameters(
-            law=self.law.name,
-            parameter_names=self.law.parameter_names,
             joint_names=self._joint_names,
+            law_names=self.laws.law_names,
             values=self.parameters.copy(),
             covariance=self._covariance_scale[:, None, None] * self._least_squares.covariance,
             residual_variance=self.residual_variance,
@@ -169,39 +182,49 @@ class FrictionIdentifier:
         Raises
         ------
         ConfigError
-            When the parameters belong to another friction law, or to none of these joints.
+            When the parameters belong to other friction laws, or to none of these joints.
         """
-        if identified.law != self.law.name or identified.parameter_names != self.law.parameter_names:
-            raise ConfigError(
-                f"the parameters are those of the law {identified.law!r}, but identifier.law is {self.law.name!r}"
-            )
-        rows = [
-            (self._joint_names.index(name), row)
-            for row, name in enumerate(identified.joint_names)
-            if name in self._joint_names
-        ]
-        if not rows:
+        here, there = self._common_rows(identified)
+        weight = np.minimum(identified.samples[there], self._config.residual_window)
+        error = identified.measurement_variance[there] + identified.residual_variance[there]
+        self._samples = _replaced(self._samples, here, identified.samples[there])
+        self._weight = _replaced(self._weight, here, weight)
+        self._noise_sum = _replaced(self._noise_sum, here, weight * identified.measurement_variance[there])
+        self._error_sum = _replaced(self._error_sum, here, weight * error)
+        self._refresh_statistics()
+        p = min(self.laws.parameter_count, identified.values.shape[1])  # the rest is padding on both sides
+        least_squares, scale = self._least_squares, self._covariance_scale[here, None, None]
+        values, covariance = np.zeros_like(self.parameters[here]), np.zeros_like(least_squares.covariance[here])
+        values[:, :p] = identified.values[there, :p]
+        covariance[:, :p, :p] = identified.covariance[there, :p, :p] / scale
+        least_squares.parameters = _replaced(least_squares.parameters, here, values)
+        least_squares.covariance = _replaced(least_squares.covariance, here, covariance)
+
+    def _common_rows(self, identified: IdentifiedParameters) -> tuple[list[int], list[int]]:
+        """Rows here and there of the joints that both have, with the same law."""
+        saved = {name: row for row, name in enumerate(identified.joint_names)}
+        here = [row for row, name in enumerate(self._joint_names) if name in saved]
+        there = [saved[self._joint_names[row]] for row in here]
+        if not here:
             raise ConfigError(
                 f"the parameters are those of the joints {', '.join(identified.joint_names)}; "
                 f"this robot has {', '.join(self._joint_names)}"
             )
-        here, there = (list(side) for side in zip(*rows, strict=True))
-        least_squares = self._least_squares
-        least_squares.parameters = least_squares.parameters.copy()  # estimates that left hold the present arrays
-        least_squares.covariance = least_squares.covariance.copy()
-        least_squares.parameters[here] = identified.values[there]
-        self._samples = _replaced(self._samples, here, identified.samples[there])
-        weight = np.minimum(identified.samples[there], self._config.residual_window)
-        self._weight = _replaced(self._weight, here, weight)
-        self._noise_sum = _replaced(self._noise_sum, here, weight * identified.measurement_variance[there])
-        error = identified.measurement_variance[there] + identified.residual_variance[there]
-        self._error_sum = _replaced(self._error_sum, here, weight * error)
-        self._refresh_statistics()
-        scale = self._covariance_scale[here]
-        least_squares.covariance[here] = identified.covariance[there] / scale[:, None, None]
+        differences = [
+            f"{self._joint_names[mine]}: {identified.law_names[other]!r}, not {self.laws.law_names[mine]!r}"
+            for mine, other in zip(here, there, strict=True)
+            if identified.law_names[other] != self.laws.law_names[mine]
+        ]
+        if differences:
+            raise ConfigError(
+                "the parameters belong to other friction laws than identifier.law and identifier.joint_laws name "
+                f"({'; '.join(differences)})"
+            )
+        return here, there
 
 
 def _replaced(values: FloatArray, rows: list[int], new: FloatArray) -> FloatArray:
+    """A copy with new rows: estimates that left hold the old array."""
     result = values.copy()
     result[rows] = new
     return result

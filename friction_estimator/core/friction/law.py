@@ -1,4 +1,4 @@
-"""Friction laws by name: the protocol and the registry.
+"""Friction laws by name: the protocols and the registry.
 
 A new law is one file with a class decorated by :func:`register_law`, and one import line in ``friction/__init__.py``.
 """
@@ -6,6 +6,8 @@ A new law is one file with a class decorated by :func:`register_law`, and one im
 from __future__ import annotations
 
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
 
 from friction_estimator.core.exceptions import ConfigError, choices
 from friction_estimator.core.types import FloatArray
@@ -30,24 +32,53 @@ class FrictionLaw(Protocol):
         ----------
         parameters : (n, p)
         velocity : (n,) joint velocities [rad/s]
-        load : (n,) torque through the joint [N m]; needed by load-dependent laws only
+        load : (n,) torque through the joint, in the estimator the motor torque [N m]; load-dependent laws need it
         """
         ...
 
 
 @runtime_checkable
 class LinearFrictionLaw(FrictionLaw, Protocol):
-    """A law that is linear in its parameters, so that recursive least squares can identify it.
+    """A law that is linear in its parameters, so that least squares and Kalman filters can identify it.
 
-    ``coulomb_column`` and ``viscous_column`` say which columns of the parameters are F_c and F_v.
+    Attributes
+    ----------
+    nonnegative : (p) True for a parameter that no passive joint has below zero
+    prior_std : (p) its standard deviation before any data, about zero, wide enough for a humanoid, in SI units
     """
 
-    coulomb_column: ClassVar[int]
-    viscous_column: ClassVar[int]
+    nonnegative: ClassVar[tuple[bool, ...]]
+    prior_std: ClassVar[tuple[float, ...]]
 
     def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """Regressor phi with ``torque = sum_j phi[:, j] * parameters[:, j]``, (n, p)."""
+        """Regressor phi with ``torque = sum_j phi[..., j] * parameters[..., j]``.
+
+        Parameters
+        ----------
+        velocity : (...) of any shape [rad/s]
+        load : (...) broadcasts against it [N m]; load-dependent laws need it
+
+        Returns
+        -------
+        (..., p)
+        """
         ...
+
+    def coulomb(self, parameters: FloatArray) -> FloatArray:
+        """F_c of eq. 57 [N m]: what is left of the friction when viscous friction and load are taken away.
+
+        The plateau beyond any Stribeck effect, the mean of both directions. Linear in the parameters:
+        (..., p) -> (...).
+        """
+        ...
+
+    def viscous(self, parameters: FloatArray) -> FloatArray:
+        """F_v of eq. 57 [N m s/rad], the mean of both directions. Linear in the parameters: (..., p) -> (...)."""
+        ...
+
+    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Friction torque (n,) [N m]: regressor times parameters (n, p)."""
+        return np.asarray((self.regressor(velocity, load) * parameters).sum(axis=-1))
 
 
 _LAWS: dict[str, type[FrictionLaw]] = {}
@@ -63,6 +94,11 @@ def register_law(law_class: _Law) -> _Law:
 def law_names() -> tuple[str, ...]:
     """Names of all registered laws."""
     return tuple(sorted(_LAWS))
+
+
+def linear_law_names() -> tuple[str, ...]:
+    """Names of the laws that are linear in their parameters."""
+    return tuple(name for name in law_names() if hasattr(_LAWS[name], "regressor"))
 
 
 def make_law(name: str) -> FrictionLaw:
@@ -88,9 +124,21 @@ def make_linear_law(name: str) -> LinearFrictionLaw:
     """
     law = make_law(name)
     if not isinstance(law, LinearFrictionLaw):
-        linear = [other for other, law_class in _LAWS.items() if hasattr(law_class, "regressor")]
         raise ConfigError(
             f"the friction law {name!r} is not linear in its parameters and cannot be identified recursively; "
-            f"the linear laws are {choices(linear)}"
+            f"the linear laws are {choices(linear_law_names())}"
         )
     return law
+
+
+def required_load(law_name: str, load: FloatArray | None) -> FloatArray:
+    """The load, which a load-dependent law cannot do without.
+
+    Raises
+    ------
+    ConfigError
+        When there is none.
+    """
+    if load is None:
+        raise ConfigError(f"the friction law {law_name!r} needs the load (motor torque) of every joint")
+    return load

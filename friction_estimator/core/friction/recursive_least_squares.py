@@ -12,8 +12,8 @@ class RecursiveLeastSquares:
 
     Parameters
     ----------
-    joint_count, parameter_count : n and p
-    initial_covariance : P_RLS_0 times the identity (Table II)
+    initial_variance : (n, p) diagonal of P_RLS_0, 10 everywhere in Table II; zero where a joint has no such parameter,
+        which then stays exactly zero as long as its regressor does
     forgetting : 1 never forgets, as printed
 
     Attributes
@@ -22,12 +22,10 @@ class RecursiveLeastSquares:
     covariance : (n, p, p) P_RLS, in units of the measurement variance
     """
 
-    def __init__(
-        self, joint_count: int, parameter_count: int, initial_covariance: float, forgetting: float = 1.0
-    ) -> None:
-        self.parameters = np.zeros((joint_count, parameter_count))
-        self.covariance = np.tile(initial_covariance * np.eye(parameter_count), (joint_count, 1, 1))
-        self._initial_covariance = initial_covariance
+    def __init__(self, initial_variance: FloatArray, forgetting: float = 1.0) -> None:
+        self.parameters = np.zeros(initial_variance.shape)
+        self.covariance = initial_variance[:, :, None] * np.eye(initial_variance.shape[1])
+        self._initial_variance = initial_variance
         self._forgetting = forgetting
 
     def step(self, regressor: FloatArray, measurement: FloatArray, active: BoolArray) -> FloatArray:
@@ -50,7 +48,7 @@ class RecursiveLeastSquares:
         if (
             forgetting < 1.0
         ):  # what is not excited is not forgotten: no parameter becomes less certain than at the start
-            wound_up = np.diagonal(updated, axis1=1, axis2=2).max(axis=1) > self._initial_covariance
+            wound_up = (np.diagonal(updated, axis1=1, axis2=2) > self._initial_variance).any(axis=1)
             active = active & ~wound_up
         self.covariance = np.where(active[:, None, None], updated, P)
         return error

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction.law import register_law
+from friction_estimator.core.friction.law import register_law, required_load
 from friction_estimator.core.types import FloatArray
 
 
@@ -20,8 +19,7 @@ class StribeckLoad:
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m] for parameters (n, 5) and load = motor torque (n,) [N m]."""
-        if load is None:
-            raise ConfigError("the friction law 'stribeck_load' needs the load (motor torque) of every joint")
+        load = required_load(self.name, load)
         f_c, f_s, v_s, k_v, k_l = parameters.T
         dry = f_c + (f_s - f_c) * np.exp(-np.abs(velocity / v_s)) + k_l * load**2
         return np.sign(velocity) * dry + k_v * velocity
