@@ -3,6 +3,7 @@
 from friction_estimator.simulation.controller import ControllerGains
 from friction_estimator.simulation.footsteps import Gait
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
+from friction_estimator.simulation.ground import Ground
 from friction_estimator.simulation.inertia_errors import perturbed_urdf
 from friction_estimator.simulation.sample import Reference, SimulationSample
 from friction_estimator.simulation.scenario import Push, Scenario, make_scenario, scenario_names, with_friction
@@ -15,6 +16,7 @@ __all__ = [
     "ControllerGains",
     "FrictionSetting",
     "Gait",
+    "Ground",
     "JointFriction",
     "NoiseLevel",
     "Push",

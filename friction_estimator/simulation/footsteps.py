@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.types import FloatArray
 
 LEFT, RIGHT = 0, 1
 
@@ -43,7 +48,7 @@ class Gait:
 
 @dataclass(frozen=True, slots=True)
 class FootPose:
-    """A foot flat on the ground: position of the point under its hip [m] and heading [rad]."""
+    """A foot on the ground: position of the point under its hip [m] and heading [rad]."""
 
     x: float
     y: float
@@ -63,6 +68,11 @@ class Footstep:
 def foot_beside(x: float, y: float, yaw: float, lateral: float) -> FootPose:
     """Foot at ``lateral`` metres to the left of a body at (x, y) with this heading."""
     return FootPose(x - lateral * math.sin(yaw), y + lateral * math.cos(yaw), yaw)
+
+
+def places(steps: Sequence[Footstep]) -> FloatArray:
+    """Where the steps land, (N, 2) [m]."""
+    return np.array([(step.pose.x, step.pose.y) for step in steps]).reshape(-1, 2)
 
 
 def plan_footsteps(gait: Gait, half_width: float, until: float) -> list[Footstep]:

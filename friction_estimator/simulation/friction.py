@@ -51,11 +51,14 @@ class FrictionSetting:
     ----------
     start : [s]
     leg : friction of each leg joint from hip yaw to ankle roll, the same for both legs
+    leg_stiction : (6,) or empty, dry friction of each leg joint beside its law, solved as a constraint: a resting
+        joint stays at rest as long as less torque than this pulls at it [N m]
     joints : exceptions and further joints by name; joints named nowhere have no friction
     """
 
     start: float = 0.0
     leg: tuple[JointFriction, ...] = TABLE_I
+    leg_stiction: tuple[float, ...] = ()
     joints: tuple[tuple[str, JointFriction], ...] = ()
 
 
@@ -79,6 +82,11 @@ class InjectedFriction:
         self._tables = [_Table(setting, joint_names, legs) for setting in ordered]
         self._active = 0
 
+    @property
+    def stiction(self) -> FloatArray:
+        """Largest dry friction that the constraint solver may apply now (n,) [N m]."""
+        return self._tables[self._active].stiction
+
     def advance(self, time: float) -> None:
         """Switch to the setting that holds at this time; time never runs backward."""
         while time >= self._starts[self._active]:
@@ -94,10 +102,13 @@ class _Table:
 
     def __init__(self, setting: FrictionSetting, joint_names: Sequence[str], legs: Sequence[Sequence[str]]) -> None:
         by_name: dict[str, JointFriction] = {}
+        self.stiction = np.zeros(len(joint_names))
         for leg in legs:
             if len(setting.leg) != len(leg):
                 raise SimulationError(f"leg friction is given for {len(setting.leg)} joints, a leg has {len(leg)}")
             by_name.update(zip(leg, setting.leg, strict=True))
+            if setting.leg_stiction:
+                self.stiction[[joint_names.index(name) for name in leg]] = _checked(setting.leg_stiction, len(leg))
         by_name.update(setting.joints)
         unknown = set(by_name) - set(joint_names)
         if unknown:
@@ -119,6 +130,12 @@ class _Table:
         for law, members, parameters in self._groups:
             torque[members] = law.torque(parameters, velocity[members], load[members])
         return torque
+
+
+def _checked(stiction: tuple[float, ...], size: int) -> tuple[float, ...]:
+    if len(stiction) != size or not min(stiction) >= 0.0:
+        raise SimulationError(f"leg_stiction must be {size} torques of at least 0 N m, got {list(stiction)}")
+    return stiction
 
 
 def _known_law(name: str) -> FrictionLaw:

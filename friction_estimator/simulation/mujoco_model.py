@@ -17,6 +17,8 @@ GYROSCOPE = "gyroscope"
 _IMU_SITE = "imu"
 _CONTACT_SOLREF = (0.004, 1.0)
 _CONTACT_SOLIMP = (0.98, 0.999, 0.0005, 0.5, 2.0)
+_STICTION_SOLREF = (0.002, 1.0)
+_STICTION_SOLIMP = (0.9999, 0.9999, 0.001, 0.5, 2.0)
 _SLIDING_FRICTION = 1.5
 _SOLVER_TOLERANCE = 1e-14
 _SOLVER_ITERATIONS = 30
@@ -27,8 +29,13 @@ def sole_site(foot: int) -> str:
     return f"sole_{foot}"
 
 
+def floor_body(foot: int) -> str:
+    """Name of the movable MuJoCo body that carries the ground under foot number ``foot``."""
+    return f"floor_{foot}"
+
+
 def build_mujoco_model(urdf_xml: str, sole_frames: Sequence[str], imu_frame: str, timestep: float) -> mujoco.MjModel:
-    """Compile the walking robot on a flat floor.
+    """Compile the walking robot; each foot has a floor of its own, at z = 0 until it is moved.
 
     Parameters
     ----------
@@ -54,6 +61,8 @@ def build_mujoco_model(urdf_xml: str, sole_frames: Sequence[str], imu_frame: str
         raise SimulationError(f"MuJoCo cannot simulate the URDF: {error}") from None
     model.dof_damping[:] = 0.0
     model.dof_frictionloss[:] = 0.0
+    model.dof_solref[:] = _STICTION_SOLREF
+    model.dof_solimp[:] = _STICTION_SOLIMP
     model.dof_armature[:] = 0.0
     model.jnt_stiffness[:] = 0.0
     return model
@@ -98,18 +107,20 @@ def _add_sensors(spec: mujoco.MjSpec, sole_frames: Sequence[str], imu_frame: str
 
 
 def _add_contacts(spec: mujoco.MjSpec, sole_frames: Sequence[str]) -> None:
-    """Let the collision shapes of the feet, and only these, touch a floor at z = 0."""
+    """Let the collision shapes of each foot, and only these, touch the floor of that foot.
+
+    A plane a foot, moved while the foot is in the air, is ground of any shape without edges between its patches.
+    """
     for geom in spec.geoms:
         geom.contype, geom.conaffinity = 0, 0
-    spec.worldbody.add_geom(
-        name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0], contype=1, conaffinity=0
-    )
-    for frame in sole_frames:
+    for foot, frame in enumerate(sole_frames):
+        floor = spec.worldbody.add_body(name=floor_body(foot), mocap=True)
+        floor.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0], contype=1 << foot, conaffinity=0)
         geoms = _foot_geoms(_link(spec, frame))
         if not geoms:
             raise SimulationError(f"the foot with the sole frame {frame!r} has no box, sphere or cylinder as collision")
         for geom in geoms:
-            geom.contype, geom.conaffinity, geom.condim = 0, 1, 3
+            geom.contype, geom.conaffinity, geom.condim = 0, 1 << foot, 3
             geom.solref, geom.solimp = _CONTACT_SOLREF, _CONTACT_SOLIMP
             geom.friction = (_SLIDING_FRICTION, 0.0, 0.0)
             geom.priority = 1

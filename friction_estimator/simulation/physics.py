@@ -12,7 +12,14 @@ import numpy as np
 from friction_estimator.core.config import Config
 from friction_estimator.core.types import FloatArray
 from friction_estimator.simulation.biped import Biped
-from friction_estimator.simulation.mujoco_model import ACCELEROMETER, GYROSCOPE, build_mujoco_model, sole_site
+from friction_estimator.simulation.ground import Plane, ground_rotation
+from friction_estimator.simulation.mujoco_model import (
+    ACCELEROMETER,
+    GYROSCOPE,
+    build_mujoco_model,
+    floor_body,
+    sole_site,
+)
 
 _KNEE = 3
 
@@ -39,6 +46,7 @@ class Physics:
         weld = self.model.body_weldid
         feet = weld[self.model.site_bodyid[self._soles]]
         self._on_foot = (weld == feet[:, None]).astype(float)  # (k, bodies): links that are fixed to each foot
+        self._floors = [int(self.model.body(floor_body(foot)).mocapid[0]) for foot in range(len(config.feet))]
         self._accelerometer = self.model.sensor(ACCELEROMETER).adr[0]
         self._gyroscope = self.model.sensor(GYROSCOPE).adr[0]
         self._base = int(self.model.jnt_bodyid[0])
@@ -46,8 +54,14 @@ class Physics:
         self._pushed: set[int] = set()
         self._push_bodies = dict(zip(("base", "left_knee", "right_knee"), (self._base, *knees), strict=True))
 
+    def lay(self, foot: int, ground: Plane) -> None:
+        """Put the ground under a foot that is in the air, or that has just been placed."""
+        self.data.mocap_pos[self._floors[foot]] = ground.x, ground.y, ground.height
+        rotation = ground_rotation(np.array([ground.gradient]))[0]
+        mujoco.mju_mat2Quat(self.data.mocap_quat[self._floors[foot]], rotation.ravel())
+
     def place(self, base: FloatArray, yaw: float, position: FloatArray) -> None:
-        """Put the robot somewhere, at rest."""
+        """Put the robot somewhere, at rest, over level ground."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:3] = base
         self.data.qpos[3:7] = np.cos(0.5 * yaw), 0.0, 0.0, np.sin(0.5 * yaw)
@@ -73,6 +87,18 @@ class Physics:
     def base_twist(self) -> FloatArray:
         """Velocity of the base origin in world axes and angular velocity in base axes, (6,) [m/s, rad/s]."""
         return self.data.qvel[:6].copy()
+
+    def set_stiction(self, torque: FloatArray) -> None:
+        """Let the solver hold the joints with up to this dry friction (m,) from now on [N m]."""
+        self.model.dof_frictionloss[self._v] = torque
+
+    @property
+    def stiction(self) -> FloatArray:
+        """Dry friction that the solver applied at the last force evaluation, along the velocity (m,) [N m]."""
+        rows = self.data.efc_type == mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF
+        generalised = np.zeros(self.model.nv)
+        generalised[self.data.efc_id[rows]] = -self.data.efc_force[rows]
+        return generalised[self._v]
 
     def advance(self, torque: FloatArray) -> None:
         """Integrate one time step with these joint torques (m,), friction already taken off [N m]."""

@@ -94,8 +94,9 @@ class ReferenceGenerator:
         q[:, 5], q[:, 6] = np.sin(0.5 * samples.base_yaw), np.cos(0.5 * samples.base_yaw)
         rotation = yaw_rotation(samples.base_yaw)
         for side, leg in enumerate(self._biped.legs):
-            sole_rotation = yaw_rotation(samples.sole_yaws[side])
-            q[:, 7 + leg.columns] = leg.inverse(samples.base, rotation, samples.soles[side], sole_rotation)
+            q[:, 7 + leg.columns] = leg.inverse(
+                samples.base, rotation, samples.soles[side], samples.sole_rotations[side]
+            )
         return q
 
     def _feedforward(

@@ -28,9 +28,9 @@ class SimulationSample:
 
     At stamp t: position, velocity and the truth's base pose and twist are the state at t. Effort, friction, wrenches
     and specific force are what acts on the robot from t on: the motor torque computed at t, held until the next stamp;
-    the friction law at the velocity of t; contact forces and accelerations that follow from these. The friction follows
-    the velocity within the period (it is evaluated anew at every integration step), so the truth is its value at t, not
-    its mean over the period.
+    the friction law at the velocity of t and the dry friction that the solver found; contact forces and accelerations
+    that follow from these. The friction follows the velocity within the period (it is evaluated anew at every
+    integration step), so the truth is its value at t, not its mean over the period.
     """
 
     joints: JointSample

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from friction_estimator.core.exceptions import SimulationError, choices
 from friction_estimator.simulation.footsteps import Gait
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
+from friction_estimator.simulation.ground import Ground
 
 PUSH_TARGETS = ("base", "left_knee", "right_knee")
 _CYCLE = 3.0  # two steps of the default gait [s]
 _LONGEST = 36_000.0  # ten hours: the plan is kept in memory [s]
 _PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
 _PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
+_STICTION = (1.5, 1.2, 1.0, 0.8, 0.6, 0.5)  # hip yaw to ankle roll [N m]
+_SLOPE = math.radians(4.0)
+_UNEVEN = Ground(
+    height=0.01, tilt=math.radians(3.0), unseen_height=0.003, unseen_tilt=math.radians(1.0), seed=1
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class Scenario:
     gait : what the legs do
     friction : settings, each from its start on
     pushes : external forces, not overlapping on the same target
+    ground : what the feet stand on
     """
 
     name: str
@@ -55,6 +63,7 @@ class Scenario:
     gait: Gait = Gait()
     friction: tuple[FrictionSetting, ...] = (FrictionSetting(),)
     pushes: tuple[Push, ...] = ()
+    ground: Ground = Ground()
 
     def __post_init__(self) -> None:
         if not 0.0 < self.duration <= _LONGEST:
@@ -81,6 +90,13 @@ def _friction_load(duration: float) -> Scenario:
     return Scenario("friction_load", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
 
 
+def _friction_stiction(duration: float) -> Scenario:
+    """Dry friction that holds a resting joint, solved as a constraint, and viscous friction as in Table I."""
+    viscous = JointFriction("coulomb_viscous", (0.0, 0.9))
+    setting = FrictionSetting(leg=(viscous,) * len(TABLE_I), leg_stiction=_STICTION)
+    return Scenario("friction_stiction", duration, friction=(setting,))
+
+
 def _no_friction(duration: float) -> Scenario:
     law = JointFriction("coulomb_viscous", (0.0, 0.0))
     return Scenario("no_friction", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
@@ -93,10 +109,13 @@ _MAKERS: dict[str, Callable[[float], Scenario]] = {
     "turn": lambda duration: Scenario("turn", duration, Gait(step_length=0.05, step_turn=0.12)),
     "squat": lambda duration: Scenario("squat", duration, Gait(walks=False, squat_depth=0.18)),
     "stand": lambda duration: Scenario("stand", duration, Gait(walks=False)),
+    "slope": lambda duration: Scenario("slope", duration, ground=Ground(slope=_SLOPE)),
+    "uneven": lambda duration: Scenario("uneven", duration, ground=_UNEVEN),
     "push": lambda duration: Scenario("push", duration, pushes=_pushes(duration, "base", 4.3)),
     "push_knee": lambda duration: Scenario("push_knee", duration, pushes=_pushes(duration, "right_knee", 3.75)),
     "friction_change": _friction_change,
     "friction_load": _friction_load,
+    "friction_stiction": _friction_stiction,
     "no_friction": _no_friction,
 }
 

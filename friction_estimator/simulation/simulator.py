@@ -11,6 +11,7 @@ from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.core.types import FloatArray, GroundTruth, ImuSample, JointSample, WrenchSample
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.controller import ControllerGains, JointController
+from friction_estimator.simulation.floor_schedule import FloorSchedule
 from friction_estimator.simulation.friction import InjectedFriction
 from friction_estimator.simulation.physics import Physics
 from friction_estimator.simulation.reference import ReferenceBlock, ReferenceGenerator
@@ -25,7 +26,7 @@ _SUBSTEPS = 2
 _BLOCK = 50
 _SETTLING_PERIODS = 300
 _CHECKED_TIME = 12.0
-_FALLEN_HEIGHT = 0.5
+_FALLEN_DEPTH = 0.5
 _FALLEN_LEAN = 0.4
 _GAINS = ControllerGains()
 
@@ -67,13 +68,14 @@ class Simulator:
         self._scenario = scenario
         self._start_ns = start_ns
         self._size = self._biped.dimensions(scenario.gait.leg_extension)
-        plan = WalkPlan(scenario.gait, self._size, scenario.duration)
+        plan = WalkPlan(scenario.gait, self._size, scenario.duration, scenario.ground)
         self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
         self._references.check_reach(min(scenario.duration, _CHECKED_TIME))
         self._controller = JointController(self._biped, gains)
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs)
         self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / _SUBSTEPS)
+        self._floors = FloorSchedule(scenario.ground, plan.footsteps)
         self.joint_names: tuple[str, ...] = config.robot.joints or self._biped.joint_names
         self._columns = np.array([self._biped.column(name) for name in self.joint_names])
         self._sensors = SensorModel(noise, len(self.joint_names), len(config.feet), _PERIOD, seed)
@@ -110,6 +112,7 @@ class Simulator:
         if row == 0:
             self._block = self._references.block(self._count, _BLOCK)
         self._friction.advance(self.time)
+        self._lay_ground()
         self._push()
         sample = self._control_period(self._block, row, self._all_joints(feedforward))
         self._count += 1
@@ -117,9 +120,12 @@ class Simulator:
 
     def _settle(self) -> None:
         """Let the robot come to rest on its feet, in the pose where the plan begins, before time starts."""
-        rest = WalkPlan(replace(self._scenario.gait, walks=False, squat_depth=0.0), self._size, _PERIOD)
-        block = ReferenceGenerator(self._biped, rest, _PERIOD).block(0, 1)
+        rest = replace(self._scenario.gait, walks=False, squat_depth=0.0)
+        plan = WalkPlan(rest, self._size, _PERIOD, self._scenario.ground)
+        block = ReferenceGenerator(self._biped, plan, _PERIOD).block(0, 1)
         self._physics.place(block.base[0], float(block.base_yaw[0]), block.position[0])
+        for foot in self._biped.feet:
+            self._physics.lay(foot, self._scenario.ground.incline(0.0, 0.0))
         for _ in range(_SETTLING_PERIODS):
             self._control_period(block, 0, self._all_joints(None))
 
@@ -139,10 +145,12 @@ class Simulator:
         physics = self._physics
         position, velocity = physics.position, physics.velocity
         pose, twist = physics.base_pose, physics.base_twist
-        self._check_upright(pose)
+        self._check_upright(pose, float(block.base[row, 2]))
         effort = self._controller.torque(block, row, position, velocity, pose[3:], twist[3:], feedforward)
+        physics.set_stiction(self._friction.stiction)
         friction = self._friction.torque(velocity, effort)
         physics.advance(effort - friction)
+        friction = friction + physics.stiction
         columns = self._columns
         reading = Reading(
             position[columns], velocity[columns], effort[columns],
@@ -171,6 +179,10 @@ class Simulator:
             reference,
         )  # fmt: skip
 
+    def _lay_ground(self) -> None:
+        for side, plane in self._floors.due(self.time):
+            self._physics.lay(self._biped.feet[side], plane)
+
     def _push(self) -> None:
         now = self.time
         for push in self._scenario.pushes:
@@ -179,11 +191,12 @@ class Simulator:
             elif 0.0 <= now - push.start - push.duration < 2.0 * _PERIOD:
                 self._physics.push(push.target, np.zeros(3))
 
-    def _check_upright(self, pose: FloatArray) -> None:
+    def _check_upright(self, pose: FloatArray, planned_height: float) -> None:
         _, _, height, _, x, y, _ = pose.tolist()
         lean = 2.0 * (x * x + y * y)  # 1 - cos(tilt)
-        if not (height > _FALLEN_HEIGHT * self._size.base_height and lean < _FALLEN_LEAN):
+        sunk = planned_height - height
+        if not (sunk < _FALLEN_DEPTH * self._size.base_height and lean < _FALLEN_LEAN):
             raise SimulationError(
                 f"the robot fell at t = {self.time:.3f} s in the scenario {self._scenario.name!r} "
-                f"(base height {height:.2f} m, upright {self._size.base_height:.2f} m)"
+                f"(base height {height:.2f} m, planned {planned_height:.2f} m)"
             )

@@ -8,12 +8,24 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from friction_estimator.core.types import FloatArray
-from friction_estimator.simulation.footsteps import LEFT, RIGHT, FootPose, Footstep, Gait, foot_beside, plan_footsteps
+from friction_estimator.simulation.footsteps import (
+    LEFT,
+    RIGHT,
+    FootPose,
+    Footstep,
+    Gait,
+    foot_beside,
+    places,
+    plan_footsteps,
+)
+from friction_estimator.simulation.ground import Ground, Plane, ground_rotation
+from friction_estimator.simulation.leg_kinematics import yaw_rotation
 from friction_estimator.simulation.lipm import com_from_zmp
 from friction_estimator.simulation.profile import MoveSequence, minimum_jerk
 
 _KNOT_PERIOD = 0.01
 _LOOK_AHEAD = 3.0
+_LEVEL = Ground()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +59,14 @@ class WalkSamples:
     base : (N, 3) base origin in the world [m]
     base_yaw : (N,) [rad]
     soles : (2, N, 3) sole origins in the world [m]
-    sole_yaws : (2, N) [rad]
+    sole_rotations : (2, N, 3, 3) sole to world
     load_share : (N, 2) part of the weight that each foot carries
     """
 
     base: FloatArray
     base_yaw: FloatArray
     soles: FloatArray
-    sole_yaws: FloatArray
+    sole_rotations: FloatArray
     load_share: FloatArray
 
 
@@ -66,15 +78,23 @@ class WalkPlan:
     gait : what to do
     dimensions : of the robot
     duration : time that the plan must cover [s]
+    ground : what the feet are put on, as far as its map shows
+
+    Attributes
+    ----------
+    footsteps : in the order of time
     """
 
-    def __init__(self, gait: Gait, dimensions: WalkDimensions, duration: float) -> None:
+    def __init__(self, gait: Gait, dimensions: WalkDimensions, duration: float, ground: Ground = _LEVEL) -> None:
         self._gait = gait
         self._size = dimensions
         self.footsteps = plan_footsteps(gait, dimensions.half_width, duration + _LOOK_AHEAD)
         width = dimensions.half_width
         home = (foot_beside(0.0, 0.0, 0.0, width), foot_beside(0.0, 0.0, 0.0, -width))
-        self._feet = tuple(_foot_moves(self.footsteps, foot, home[foot]) for foot in (LEFT, RIGHT))
+        patches = ground.mapped(places(self.footsteps))
+        bare = [ground.incline(pose.x, pose.y) for pose in home]
+        self._feet = tuple(_foot_moves(self.footsteps, patches, foot, home[foot], bare[foot]) for foot in (LEFT, RIGHT))
+        self._height = _height_moves(self.footsteps, patches, [plane.height for plane in bare], gait)
         self._yaw = _yaw_moves(self.footsteps, gait)
         self._share = _share_moves(self.footsteps, gait)
         self._shift = 0.0
@@ -89,12 +109,13 @@ class WalkPlan:
         base = np.empty((time.size, 3))
         base[:, 0] = com[:, 0] + c * offset[0] - s * offset[1]
         base[:, 1] = com[:, 1] + s * offset[0] + c * offset[1]
-        base[:, 2] = self._size.base_height - self._squat(time)
+        base[:, 2] = self._height(time)[:, 0] + self._size.base_height - self._squat(time)
         poses = np.stack([feet(time) for feet in self._feet])
-        soles = poses.copy()
-        soles[:, :, 2] = [self._clearance(feet, time) for feet in self._feet]
+        soles = poses[:, :, :3].copy()
+        soles[:, :, 2] += [self._clearance(feet, time) for feet in self._feet]
+        rotations = np.stack([ground_rotation(pose[:, 4:]) @ yaw_rotation(pose[:, 3]) for pose in poses])
         left = self._left_share(time)
-        return WalkSamples(base, yaw, soles, poses[:, :, 2], np.stack([left, 1.0 - left], axis=1))
+        return WalkSamples(base, yaw, soles, rotations, np.stack([left, 1.0 - left], axis=1))
 
     def _squat(self, time: FloatArray) -> FloatArray:
         phase = 2.0 * np.pi * np.maximum(time - self._gait.start, 0.0) / self._gait.squat_period
@@ -134,9 +155,28 @@ class WalkPlan:
         return CubicSpline(time, com)
 
 
-def _foot_moves(steps: list[Footstep], foot: int, home: FootPose) -> MoveSequence:
-    moves = [(s.start, s.duration, (s.pose.x, s.pose.y, s.pose.yaw)) for s in steps if s.foot == foot]
-    return MoveSequence.of((home.x, home.y, home.yaw), moves)
+def _foot_moves(steps: list[Footstep], patches: list[Plane], foot: int, home: FootPose, bare: Plane) -> MoveSequence:
+    """Place, height, heading and gradient of one sole."""
+    moves = [
+        (step.start, step.duration, _on(step.pose, patch))
+        for step, patch in zip(steps, patches, strict=True)
+        if step.foot == foot
+    ]
+    return MoveSequence.of(_on(home, bare), moves)
+
+
+def _on(pose: FootPose, plane: Plane) -> tuple[float, ...]:
+    return (pose.x, pose.y, plane.height, pose.yaw, *plane.gradient)
+
+
+def _height_moves(steps: list[Footstep], patches: list[Plane], heights: list[float], gait: Gait) -> MoveSequence:
+    """The trunk goes to the mean height of the feet during each step."""
+    now = list(heights)
+    moves = []
+    for step, patch in zip(steps, patches, strict=True):
+        now[step.foot] = patch.height
+        moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (now[0] + now[1]),)))
+    return MoveSequence.of((0.5 * (heights[0] + heights[1]),), moves)
 
 
 def _yaw_moves(steps: list[Footstep], gait: Gait) -> MoveSequence:

@@ -7,7 +7,7 @@ import pytest
 
 from friction_estimator.core.config import Config
 from friction_estimator.files.robot import Robot, load_robot
-from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.simulation import Scenario, SimulationSample, Simulator, make_noise, make_scenario
 
 Make = Callable[..., Simulator]
 
@@ -24,8 +24,11 @@ def config(robot: Robot) -> Config:
 
 @pytest.fixture(scope="session")
 def make_simulator(robot: Robot) -> Make:
-    def make(scenario: str = "walk", duration: float = 6.0, noise: str = "clean", seed: int = 0) -> Simulator:
-        return Simulator(robot.config, robot.urdf_xml, make_scenario(scenario, duration), make_noise(noise), seed)
+    def make(
+        scenario: str | Scenario = "walk", duration: float = 6.0, noise: str = "clean", seed: int = 0
+    ) -> Simulator:
+        chosen = make_scenario(scenario, duration) if isinstance(scenario, str) else scenario
+        return Simulator(robot.config, robot.urdf_xml, chosen, make_noise(noise), seed)
 
     return make
 

@@ -1,11 +1,13 @@
 """Injected friction: Table I, any law, per joint, changing in time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.core.friction import law_names
-from friction_estimator.simulation import TABLE_I, FrictionSetting, JointFriction, make_scenario
+from friction_estimator.simulation import TABLE_I, FrictionSetting, Gait, JointFriction, make_scenario
 from friction_estimator.simulation.friction import InjectedFriction
 
 LEGS = [[f"l{k}" for k in range(6)], [f"r{k}" for k in range(6)]]
@@ -59,3 +61,37 @@ def test_unknown_law_joint_or_parameter_count_is_refused_by_name():
         InjectedFriction([FrictionSetting(joints=(("elbow", TABLE_I[0]),))], JOINTS, LEGS)
     with pytest.raises(SimulationError, match="takes 2 parameters"):
         InjectedFriction([FrictionSetting(leg=(JointFriction("coulomb_viscous", (1.0,)),) * 6)], JOINTS, LEGS)
+
+
+def test_stiction_holds_a_resting_joint_and_the_truth_is_what_the_solver_applied(make_simulator):
+    standing = replace(make_scenario("friction_stiction", 0.4), gait=Gait(walks=False))
+    simulator = make_simulator(standing)
+    rest = [simulator.step() for _ in range(100)][-1]
+    pull = np.zeros(12)
+    pull[0] = 0.6  # hip yaw holds up to 1.5 N m
+    held = [simulator.step(pull) for _ in range(100)][-1]
+    assert held.truth.friction[0] - rest.truth.friction[0] == pytest.approx(0.6, rel=0.2)  # the feet hold a little too
+    assert abs(held.joints.velocity[0]) < 1e-4
+    assert abs(held.joints.position[0] - rest.joints.position[0]) < 2e-5
+    pull[0] += 40.0
+    slipping = [simulator.step(pull) for _ in range(3)][-1]
+    assert slipping.truth.friction[0] == pytest.approx(1.5 + 0.9 * slipping.joints.velocity[0], abs=1e-9)
+
+
+def test_stiction_of_a_walk_is_bounded_and_resists_the_motion(make_simulator):
+    setting = make_scenario("friction_stiction").friction[0]
+    limit = np.array(setting.leg_stiction * 2)
+    simulator = make_simulator("friction_stiction", 2.5)
+    samples = [simulator.step() for _ in range(2500)]
+    velocity = np.array([sample.joints.velocity for sample in samples])
+    dry = np.array([sample.truth.friction for sample in samples]) - 0.9 * velocity
+    assert np.all(np.abs(dry) < limit + 1e-6)
+    moving = np.abs(velocity) > 0.05
+    assert moving.any(axis=0).all()
+    np.testing.assert_allclose(dry[moving], (np.sign(velocity) * limit)[moving], atol=1e-6)
+
+
+def test_stiction_of_the_wrong_size_or_sign_is_refused():
+    for wrong in ((1.0, 2.0), (1.0, -1.0, 1.0, 1.0, 1.0, 1.0)):
+        with pytest.raises(SimulationError, match="leg_stiction must be 6 torques"):
+            InjectedFriction([FrictionSetting(leg_stiction=wrong)], JOINTS, LEGS)

@@ -90,10 +90,13 @@ def test_accelerations_wrenches_and_torques_fulfil_newton_and_euler(make_simulat
     assert worst < 1e-6
 
 
-def test_imu_equals_the_acceleration_that_pinocchio_computes_from_the_samples(walk, biped, robot):
+@pytest.mark.parametrize("scenario", ["walk", "friction_stiction", "uneven", "slope"])
+def test_imu_equals_the_acceleration_that_pinocchio_computes_from_the_samples(make_simulator, biped, robot, scenario):
     model, data = biped.model, biped.model.createData()
     imu = model.getFrameId(robot.config.imu.frame)
-    for sample in walk[50::250]:
+    simulator = make_simulator(scenario, 2.5)
+    samples = [simulator.step() for _ in range(2500)]
+    for sample in samples[50::150]:
         truth, rotation = sample.truth, sample.truth.rotation_base_to_world
         q = np.concatenate([truth.position_base_in_world, pin.Quaternion(rotation).coeffs(), sample.joints.position])
         v = np.concatenate([rotation.T @ truth.linear_velocity, truth.angular_velocity, sample.joints.velocity])
