@@ -76,8 +76,9 @@ class JointLaws:
     def expected_regressor(self, velocity: FloatArray, load: FloatArray, velocity_std: FloatArray) -> FloatArray:
         """Mean of the regressor (..., n, p) when the true velocity is Gaussian about ``velocity``.
 
-        Gauss-Hermite quadrature with three nodes (weights 2/3, 1/6, 1/6): exact for polynomials up to degree five. A
-        jump (``sgn``) or a tangent steeper than the error becomes a staircase of three steps, at most 0.25 off.
+        Gauss-Hermite quadrature with three nodes (weights 2/3, 1/6, 1/6): exact for polynomials up to degree five. Of
+        ``tanh(dq/s)`` it misses at most 0.003 when the standard deviation is s/2, 0.04 when it is s, and 0.26 when it
+        is 3 s; of ``sgn(dq)`` up to 2/3, just beside zero.
 
         Parameters
         ----------
