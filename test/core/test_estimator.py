@@ -10,7 +10,7 @@ import pytest
 
 from friction_estimator.core.config import config_from_parameters
 from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.types import JointSample
 from test.core.conftest import suralp_config
 from test.core.sway import DT, sway
@@ -82,6 +82,27 @@ def test_identified_law_is_the_injected_one(urdf_xml, swaying):
     assert moving.sum() >= 6
     np.testing.assert_allclose(estimates[-1].coulomb[moving], 0.6, atol=0.1)
     np.testing.assert_allclose(estimator.identified.values, estimates[-1].parameters)
+
+
+def test_joints_may_have_different_laws(urdf_xml, swaying):
+    """Three laws in one robot: where there is motion all find the same F_c and F_v, and no joint sees the others."""
+    entries = ("*_knee=three_slope", "l_hip_*=tanh_load")
+    mixed, estimates = run(urdf_xml, swaying, observer="momentum", identifier__joint_laws=entries)
+    single, plain = run(urdf_xml, swaying, observer="momentum")
+    laws = dict(zip(mixed.joint_names, mixed.identified.law_names, strict=True))
+    assert (laws["r_knee"], laws["l_hip_roll"]) == ("three_slope", "tanh_load")
+    others = [k for k, law in enumerate(laws.values()) if law == "coulomb_viscous"]
+    assert len(others) == 7
+    np.testing.assert_array_equal(estimates[-1].parameters[others, 2:], 0.0)
+    np.testing.assert_allclose(estimates[-1].parameters[others, :2], plain[-1].parameters[others], rtol=1e-9)
+    np.testing.assert_allclose(estimates[-1].friction[others], plain[-1].friction[others], rtol=1e-9)
+    knees = [mixed.joint_names.index(name) for name in ("l_knee", "r_knee")]
+    np.testing.assert_allclose(estimates[-1].coulomb[knees], 0.6, atol=0.1)
+    target = Estimator(mixed.config, urdf_xml)
+    target.restore(mixed.identified)
+    np.testing.assert_array_equal(target.identified.values, mixed.identified.values)
+    with pytest.raises(ConfigError, match="l_hip_yaw: 'tanh_load', not 'coulomb_viscous'"):
+        single.restore(mixed.identified)
 
 
 def test_base_state_follows_the_trunk(urdf_xml, swaying):

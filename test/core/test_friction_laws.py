@@ -146,6 +146,18 @@ def test_guedelhas_stribeck_friction_starts_at_the_static_friction_of_its_direct
     assert law.torque(parameters, np.array([1.0]))[0] == pytest.approx(0.85 + 0.3)
 
 
+def test_hamons_coefficients_follow_from_those_identified_with_the_motor_torque():
+    """Friction of the output torque by eq. 20; the motor torque as load gives alpha and beta over 1 +- alpha."""
+    rng, alpha_m, beta_m, alpha_g, beta_g = np.random.default_rng(8), 0.2, 2.0, 0.15, 1.5
+    output, direction = rng.uniform(10.0, 40.0, 400) * rng.choice([-1.0, 1.0], 400), rng.choice([-1.0, 1.0], 400)
+    drives = output * direction > 0.0
+    friction = np.where(drives, alpha_m * output + beta_m * direction, -alpha_g * output + beta_g * direction)
+    law, velocity, motor = make_linear_law("load_quadrants"), direction * rng.uniform(0.1, 1.0, 400), output + friction
+    found = np.linalg.lstsq(law.regressor(velocity, motor), friction, rcond=None)[0]
+    m, g = 1.0 + alpha_m, 1.0 - alpha_g
+    np.testing.assert_allclose(found, [beta_m / m, alpha_m / m, beta_g / g, alpha_g / g, 0.0, 0.0], atol=1e-10)
+
+
 @pytest.mark.parametrize("name", ["stribeck_load", "tanh_load", "load_quadrants"])
 def test_load_dependent_laws_ask_for_the_load(name):
     with pytest.raises(ConfigError, match=f"'{name}' needs the load"):

@@ -42,7 +42,7 @@ class ThreeSlope(LinearFrictionLaw):
         return parameters[..., 3]
 
 
-def fill_three_slopes(phi: FloatArray, velocity: FloatArray) -> None:
+def fill_three_slopes(phi: FloatArray, velocity: FloatArray, slope_velocities: FloatArray = SLOPE_VELOCITIES) -> None:
     """Write the three tangents and the velocity (...) into the first four columns of ``phi`` (..., p)."""
-    np.tanh(velocity[..., None] / SLOPE_VELOCITIES, out=phi[..., :3])
+    np.tanh(velocity[..., None] / slope_velocities, out=phi[..., :3])
     phi[..., 3] = velocity

@@ -1,0 +1,80 @@
+"""How much of the true friction can each linear law represent at best? On simulated walks, with exact signals.
+
+    python benchmarks/friction_laws.py [--duration 10] [--velocity-noise 0.0005]
+
+Least squares of each law over the true friction, joint by joint, nonnegative parameters kept so. What is left is the
+floor below which no identification of that law gets: root mean square [N m] per joint, both legs together.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from friction_estimator.core.friction import LinearFrictionLaw, linear_law_names, make_linear_law
+from friction_estimator.core.types import FloatArray
+from friction_estimator.files.robot import load_robot
+from friction_estimator.simulation import Simulator, make_noise, make_scenario
+
+PERIOD = 1e-3
+EVERY = 5
+START = 1.0
+JOINTS = 6
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Exact joint signals (m, n) of one walk."""
+
+    velocity: FloatArray
+    load: FloatArray
+    friction: FloatArray
+
+
+def walk(scenario: str, duration: float, velocity_noise: float) -> Walk:
+    """Walk; the velocities that the laws see get white noise [rad/s], their friction is the true one."""
+    robot = load_robot("suralp")
+    simulator = Simulator(robot.config, robot.urdf_xml, make_scenario(scenario, duration), make_noise("clean"), seed=0)
+    samples = [simulator.step() for _ in range(round(duration / PERIOD))][round(START / PERIOD) :: EVERY]
+    velocity = np.array([sample.joints.velocity for sample in samples])
+    velocity += velocity_noise * np.random.default_rng(0).normal(size=velocity.shape)
+    load = np.array([sample.joints.effort for sample in samples])
+    return Walk(velocity, load, np.array([sample.truth.friction for sample in samples]))
+
+
+def unexplained(law: LinearFrictionLaw, data: Walk) -> FloatArray:
+    """Root mean square (n,) [N m] of what the best parameters of the law leave over."""
+    lower = np.where(law.nonnegative, 0.0, -np.inf)
+    left = []
+    for velocity, load, friction in zip(data.velocity.T, data.load.T, data.friction.T, strict=True):
+        phi = law.regressor(velocity, load)
+        phi /= np.abs(phi).max(axis=0) + 1e-12
+        left.append(phi @ lsq_linear(phi, friction, bounds=(lower, np.inf)).x - friction)
+    return np.sqrt(np.square(left).mean(axis=1))
+
+
+def row(label: str, per_joint: FloatArray) -> str:
+    """One line of the table, both legs together."""
+    values = np.sqrt(np.square(per_joint).reshape(2, JOINTS).mean(axis=0))
+    return f"| {label} | " + " ".join(f"{value:.2f}" for value in values) + " |"
+
+
+def main() -> None:
+    """Print one table a scenario."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--duration", type=float, default=10.0, help="seconds of walking")
+    parser.add_argument("--velocity-noise", type=float, default=5e-4, help="standard deviation [rad/s]")
+    options = parser.parse_args()
+    for scenario in ("walk", "friction_load", "friction_stiction"):
+        data = walk(scenario, options.duration, options.velocity_noise)
+        print(f"\n| {scenario} | yaw roll pitch knee ankle-pitch ankle-roll |\n|---|---|")
+        print(row("true friction", np.sqrt(np.square(data.friction).mean(axis=0))))
+        for name in linear_law_names():
+            print(row(f"`{name}`", unexplained(make_linear_law(name), data)))
+
+
+if __name__ == "__main__":
+    main()
