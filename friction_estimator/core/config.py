@@ -273,6 +273,37 @@ class IdentifierConfig(_Validated):
 
 
 @dataclass(frozen=True, slots=True)
+class CompensationConfig(_Validated):
+    """Feed-forward torque that cancels the identified friction (section 7.4)."""
+
+    enabled: bool = parameter(False, "publish friction_compensation: torque to add to the motor command")
+    velocity: str = parameter(
+        "measured",
+        "velocity at which the law is asked; desired: free of noise and delay, but a resting or pushed joint gets none",
+        choices=("measured", "desired"),
+    )
+    desired_topic: str = parameter("joint_commands", "topic of the sensor_msgs/JointState with desired velocities")
+    gain: float = parameter(1.0, "part of the friction that is cancelled; may change at run time", "", 0.0, 1.0)
+    limit: float = parameter(
+        10.0, "largest torque of a joint; the effort limit of the URDF holds as well", "N m", 0.0, 1e9
+    )
+    fade_velocity: float = parameter(
+        0.02, "from this speed down the torque fades to zero, against chatter; 0: no fade", "rad/s", 0.0, 100.0
+    )
+    max_relative_sigma: float = parameter(
+        1.0,
+        "a joint whose law has a sigma above this part of its torque gets none; all of it below half of that",
+        "",
+        1e-6,
+        1e6,
+    )
+    slew_rate: float = parameter(500.0, "fastest change of the torque", "N m/s", 1e-3, 1e12)
+    timeout: float = parameter(
+        0.1, "joint states or desired velocities silent for longer: zero torque", "s", 1e-3, 10.0
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OutputConfig(_Validated):
     """How often the slow topics leave."""
 
@@ -296,6 +327,7 @@ class Config(_Validated):
     fbse: FbseConfig = FbseConfig()
     momentum: MomentumConfig = MomentumConfig()
     identifier: IdentifierConfig = IdentifierConfig()
+    compensation: CompensationConfig = CompensationConfig()
     output: OutputConfig = OutputConfig()
 
     def __post_init__(self) -> None:
@@ -312,6 +344,13 @@ class Config(_Validated):
         ):
             if len(set(values)) != len(values):
                 raise ConfigError(f"two feet share a {label}: {', '.join(values)}; each foot has its own sensor")
+        desired = self.compensation.desired_topic
+        if self.compensation.enabled and self.compensation.velocity == "desired":
+            if desired in ("", self.output.joint_states_topic):
+                raise ConfigError(
+                    f"compensation.desired_topic = {desired!r} must name the topic of the commands, "
+                    "or set compensation.velocity: measured"
+                )
         if self.observer == "fbse" and self.robot.fixed_base:
             raise ConfigError("observer 'fbse' needs a floating base; with robot.fixed_base set observer: momentum")
         if self.observer == "fbse" and not self.feet:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.friction.compensation import FrictionCompensation
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.health import Health
 from friction_estimator.core.pipeline import Pipeline
 from friction_estimator.core.synchronizer import Synchronizer
 from friction_estimator.core.types import (
+    DesiredSample,
     FloatArray,
     FrictionEstimate,
     ImuSample,
@@ -33,6 +36,11 @@ class Estimator:
     config : the whole configuration
     urdf_xml : text of the URDF
 
+    Attributes
+    ----------
+    health : counters and flags for diagnostics
+    compensation : what makes ``FrictionEstimate.compensation``; None unless ``compensation.enabled``
+
     Raises
     ------
     ConfigError, RobotModelError
@@ -46,6 +54,10 @@ class Estimator:
         self._synchronizer = Synchronizer(
             config.synchronizer, len(config.feet), not config.robot.fixed_base, self.health
         )
+        self.compensation: FrictionCompensation | None = None
+        if config.compensation.enabled:
+            laws, robot = self._pipeline.identifier.laws, self._pipeline.robot
+            self.compensation = FrictionCompensation(config.compensation, laws, robot.effort_limit)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -87,6 +99,19 @@ class Estimator:
         self._refuse_glitch(sample.wrench, foot.max_force, f"wrench of {foot.name}", _WRENCH_NAMES)
         return self._estimates(self._synchronizer.add_wrench(sample))
 
+    def add_desired(self, sample: DesiredSample) -> list[FrictionEstimate]:
+        """Add desired velocities for friction compensation; like the other ``add_*``, but no estimate waits for them.
+
+        Raises
+        ------
+        InputError
+            When a value is not finite or cannot be true; the sample is not used.
+        """
+        self._refuse_glitch(sample.velocity, self.config.robot.max_velocity, "desired velocity", self.joint_names)
+        if self.compensation is not None:
+            self.compensation.desire(sample)
+        return []
+
     def flush(self) -> list[FrictionEstimate]:
         """Estimates of the joint samples that still wait for other sensors: the end of a recording."""
         return self._estimates(self._synchronizer.flush())
@@ -95,6 +120,8 @@ class Estimator:
         """Restart all filters and forget waiting samples; identified parameters stay."""
         self._synchronizer.reset()
         self._pipeline.reset()
+        if self.compensation is not None:
+            self.compensation.reset()
 
     def forget(self) -> None:
         """Reset, and drop the identified parameters too."""
@@ -131,6 +158,8 @@ class Estimator:
         if not frames:
             return []
         estimates = [self._pipeline.step(frame) for frame in frames]
+        if (compensation := self.compensation) is not None:
+            estimates = [replace(estimate, compensation=compensation.step(estimate)) for estimate in estimates]
         self._note_silence(frames[-1])
         return estimates
 

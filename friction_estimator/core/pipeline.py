@@ -82,6 +82,7 @@ class Pipeline:
             sigma=sigma,
             measured=measured.available,
             model=model.friction,
+            model_sigma=model.sigma,
             parameters=identifier.parameters,
             parameters_sigma=identifier.parameters_sigma,
             coulomb=identifier.coulomb,

@@ -33,6 +33,7 @@ class RobotModel:
     imu_position_in_base : (3,) r_I of the paper [m]
     rotation_imu_to_base : (3, 3) A_I^b of the paper
     limb : (k, n) True where a joint lies between the base and that foot
+    effort_limit : (n,) of the motors by the URDF, infinite where it gives none [N m]
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
     """
 
@@ -61,6 +62,8 @@ class RobotModel:
                     "list the joints of its limb, or leave the foot out"
                 )
         self.coupled = self._couplings(first_joint)
+        limit = np.array(self._model.effortLimit[self.base_dofs :])
+        self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
         self._lower = np.tril_indices(self._model.nv, -1)
         self._no_acceleration = np.zeros(self._model.nv)
 

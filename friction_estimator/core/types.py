@@ -78,6 +78,20 @@ class WrenchSample:
 
 
 @dataclass(frozen=True, slots=True)
+class DesiredSample:
+    """What the joint controller wants, in model order.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    velocity : (n,) desired joint velocities [rad/s or m/s]
+    """
+
+    stamp_ns: int
+    velocity: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
 class SensorFrame:
     """All inputs on the clock of the joint states: what ``Pipeline.step`` takes.
 
@@ -228,6 +242,7 @@ class FrictionEstimate:
     sigma : (n,) its standard deviation [N m]
     measured : (n,) True where ``friction`` comes from the observer, False where the law speaks
     model : (n,) what the identified law predicts at this velocity [N m]
+    model_sigma : (n,) standard deviation of that prediction [N m]
     parameters : (n, p) identified parameters, columns named by the joint's law, zero beyond
     parameters_sigma : (n, p) their standard deviations
     coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57
@@ -236,6 +251,7 @@ class FrictionEstimate:
     external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
     phase : contact phase
     base : base state
+    compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
     """
 
     stamp_ns: int
@@ -246,6 +262,7 @@ class FrictionEstimate:
     sigma: FloatArray
     measured: BoolArray
     model: FloatArray
+    model_sigma: FloatArray
     parameters: FloatArray
     parameters_sigma: FloatArray
     coulomb: FloatArray
@@ -256,6 +273,7 @@ class FrictionEstimate:
     external_torque_sigma: FloatArray
     phase: ContactPhase
     base: BaseState
+    compensation: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)

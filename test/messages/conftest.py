@@ -62,6 +62,7 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
             "measured": np.ones(n, dtype=bool),
             "parameters": np.stack((arrays["coulomb"], arrays["viscous"]), axis=1),
             "parameters_sigma": np.abs(rng.normal(size=(n, 2))),
+            "model_sigma": np.abs(rng.normal(size=n)),
             "coulomb_sigma": np.abs(rng.normal(size=n)),
             "viscous_sigma": np.abs(rng.normal(size=n)),
             "phase": ContactPhase(np.array([True, True]), np.zeros(2), phase),
