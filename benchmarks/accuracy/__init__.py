@@ -1,0 +1,1 @@
+"""How well is friction estimated? Cases, runs, references (oracle, Wiener) and the page that shows them."""

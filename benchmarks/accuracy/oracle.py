@@ -1,0 +1,95 @@
+"""References that know what no estimator knows: the true states, and the true friction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import minimum_filter1d
+
+from benchmarks.accuracy.exact_inputs import true_inputs
+from benchmarks.accuracy.joints import JointGroups
+from benchmarks.accuracy.results import TRUE_STATES, Score
+from benchmarks.accuracy.scoring import SETTLED, RunName, late_phases, phase_scores
+from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, standing_joints
+from friction_estimator.core.friction import linear_law_names, make_linear_law
+from friction_estimator.core.observers import make_observer
+from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.files.robot import load_robot
+
+AWAY = 0.15
+"""From touch-down and lift-off, where "single support" is asked [s]."""
+_EVERY = 5  # samples; the fit of a law needs no more
+
+
+def observer_with_true_states(
+    robot_name: str, changes: Mapping[str, Any], run: SimulatedRun, model: RobotModel
+) -> tuple[FloatArray, FloatArray]:
+    """An observer fed with the truth: its friction (m, n), and the true friction behind the observer's own low-pass.
+
+    NaN where the observer has no answer.
+    """
+    observer = make_observer(load_robot(robot_name, changes).config, model)
+    friction, delayed = np.full_like(run.friction, np.nan), np.full_like(run.friction, np.nan)
+    for k, (frame, attitude, phase, dynamics) in enumerate(true_inputs(run, model)):
+        friction[k] = observer.step(frame, attitude, phase, dynamics).friction
+        delayed[k] = observer.filter(run.friction[k], frame.dt)
+    return friction, delayed
+
+
+def single_support(run: SimulatedRun, model: RobotModel) -> BoolArray:
+    """Joints of the one limb whose foot touches the ground, away from touch-down and lift-off, (m, n)."""
+    touching = np.array([sample.truth.contact for sample in run.samples])
+    alone = (touching.sum(axis=1) == 1).astype(np.uint8)
+    away = minimum_filter1d(alone, 2 * round(AWAY / PERIOD) + 1).astype(bool)
+    return standing_joints(touching, model.limb) & away[:, None]
+
+
+def observer_scores(
+    robot_name: str, case: str, observer: str, run: SimulatedRun, model: RobotModel, groups: JointGroups
+) -> list[Score]:
+    """What the method costs by itself, against the truth and against the truth that is as late as the observer."""
+    friction, delayed = observer_with_true_states(robot_name, {"observer": observer}, run, model)
+    phases = late_phases(run)
+    phases["single support"] = single_support(run, model) & (phases["stance"] | phases["swing"])
+    name, unknown = RunName(case, TRUE_STATES, 0), np.full_like(friction, np.nan)
+    return [
+        *phase_scores(name, observer, groups, friction, run.friction, unknown, phases),
+        *phase_scores(name, f"{observer}, lag apart", groups, friction, delayed, unknown, phases),
+    ]
+
+
+def best_law(law_name: str, velocity: FloatArray, load: FloatArray, friction: FloatArray) -> FloatArray:
+    """Friction of the law that fits the true friction best, all arrays (m, n): least squares over these samples."""
+    regressor = make_linear_law(law_name).regressor(velocity, load)
+    fitted = np.empty_like(friction)
+    for joint in range(friction.shape[1]):
+        columns = regressor[:, joint]
+        solution = np.linalg.lstsq(columns[::_EVERY], friction[::_EVERY, joint], rcond=None)[0]
+        fitted[:, joint] = columns @ solution
+    return fitted
+
+
+def law_scores(case: str, run: SimulatedRun, groups: JointGroups) -> list[Score]:
+    """No estimate by one of these laws alone has a smaller error; where the friction changes, a law for each part."""
+    velocity, effort = (np.array([getattr(s.joints, what) for s in run.samples]) for what in ("velocity", "effort"))
+    name, unknown = RunName(case, TRUE_STATES, 0), np.full_like(run.friction, np.nan)
+    phases = late_phases(run)
+    scores: list[Score] = []
+    for law in linear_law_names():
+        fitted = np.full_like(run.friction, np.nan)
+        for part in _same_friction(run):
+            fitted[part] = best_law(law, velocity[part], effort[part], run.friction[part])
+        scores += phase_scores(name, f"law {law}", groups, fitted, run.friction, unknown, phases)
+    return scores
+
+
+def _same_friction(run: SimulatedRun) -> list[slice]:
+    """The late samples, cut where the friction of the scenario changes."""
+    first = round(SETTLED / PERIOD)
+    changes = {round(setting.start / PERIOD) for setting in run.scenario.friction}
+    cuts = [first, *sorted(cut for cut in changes if first < cut < run.time.size), run.time.size]
+    return [slice(start, end) for start, end in pairwise(cuts)]

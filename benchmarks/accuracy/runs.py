@@ -1,0 +1,124 @@
+"""The work: every case is simulated once for each noise level and seed, and all observers share the recording."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.accuracy.cases import find_case
+from benchmarks.accuracy.joints import JointGroups, joint_groups
+from benchmarks.accuracy.oracle import law_scores, observer_scores
+from benchmarks.accuracy.pushes import push_scores
+from benchmarks.accuracy.results import BaseScore, Failure, PushScore, Results, Score
+from benchmarks.accuracy.scoring import RunName, base_score, track_scores
+from benchmarks.accuracy.simulated_run import simulate
+from benchmarks.accuracy.track import configure, estimate
+from benchmarks.accuracy.wiener_scores import wiener_scores
+from friction_estimator.core.exceptions import FrictionEstimatorError
+from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.files.robot import Robot, load_robot
+
+CLEAN = "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One thing to do in a process of its own.
+
+    Attributes
+    ----------
+    robot, case, noise, seed, duration : the run; ``duration`` in seconds
+    observers : names of ``Config.observer``
+    changes : parameters that differ from the robot's YAML
+    references : noise levels to compute the Wiener bound for, with the oracle beside; empty: estimate instead
+    """
+
+    robot: str
+    case: str
+    noise: str
+    seed: int
+    duration: float
+    observers: tuple[str, ...]
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """For the progress line."""
+        return f"{self.case} references" if self.references else f"{self.case} {self.noise} seed {self.seed}"
+
+
+def make_jobs(
+    robot: str,
+    cases: Sequence[str],
+    noises: Sequence[str],
+    observers: Sequence[str],
+    seeds: int,
+    duration: float,
+    changes: Mapping[str, Any],
+) -> list[Job]:
+    """All jobs, those of each case together; clean sensors need one seed only, unless the model is drawn too."""
+    jobs = []
+    for case in cases:
+        wrong_model, pushed = find_case(case).wrong_inertia, bool(find_case(case).scenario(duration).pushes)
+        if not wrong_model and not pushed:  # references have the true model and know no pushes: they are the walk's
+            jobs.append(Job(robot, case, CLEAN, 0, duration, tuple(observers), references=tuple(noises)))
+        for noise in noises:
+            count = 1 if noise == CLEAN and not wrong_model else seeds
+            jobs += [Job(robot, case, noise, seed, duration, tuple(observers), changes) for seed in range(count)]
+    return jobs
+
+
+def perform(job: Job) -> Results:
+    """Do one job; a fall or a refused configuration becomes a record, not an end of everything."""
+    robot = load_robot(job.robot)
+    model = RobotModel(robot.config, robot.urdf_xml)
+    groups = joint_groups(model.joint_names, model.limb)
+    try:
+        return (_refer if job.references else _estimate)(job, robot, model, groups)
+    except FrictionEstimatorError as error:
+        return Results(labels=groups.labels, failures=(Failure(job.case, job.noise, job.seed, str(error)),))
+
+
+def _estimate(job: Job, robot: Robot, model: RobotModel, groups: JointGroups) -> Results:
+    case, name = find_case(job.case), RunName(job.case, job.noise, job.seed)
+    run = simulate(robot, model, case.scenario(job.duration), job.noise, job.seed)
+    urdf = case.estimator_urdf(robot.urdf_xml, job.seed)
+    scores: list[Score] = []
+    pushes: list[PushScore] = []
+    bases: list[BaseScore] = []
+    for observer in job.observers:
+        track = estimate(configure(job.robot, job.noise, {**job.changes, "observer": observer}), urdf, run)
+        scores += track_scores(name, observer, groups, run, track)
+        if run.scenario.pushes:
+            pushed, after = push_scores(name, observer, groups, run, track)
+            pushes, scores = pushes + pushed, scores + after
+        bases = bases or [base_score(name, run, track)]  # no observer changes it
+    return Results({}, groups.labels, tuple(scores), tuple(pushes), tuple(bases))
+
+
+def _refer(job: Job, robot: Robot, model: RobotModel, groups: JointGroups) -> Results:
+    scenario = find_case(job.case).scenario(job.duration)
+    clean = simulate(robot, model, scenario, CLEAN, 0)
+    scores = law_scores(job.case, clean, groups)
+    for observer in job.observers:
+        scores += observer_scores(job.robot, job.case, observer, clean, model, groups)
+    noisy = {noise: simulate(robot, model, scenario, noise, 0) for noise in job.references if noise != CLEAN}
+    scores += wiener_scores(job.robot, job.case, clean, noisy, model, groups)
+    return Results(labels=groups.labels, scores=tuple(scores))
+
+
+def perform_all(jobs: Sequence[Job], processes: int, progress: Callable[[str], None]) -> Iterator[Results]:
+    """Do all jobs in parallel; results come as they are ready."""
+    start = time.monotonic()
+    with ProcessPoolExecutor(processes) as pool:
+        waiting = {pool.submit(perform, job): job for job in jobs}
+        for done, future in enumerate(as_completed(waiting), start=1):
+            results = future.result()
+            left = (time.monotonic() - start) / done * (len(jobs) - done) / 60.0
+            failed = "".join(f" FAILED: {failure.message}" for failure in results.failures)
+            progress(f"[{done}/{len(jobs)}] {waiting[future].title}{failed}, {left:.0f} min left")
+            yield results

@@ -1,0 +1,73 @@
+"""One estimator over one run: what it said, as arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
+from friction_estimator.core.config import Config
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.types import BaseState, FloatArray, FrictionEstimate
+from friction_estimator.files.robot import load_robot
+from friction_estimator.simulation import make_noise
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Estimates, one row a sample of the run.
+
+    Attributes
+    ----------
+    friction, sigma : (m, n) the estimate and its standard deviation [N m]
+    model, model_sigma : (m, n) the identified law alone [N m]
+    external_torque, external_sigma : (m, n) [N m]
+    phase_names : (m) estimated contact phases
+    base : (m) estimated base states
+    """
+
+    friction: FloatArray
+    sigma: FloatArray
+    model: FloatArray
+    model_sigma: FloatArray
+    external_torque: FloatArray
+    external_sigma: FloatArray
+    phase_names: list[str]
+    base: list[BaseState]
+
+
+def configure(robot_name: str, noise: str, changes: Mapping[str, Any]) -> Config:
+    """Configuration of an estimator that was told the datasheet of the sensors."""
+    datasheet = dataclasses.asdict(make_noise(noise).datasheet(PERIOD))
+    told = {f"sensors.{name}": value for name, value in datasheet.items()}
+    return load_robot(robot_name, {**told, **changes}).config
+
+
+def estimate(config: Config, urdf_xml: str, run: SimulatedRun) -> Track:
+    """Run the estimator over the samples."""
+    estimator = Estimator(config, urdf_xml)
+    estimates: list[FrictionEstimate] = []
+    for sample in run.samples:
+        estimates += estimator.add_joints(sample.joints)
+        estimates += estimator.add_imu(sample.imu)
+        for wrench in sample.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    estimates += estimator.flush()
+
+    def column(name: str) -> FloatArray:
+        return np.array([getattr(one, name) for one in estimates])
+
+    return Track(
+        friction=column("friction"),
+        sigma=column("sigma"),
+        model=column("model"),
+        model_sigma=column("model_sigma"),
+        external_torque=column("external_torque"),
+        external_sigma=column("external_torque_sigma"),
+        phase_names=[one.phase.name for one in estimates],
+        base=[one.base for one in estimates],
+    )

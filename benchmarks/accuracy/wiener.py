@@ -1,0 +1,116 @@
+"""The Wiener bound: how well any linear filter that knows no friction law could do on the momentum residual.
+
+The unfiltered momentum residual is ``y = f + n``: the true friction and what the sensors' noise makes of it. With the
+spectra S_f and S_n, independent, the best linear filter that may also look ahead has the gain W and the error e
+
+    W = S_f / (S_f + S_n),        E[e^2] = integral of S_f S_n / (S_f + S_n)
+
+(N. Wiener 1949). The friction of a walk is not stationary, so stance and swing have spectra of their own, from Hann
+windows centred there. The causal filter solves the Wiener-Hopf equations of the same spectra for present and past
+samples alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_toeplitz
+from scipy.signal import fftconvolve
+
+from friction_estimator.core.types import BoolArray, FloatArray
+
+WINDOW = 1024
+"""Length of a Hann window and reach of the filters [samples]."""
+_STEP = 32  # between windows: they overlap, so that a short swing holds many
+_RIDGE = 1e-12  # of the spectra's mean: keeps exact signals solvable
+
+
+@dataclass(frozen=True, slots=True)
+class WienerErrors:
+    """Root mean square errors of one signal [N m].
+
+    Attributes
+    ----------
+    bound : by the integral above
+    applied, causal : of the filter that may look ahead, and of the causal one, each designed on every other block of
+        time and applied to the blocks between
+    """
+
+    bound: float
+    applied: float
+    causal: float
+
+
+def power_spectrum(signals: FloatArray, where: BoolArray, window: int = WINDOW) -> FloatArray:
+    """Two-sided power spectrum over the non-negative half of ``2 * window`` frequencies, (window + 1,).
+
+    Scaled so that its mean over all frequencies is the mean square. Nothing is subtracted: a constant counts.
+
+    Parameters
+    ----------
+    signals : (m, s) several signals of the same kind
+    where : (m, s) the windows centred on these samples count
+    """
+    taper = np.hanning(window + 1)[:-1]
+    total, count = np.zeros(window + 1), 0
+    for signal, mask in zip(signals.T, where.T, strict=True):
+        starts = np.arange(0, signal.size - window + 1, _STEP)
+        starts = starts[mask[starts + window // 2]]
+        pieces = signal[starts[:, None] + np.arange(window)] * taper
+        total += (np.abs(np.fft.rfft(pieces, 2 * window, axis=1)) ** 2).sum(axis=0)
+        count += starts.size
+    return total / (max(count, 1) * (taper**2).sum())
+
+
+def bound(friction_spectrum: FloatArray, noise_spectrum: FloatArray) -> float:
+    """Root mean square error of the best linear filter that may look ahead."""
+    both = friction_spectrum + noise_spectrum
+    error = np.divide(friction_spectrum * noise_spectrum, both, out=np.zeros_like(both), where=both > 0.0)
+    return float(np.sqrt(np.fft.irfft(error)[0]))
+
+
+def look_ahead_taps(friction_spectrum: FloatArray, noise_spectrum: FloatArray) -> FloatArray:
+    """Impulse response of W, (2 * window,), its middle at index ``window``."""
+    both = friction_spectrum + noise_spectrum
+    gain = np.divide(friction_spectrum, both, out=np.ones_like(both), where=both > 0.0)
+    return np.roll(np.fft.irfft(gain), gain.size - 1)
+
+
+def causal_taps(friction_spectrum: FloatArray, noise_spectrum: FloatArray) -> FloatArray:
+    """Weights of the present sample and those before, (window,): the Wiener-Hopf equations."""
+    window = friction_spectrum.size - 1
+    friction, noise = (np.fft.irfft(s)[:window] for s in (friction_spectrum, noise_spectrum))
+    both = friction + noise
+    both[0] += _RIDGE * both[0] + np.finfo(float).tiny
+    return np.asarray(solve_toeplitz(both, friction))
+
+
+def wiener_errors(friction: FloatArray, noise: FloatArray, where: BoolArray) -> WienerErrors:
+    """Errors of the best filters where asked.
+
+    Parameters
+    ----------
+    friction, noise : (m, s) true friction, and the error of the unfiltered residual [N m]; s joints of the same kind
+    where : (m, s) samples that count: stance, say
+    """
+    if not where.any():
+        return WienerErrors(np.nan, np.nan, np.nan)
+    odd = (np.arange(len(friction)) // (4 * WINDOW) % 2).astype(bool)[:, None]
+    squares = {look_ahead_taps: 0.0, causal_taps: 0.0}
+    for design_block in (odd, ~odd):
+        spectra = [power_spectrum(signal, where & design_block) for signal in (friction, noise)]
+        for make_taps in squares:
+            taps = make_taps(*spectra)
+            ahead = WINDOW if make_taps is look_ahead_taps else 0
+            error = _filtered(friction + noise, taps, ahead) - friction
+            squares[make_taps] += float((error[where & ~design_block] ** 2).sum())
+    whole = bound(*(power_spectrum(signal, where) for signal in (friction, noise)))
+    applied, causal = (float(np.sqrt(total / where.sum())) for total in squares.values())
+    return WienerErrors(whole, applied, causal)
+
+
+def _filtered(signals: FloatArray, taps: FloatArray, ahead: int) -> FloatArray:
+    """Convolution along time (m, s); ``ahead`` of the taps look into the future."""
+    full = fftconvolve(signals, taps[:, None], axes=0)
+    return np.asarray(full[ahead : ahead + len(signals)])

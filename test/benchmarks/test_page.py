@@ -1,0 +1,130 @@
+"""The page says what the records say, and the JSON file keeps them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy.command import main
+from benchmarks.accuracy.markdown import number, row_of, table
+from benchmarks.accuracy.page import page
+from benchmarks.accuracy.results import BaseScore, Failure, PushScore, Results, Score, merge, read_json, write_json
+from benchmarks.accuracy.summary import summarise
+from benchmarks.accuracy.targets import consistent, ratio_to_baseline
+from friction_estimator.core.exceptions import InputError
+
+LABELS = ("hip yaw", "hip roll", "hip pitch", "knee", "ankle pitch", "ankle roll")
+SETTINGS = {
+    "command": "python benchmarks/accuracy.py", "robot": "suralp", "cases": ["walk", "push_knee"],
+    "noise": ["paper_std"], "observers": ["fbse", "momentum"], "judged": "momentum", "seeds": 2, "duration": 22.0,
+}  # fmt: skip
+
+
+def score(method, phase, rmse, seed=0, inside=0.95, case="walk"):
+    six = (1.0,) * 6
+    return Score(case, "paper_std", seed, method, phase, (rmse,) * 6, six, (0.0,) * 6, six, (inside,) * 6)
+
+
+@pytest.fixture
+def results():
+    scores = [score("fbse", phase, 0.20, seed) for phase in ("stance", "swing") for seed in (0, 1)]
+    scores += [score("momentum", "stance", 0.01, 0), score("momentum", "stance", 0.03, 1)]
+    scores += [score("momentum", "swing", 0.05, seed, inside=0.5) for seed in (0, 1)]
+    push = PushScore("push_knee", "paper_std", 0, "momentum", 7.0, "knee", 20.0, 19.0, math.nan, 0.0)
+    bases = tuple(BaseScore("walk", "paper_std", seed, 0.002, 0.001, 0.01) for seed in (0, 1))
+    failure = Failure("push_knee", "paper_std", 1, "the robot fell")
+    return Results(SETTINGS, LABELS, tuple(scores), (push,), bases, (failure,))
+
+
+def line_of(text, *parts):
+    return next(line for line in text.splitlines() if all(part in line for part in parts))
+
+
+def test_numbers_have_no_negative_zero_and_dashes_for_what_is_not_there():
+    assert [number(value) for value in (0.125, -0.001, math.nan)] == ["0.12", "0.00", "–"]
+    assert row_of([1.0, math.nan], 1) == "1.0 –"
+    assert table(["a", "b"], [["1", "2"]]) == ["| a | b |", "|---|---|", "| 1 | 2 |", ""]
+
+
+def test_seeds_become_mean_and_spread(results):
+    summary = summarise(results)["walk", "paper_std", "momentum", "stance"]
+    np.testing.assert_allclose(summary.rmse, 0.02)
+    np.testing.assert_allclose(summary.spread, 0.01)
+
+
+def test_target_cells_say_what_is_missed(results):
+    """Stance 0.02 keeps all limits; swing 0.05 misses the hip yaw (0.04), the ankles (0.02)."""
+    text = page(results)
+    assert "6 of 6" in line_of(text, "`walk`, `paper_std`", "| stance |")
+    swing = line_of(text, "`walk`, `paper_std`", "| swing |")
+    assert "3 of 6" in swing
+    assert "**0.050 > 0.04**" in swing
+
+
+def test_ratio_to_the_printed_method_is_per_phase_and_together(results):
+    assert ratio_to_baseline(summarise(results), "walk", "paper_std", "momentum") == pytest.approx(
+        {"stance": 10.0, "swing": 4.0}
+    )
+    assert "| 10.0 | 4.0 | 6.3 |" in page(results)
+
+
+def test_sigma_that_lies_or_says_nothing_is_not_consistent(results):
+    summaries = summarise(results)
+    assert consistent(summaries["walk", "paper_std", "momentum", "stance"])
+    assert not consistent(summaries["walk", "paper_std", "momentum", "swing"])
+    wide = dataclasses.replace(summaries["walk", "paper_std", "momentum", "stance"], nees=np.full(6, 0.01))
+    assert not consistent(wide)
+
+
+def test_page_shows_missed_pushes_and_failed_runs(results):
+    text = page(results)
+    assert "missed" in line_of(text, "momentum", "20-20 N m")
+    assert "the robot fell" in line_of(text, "seed 1")
+
+
+def test_json_gives_the_same_page_again(results, tmp_path):
+    write_json(results, tmp_path / "results.json")
+    again = read_json(tmp_path / "results.json")
+    assert page(again) == page(results)
+    assert again.scores == results.scores
+
+
+def test_order_of_the_parts_does_not_matter(results):
+    parts = [Results(labels=LABELS, scores=(one,)) for one in results.scores]
+    assert merge(SETTINGS, parts) == merge(SETTINGS, parts[::-1])
+
+
+def test_another_file_is_refused(tmp_path):
+    (tmp_path / "other.json").write_text("[1, 2]")
+    with pytest.raises(InputError, match="does not hold the results"):
+        read_json(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--cases", "dance"], ["--observers", "crystal_ball"], ["--duration", "5"], ["--seeds", "0"]],
+)
+def test_wrong_usage_ends_with_code_2(arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+
+
+def test_wrong_parameter_is_refused_before_the_work(capsys):
+    assert main(["--set", "momentum.gian=3"]) == 1
+    assert "momentum.gain" in capsys.readouterr().err
+
+
+def test_command_measures_a_case_and_writes_page_and_json(tmp_path, capsys):
+    output = tmp_path / "accuracy.md"
+    arguments = ["--cases", "squat", "--noise", "paper_std", "--observers", "momentum", "--seeds", "1"]
+    assert main([*arguments, "--duration", "7.1", "--processes", "2", "-o", str(output)]) == 0
+    assert capsys.readouterr().out.split() == [str(output), str(output.with_suffix(".json"))]
+    text = output.read_text()
+    assert "`squat`" in text
+    assert "Wiener filter" in text
+    measured = summarise(read_json(output.with_suffix(".json")))["squat", "paper_std", "momentum", "stance"]
+    assert 0.01 < np.nanmean(measured.rmse) < 1.0
