@@ -77,7 +77,8 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
     if not config.robot.fixed_base:
         needed[imu] = ("imu.topic", topics.IMU)
     feet = {foot.wrench_topic: (f"feet.{foot.name}.topic", topics.WRENCH) for foot in config.feet}
-    full = {name: reader.find_topic(name, type_name) for name, (_, type_name) in {**needed, **feet}.items()}
+    wanted = {**needed, **feet, **_command_topic(config)}
+    full = {name: reader.find_topic(name, type_name) for name, (_, type_name) in wanted.items()}
     found = {name: topic for name, topic in full.items() if topic is not None}
     missing = {name: f"{name!r} (parameter {p})" for name, (p, _) in {**needed, **feet}.items() if name not in found}
     if any(name in missing for name in needed) or (feet and all(name in missing for name in feet)):
@@ -85,7 +86,20 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
             f"the bag {reader.path} lacks the topic {', '.join(missing.values())}; it has {reader.topic_list()}. "
             "Set the parameter to the topic of your robot"
         )
-    return found, tuple(f"the bag lacks the topic {text}: its limb is not measured" for text in missing.values())
+    texts = [f"the bag lacks the topic {text}: its limb is not measured" for text in missing.values()]
+    texts += [
+        f"the bag lacks the topic {name!r} (parameter {parameter}): friction is not compensated"
+        for name, (parameter, _) in _command_topic(config).items()
+        if name not in found
+    ]
+    return found, tuple(texts)
+
+
+def _command_topic(config: Config) -> dict[str, tuple[str, str]]:
+    """Topic with the desired velocities, where friction compensation needs it: parameter and type by name."""
+    if not config.compensation.needs_commands:
+        return {}
+    return {config.compensation.desired_topic: ("compensation.desired_topic", topics.JOINT_STATE)}
 
 
 def replay(
@@ -162,6 +176,7 @@ class _Replay:
             self._copied |= set(self._handlers)
         self.refused = _Refused()
         self.estimates = 0
+        self._stamp_ns = 0
 
     def run(self, progress: Progress | None) -> None:
         """Feed every message, in recorded order."""
@@ -177,6 +192,7 @@ class _Replay:
             if progress is not None and done % 1000 == 0:
                 progress(done, self._reader.message_count)
         self._write(self._estimator.flush(), last_ns)
+        self._end_compensation(last_ns)
 
     def nothing_message(self) -> str:
         """Why there is no estimate."""
@@ -196,7 +212,15 @@ class _Replay:
         for number, foot in enumerate(config.feet):
             if foot.wrench_topic in inputs:
                 handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
+        if (commands := config.compensation.desired_topic) in inputs:
+            handlers[inputs[commands]] = lambda m: estimator.add_desired(read.desired(m))
         return handlers
+
+    def _end_compensation(self, time_ns: int) -> None:
+        """Zero torque is the last message, as when the live node ends: the result may be played to a robot."""
+        if self._estimator.compensation is not None and self.estimates:
+            topic, message = self._outputs.no_compensation(self._stamp_ns)
+            self._writer.write(topic, time_ns, message)
 
     def _feed(self, message: BagMessage) -> None:
         try:
@@ -210,6 +234,7 @@ class _Replay:
         for estimate in estimates:
             for topic, message in self._outputs.build(estimate):
                 self._writer.write(topic, time_ns, message)
+            self._stamp_ns = estimate.stamp_ns
         self.estimates += len(estimates)
 
 

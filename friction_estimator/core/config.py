@@ -302,6 +302,11 @@ class CompensationConfig(_Validated):
         0.1, "joint states or desired velocities silent for longer: zero torque", "s", 1e-3, 10.0
     )
 
+    @property
+    def needs_commands(self) -> bool:
+        """True when desired velocities are listened to."""
+        return self.enabled and self.velocity == "desired"
+
 
 @dataclass(frozen=True, slots=True)
 class OutputConfig(_Validated):
@@ -344,13 +349,12 @@ class Config(_Validated):
         ):
             if len(set(values)) != len(values):
                 raise ConfigError(f"two feet share a {label}: {', '.join(values)}; each foot has its own sensor")
-        desired = self.compensation.desired_topic
-        if self.compensation.enabled and self.compensation.velocity == "desired":
-            if desired in ("", self.output.joint_states_topic):
-                raise ConfigError(
-                    f"compensation.desired_topic = {desired!r} must name the topic of the commands, "
-                    "or set compensation.velocity: measured"
-                )
+        commands = self.compensation.desired_topic
+        if self.compensation.needs_commands and commands in ("", self.output.joint_states_topic):
+            raise ConfigError(
+                f"compensation.desired_topic = {commands!r} must name the topic of the commands; "
+                "or set compensation.velocity: measured"
+            )
         if self.observer == "fbse" and self.robot.fixed_base:
             raise ConfigError("observer 'fbse' needs a floating base; with robot.fixed_base set observer: momentum")
         if self.observer == "fbse" and not self.feet:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.types import FloatArray, ImuSample, JointSample, WrenchSample
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.types import DesiredSample, ImuSample, JointSample, WrenchSample
+from friction_estimator.messages.joint_order import JointOrder
 from friction_estimator.messages.types import header_stamp
 
 
@@ -27,34 +27,33 @@ class InputReader:
     """
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
-        self._joint_names = tuple(joint_names)
-        self._ones = np.ones(len(self._joint_names))
-        self._joint_topic = config.output.joint_states_topic
+        self._ones = np.ones(len(joint_names))
+        self._joints = JointOrder(config.output.joint_states_topic, joint_names)
+        self._commands = JointOrder(config.compensation.desired_topic, joint_names)
         self._imu_topic = config.imu.topic
         self._imu_frame = config.imu.frame
         self._feet = config.feet
-        self._message_names: list[str] = []
-        self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
     def joint_state(self, message: Any) -> JointSample:
         """Joint sample of a sensor_msgs/JointState: any order of joints, other joints ignored."""
-        names = message.name
-        if names != self._message_names:
-            self._learn_names(list(names))
-        count, order = len(self._message_names), self._order
-        fields = []
-        for label, values in (
-            ("position", message.position),
-            ("velocity", message.velocity),
-            ("effort", message.effort),
-        ):
-            if len(values) != count:
-                raise InputError(self._wrong_length(label, len(values), count))
-            fields.append(np.asarray(values, dtype=np.float64)[order])
-        position, velocity, effort = fields
+        joints = self._joints
+        joints.read(message.name)
+        position = joints.pick("position", message.position)
+        velocity = joints.pick("velocity", message.velocity)
+        effort = joints.pick("effort", message.effort)
         if not math.isfinite((position + velocity + effort) @ self._ones):
-            self._check_finite(position, velocity, effort)
+            for label, values in (("position", position), ("velocity", velocity), ("effort", effort)):
+                joints.check_finite(label, values)
         return JointSample(header_stamp(message), position, velocity, effort)
+
+    def desired(self, message: Any) -> DesiredSample:
+        """Desired velocities of a sensor_msgs/JointState, such as a joint command; its other fields are not used."""
+        joints = self._commands
+        joints.read(message.name)
+        velocity = joints.pick("velocity", message.velocity)
+        if not math.isfinite(velocity @ self._ones):
+            joints.check_finite("velocity", velocity)
+        return DesiredSample(header_stamp(message), velocity)
 
     def imu(self, message: Any) -> ImuSample:
         """IMU sample of a sensor_msgs/Imu; its orientation is not used."""
@@ -102,28 +101,3 @@ class InputReader:
         if not math.isfinite(force.x + force.y + force.z + moment.x + moment.y + moment.z):
             raise InputError(f"{settings.wrench_topic}: the wrench is not finite: {values}")
         return WrenchSample(header_stamp(message), foot, -values if settings.flip else values)
-
-    def _learn_names(self, names: list[str]) -> None:
-        index = {name: place for place, name in enumerate(names)}
-        missing = [name for name in self._joint_names if name not in index]
-        if missing:
-            raise InputError(
-                f"{self._joint_topic}: joint {choices(missing)} missing; the message holds {choices(names)}"
-            )
-        if len(index) != len(names):
-            twice = {name for name in names if names.count(name) > 1}
-            raise InputError(f"{self._joint_topic}: joint {choices(twice)} is named more than once")
-        self._order = np.array([index[name] for name in self._joint_names], dtype=np.intp)
-        self._message_names = names
-
-    def _wrong_length(self, label: str, length: int, count: int) -> str:
-        if length == 0:
-            need = {"effort": "the motor torques", "velocity": "the joint velocities"}.get(label, "the joint positions")
-            return f"{self._joint_topic}: {label} is empty, but friction estimation needs {need}"
-        return f"{self._joint_topic}: {label} has {length} values for {count} joint names"
-
-    def _check_finite(self, position: FloatArray, velocity: FloatArray, effort: FloatArray) -> None:
-        for label, values in (("position", position), ("velocity", velocity), ("effort", effort)):
-            bad = [name for name, good in zip(self._joint_names, np.isfinite(values), strict=True) if not good]
-            if bad:
-                raise InputError(f"{self._joint_topic}: {label} of joint {choices(bad)} is not finite")

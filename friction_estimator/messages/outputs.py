@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from friction_estimator.core.config import Config
 from friction_estimator.core.types import FloatArray, FrictionEstimate
 from friction_estimator.messages import topics
@@ -42,13 +44,14 @@ class OutputMessages:
         self._joint_names = list(joint_names)
         self._markers = markers
         self._base_frame = base_frame
+        self._topics = topics.output_topics(config)
         self._schedule = OutputSchedule(config.output.slow_rate)
 
     @property
     def topics(self) -> tuple[topics.Topic, ...]:
         """The topics that :meth:`build` can return."""
         without = () if self._markers else (topics.FRICTION_MARKERS,)
-        return tuple(topic for topic in topics.OUTPUTS if topic not in without)
+        return tuple(topic for topic in self._topics if topic not in without)
 
     def reset(self) -> None:
         """Let every topic leave with the next estimate."""
@@ -64,6 +67,8 @@ class OutputMessages:
             (topics.FRICTION.name, friction),
             (topics.SIGMA.name, self._joint_state(header, estimate.sigma)),
         ]
+        if estimate.compensation is not None:
+            built.append((topics.COMPENSATION.name, self._joint_state(header, estimate.compensation)))
         if When.CHANGE in due:
             built += self._changing(header, estimate)
         if When.SLOW in due:
@@ -71,6 +76,11 @@ class OutputMessages:
         if When.DISPLAY in due and self._markers is not None:
             built.append((topics.FRICTION_MARKERS.name, self._markers.build(estimate)))
         return built
+
+    def no_compensation(self, stamp_ns: int) -> tuple[str, Any]:
+        """The end of friction compensation: zero torque for every joint, as (relative topic name, message)."""
+        header = make_header(self._types, stamp_ns, self._base_frame)
+        return topics.COMPENSATION.name, self._joint_state(header, np.zeros(len(self._joint_names)))
 
     def _changing(self, header: Any, estimate: FrictionEstimate) -> list[tuple[str, Any]]:
         measured = self._joint_state(header, estimate.measured.astype(float))

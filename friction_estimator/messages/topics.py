@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from friction_estimator.core.config import Config
+
 JOINT_STATE = "sensor_msgs/msg/JointState"
 IMU = "sensor_msgs/msg/Imu"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
@@ -86,6 +88,17 @@ OUTPUTS = (
     FRICTION_MARKERS,
 )
 """What the estimator says. ``/diagnostics`` is the node's own affair and not in this table."""
+
+COMPENSATION = Topic(
+    "friction_compensation", JOINT_STATE, When.SAMPLE, "torque to add to the motor command, against friction [N m]"
+)
+"""Leaves only with ``compensation.enabled``; zero torque is the last message before silence."""
+
+
+def output_topics(config: Config) -> tuple[Topic, ...]:
+    """What the estimator says with this configuration."""
+    return (*OUTPUTS, COMPENSATION) if config.compensation.enabled else OUTPUTS
+
 
 TRUTH_PREFIX = "ground_truth/"
 TRUE_FRICTION = Topic(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.friction.compensation import FrictionCompensation
 from friction_estimator.core.types import FrictionEstimate
 from friction_estimator.ros.estimate_quality import EstimateQuality, EstimateStatistics
 from friction_estimator.ros.latency import RecentValues
@@ -100,6 +101,8 @@ class NodeDiagnostics:
         statuses.append(self._sensors(self._estimator))
         statuses.append(self._estimates(period))
         statuses.append(self._friction(self._estimator, self._quality.take()))
+        if self._estimator.compensation is not None:
+            statuses.append(self._compensation(self._estimator.compensation, self._estimator.joint_names))
         return statuses
 
     def _input(self, topic: str, item: InputCounters, period: float) -> DiagnosticStatus:
@@ -168,6 +171,16 @@ class NodeDiagnostics:
         excited = int((quality.rms_velocity > _EXCITED).sum())
         message = f"passive; {excited} of {len(joints)} joints move enough"
         return self._status("friction", DiagnosticStatus.OK, message, values)
+
+    def _compensation(self, compensation: FrictionCompensation, joints: Sequence[str]) -> DiagnosticStatus:
+        values = {
+            joint: "compensated" if trusted else "at rest, or its law is not known well enough"
+            for joint, trusted in zip(joints, compensation.trusted.tolist(), strict=True)
+        }
+        if compensation.idle:
+            return self._status("compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle}", values)
+        message = f"{int(compensation.trusted.sum())} of {len(joints)} joints compensated now"
+        return self._status("compensation", DiagnosticStatus.OK, message, {"gain": compensation.gain, **values})
 
     def _status(self, label: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
         pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]

@@ -19,9 +19,10 @@ from std_msgs.msg import String
 
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import ConfigError, FrictionEstimatorError, InputError
-from friction_estimator.core.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
+from friction_estimator.core.types import DesiredSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from friction_estimator.messages.inputs import InputReader
+from friction_estimator.ros.compensation_guard import CompensationGuard
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.friction_urdf import friction_urdf
 from friction_estimator.ros.output_publishers import OutputPublishers
@@ -34,7 +35,7 @@ from friction_estimator.ros.spin import run
 _WARNING_PERIOD = 5.0
 _DIAGNOSTICS_PERIOD = 1.0
 _LOGGED = (": sensors", ": friction")
-_Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample)
+_Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, DesiredSample)
 
 
 class EstimatorNode(Node):
@@ -53,6 +54,7 @@ class EstimatorNode(Node):
         self._input_qos = RELIABLE_INPUT if own["inputs_reliable"] else SENSOR_INPUT
         self._effort_fraction = own["display.effort_fraction"]
         self._estimator: Estimator | None = None
+        self._guard: CompensationGuard | None = None
         self._diagnostics = NodeDiagnostics(self.get_name())
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
         self._warn_again: dict[str, float] = {}
@@ -71,14 +73,23 @@ class EstimatorNode(Node):
         estimator = Estimator(config, urdf_xml)
         self._restore(estimator)
         self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
+        if config.compensation.enabled:
+            self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
         self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
         self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
         self._diagnostics.start(estimator)
         self._estimator = estimator
         self._listen(estimator)
         serve(self, estimator, self._parameters_file, self._outputs.reset)
-        on_change(self, config, self._outputs.change)
+        on_change(self, config, self._change)
         self.get_logger().info(f"estimating {len(estimator.joint_names)} joints with the {config.observer} observer")
+
+    def _change(self, name: str, value: float) -> None:
+        """Follow a parameter that changed at run time."""
+        if name != "compensation.gain":
+            self._outputs.change(name, value)
+        elif self._estimator is not None and self._estimator.compensation is not None:
+            self._estimator.compensation.gain = value
 
     def _restore(self, estimator: Estimator) -> None:
         """Continue with the parameters of the run before."""
@@ -98,6 +109,8 @@ class EstimatorNode(Node):
             self._subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
         for index, foot in enumerate(config.feet):
             self._subscribe(WrenchStamped, foot.wrench_topic, partial(reader.wrench, index), estimator.add_wrench)
+        if config.compensation.needs_commands:
+            self._subscribe(JointState, config.compensation.desired_topic, reader.desired, estimator.add_desired)
 
     def _timed(self, read: Callable[[Any], JointSample]) -> Callable[[Any], JointSample]:
         """Note when each joint sample arrived: the latency of its estimate counts from there."""
@@ -138,6 +151,8 @@ class EstimatorNode(Node):
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)
+        if self._guard is not None:
+            self._guard.published(estimate.stamp_ns)
         self._diagnostics.published(estimate, self.get_clock().now().nanoseconds)
 
     def _recover(self, error: Exception) -> None:
@@ -176,6 +191,9 @@ class EstimatorNode(Node):
             return
         for estimate in estimator.flush():
             self._publish(estimate)
+        if self._guard is not None:
+            self._guard.end()
+            self._outputs.await_delivery()
         self._report()
         if self._parameters_file and estimator.health.frames:
             try:

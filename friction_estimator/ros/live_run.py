@@ -116,7 +116,7 @@ class LiveRun(Node):
         sensors, results = StampClock(), StampClock()
         for topic, type_name in [*input_topics(config), *truth_topics(config)]:
             recorder.record(topic, type_name, clock=sensors.of_type(type_name), also=watch(topic))
-        for topic, type_name in [*result_topics(), DIAGNOSTICS]:
+        for topic, type_name in [*result_topics(config), DIAGNOSTICS]:
             recorder.record(topic, type_name, clock=results.of_type(type_name), also=watch(topic))
         self._topics.counts = recorder.counts
 
@@ -140,7 +140,7 @@ class LiveRun(Node):
 
         The simulation starts only then, and its own start gives the estimator the time to know the recorder.
         """
-        wanted = [topic for topic, _ in result_topics()]
+        wanted = [topic for topic, _ in result_topics(self._options.robot.config)]
         give_up = time.monotonic() + _START_UP
         while running() and not all(self.count_publishers(topic) for topic in wanted):
             self._spin(executor, 0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rclpy.duration import Duration
 from rclpy.node import Node
 
 from friction_estimator.core.config import Config
@@ -17,9 +18,11 @@ from friction_estimator.ros.message_types import RclpyMessageTypes, message_clas
 from friction_estimator.ros.qos import FAST_OUTPUT, OUTPUT
 from friction_estimator.ros.transform import BaseTransformBroadcaster
 
+_LAST_WORD = Duration(nanoseconds=200_000_000)
+
 
 class OutputPublishers:
-    """One publisher for every topic of :data:`friction_estimator.messages.topics.OUTPUTS`, and the base transform.
+    """One publisher for every topic that this configuration has, and the base transform.
 
     Markers cost as much as all other topics together, so they are built only while somebody listens.
 
@@ -39,7 +42,7 @@ class OutputPublishers:
             topic.name: node.create_publisher(
                 message_class(topic.type), topic.name, OUTPUT if topic.when is When.SLOW else FAST_OUTPUT
             )
-            for topic in topics.OUTPUTS
+            for topic in topics.output_topics(config)
         }
         self._messages = OutputMessages(self._types, config, joint_names)
         self._markers = FrictionMarkers(self._types, joint_axes(urdf_xml, joint_names))
@@ -63,6 +66,17 @@ class OutputPublishers:
             if name == topics.BASE_STATE.name:
                 self._transform.send(message)
                 self._publish_markers(estimate)
+
+    def stop_compensation(self, stamp_ns: int) -> None:
+        """Publish zero torque."""
+        name, message = self._messages.no_compensation(stamp_ns)
+        self._publishers[name].publish(message)
+
+    def await_delivery(self) -> None:
+        """Wait a moment until the newest compensation has arrived: a process that ends takes with it what has not."""
+        publisher = self._publishers.get(topics.COMPENSATION.name)
+        if publisher is not None:
+            publisher.wait_for_all_acked(_LAST_WORD)
 
     def _publish_markers(self, estimate: FrictionEstimate) -> None:
         publisher = self._publishers[topics.FRICTION_MARKERS.name]

@@ -27,7 +27,7 @@ from friction_estimator.core.config import (
 )
 from friction_estimator.core.exceptions import ConfigError
 
-CHANGEABLE = frozenset({"output.slow_rate"})
+CHANGEABLE = frozenset({"output.slow_rate", "compensation.gain"})
 """What may change while the node runs; all else would mean other filters, so it is read-only."""
 
 ESTIMATOR_FIELDS = (

@@ -108,12 +108,14 @@ def input_topics(config: Config) -> list[tuple[str, str]]:
     inputs = [(config.output.joint_states_topic, topics.JOINT_STATE)]
     if not config.robot.fixed_base:
         inputs.append((config.imu.topic, topics.IMU))
+    if config.compensation.needs_commands:
+        inputs.append((config.compensation.desired_topic, topics.JOINT_STATE))
     return inputs + [(foot.wrench_topic, topics.WRENCH) for foot in config.feet]
 
 
-def result_topics() -> list[tuple[str, str]]:
+def result_topics(config: Config) -> list[tuple[str, str]]:
     """Names and types of all that the estimator says; markers are for the eye alone."""
-    return _names(topic for topic in topics.OUTPUTS if topic is not topics.FRICTION_MARKERS)
+    return _names(topic for topic in topics.output_topics(config) if topic is not topics.FRICTION_MARKERS)
 
 
 def truth_topics(config: Config) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ class RecorderNode(Node):
             recorder = Recorder(self, writer)
             for topic, type_name in input_topics(self._config):
                 recorder.record(topic, type_name, RECORDER if self._inputs_reliable else SENSOR_INPUT)
-            for topic, type_name in [*result_topics(), *truth_topics(self._config), DIAGNOSTICS]:
+            for topic, type_name in [*result_topics(self._config), *truth_topics(self._config), DIAGNOSTICS]:
                 recorder.record(topic, type_name)
             self.get_logger().info(f"recording to {writer.path}")
             spin(self, executor, running)

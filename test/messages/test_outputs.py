@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,6 +70,22 @@ def test_a_joint_that_stops_being_measured_is_told_at_once(
     measured[3] = False
     built = dict(outputs.build(make_estimate(MS, measured=measured)))
     assert np.flatnonzero(np.asarray(built[topics.MEASURED.name].effort) == 0.0).tolist() == [3]
+
+
+def test_compensation_leaves_with_every_estimate_that_has_one_and_ends_with_zero(
+    types: MessageTypes, config: Config, make_estimate: MakeEstimate, joint_names: tuple[str, ...]
+) -> None:
+    enabled = replace(config, compensation=replace(config.compensation, enabled=True))
+    outputs = OutputMessages(types, enabled, joint_names)
+    torque = np.linspace(-1.0, 1.0, len(joint_names))
+    for stamp in (0, MS):
+        message = dict(outputs.build(make_estimate(stamp, compensation=torque)))["friction_compensation"]
+        np.testing.assert_array_equal(np.asarray(message.effort), torque)
+        assert header_stamp(message) == stamp and tuple(message.name) == joint_names
+    topic, last = outputs.no_compensation(2 * MS)
+    assert topic == "friction_compensation" and not np.any(last.effort) and header_stamp(last) == 2 * MS
+    assert topics.COMPENSATION in outputs.topics
+    assert topics.COMPENSATION not in OutputMessages(types, config, joint_names).topics
 
 
 def test_contact_phase_is_told_when_it_changes(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:

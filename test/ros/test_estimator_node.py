@@ -132,6 +132,11 @@ def test_a_flipped_wrench_is_suspected_by_name(talking):
     talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "sign fine again")
 
 
+def test_friction_is_not_compensated_unless_asked_for(talking):
+    names = dict(talking.node.get_topic_names_and_types())
+    assert "/robot1/joint_friction" in names and "/robot1/friction_compensation" not in names
+
+
 def _call(talking, service_type: type, name: str, request: object) -> object:
     client = talking.node.create_client(service_type, f"friction_estimator/{name}")
     assert client.wait_for_service(10.0)
