@@ -113,6 +113,13 @@ class FootConfig(_Validated):
         choices=("surface", "point"),
     )
     phase: str = parameter("", "name of the phase in which only this foot stands; empty: the name of the foot")
+    sole_size: tuple[float, ...] = parameter(
+        (),
+        "length and width of the sole about its frame, for the simulation of feet that the URDF draws as meshes only",
+        "m",
+        1e-3,
+        10.0,
+    )
 
     @property
     def wrench_topic(self) -> str:

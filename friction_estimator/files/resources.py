@@ -52,8 +52,8 @@ def package_share(package: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise ConfigError(
-        f"no ROS package {package!r} on this machine: looked in AMENT_PREFIX_PATH and in {sys.prefix}/share; "
-        "source the workspace that holds it, or give the path of the file"
+        f"no package {package!r} on this machine: looked in AMENT_PREFIX_PATH, in {sys.prefix}/share and among the "
+        "Python packages; source the workspace that holds it, install it, or give the path of the file"
     )
 
 
@@ -92,3 +92,5 @@ def _shares(package: str) -> Iterator[Path]:
         if prefix:
             yield Path(prefix) / "share" / package
     yield Path(sys.prefix) / "share" / package
+    for entry in sys.path:
+        yield Path(entry) / "cmeel.prefix" / "share" / package  # where wheels made with cmeel keep their files

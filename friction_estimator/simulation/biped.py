@@ -8,8 +8,12 @@ import pinocchio as pin
 from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import SimulationError, choices
 from friction_estimator.core.types import FloatArray
-from friction_estimator.simulation.leg_kinematics import Leg, read_leg
+from friction_estimator.simulation.leg_kinematics import Leg
+from friction_estimator.simulation.leg_reading import read_leg
 from friction_estimator.simulation.walk_plan import WalkDimensions
+
+_LIMIT_MARGIN = 0.05  # [rad]
+_LEAST_INERTIA = 1e-9  # [kg m^2]
 
 
 class Biped:
@@ -18,7 +22,9 @@ class Biped:
     Attributes
     ----------
     model : floating-base model, rotor inertias of ``Config.robot.armature`` included
-    joint_names : (m,) all actuated joints, in pinocchio order
+    joint_names : (m,) all movable joints, in pinocchio order
+    locked_joints : joints that stay at zero, as for the estimator: outside of the legs and of ``Config.robot.joints``
+    posture : (m,) where the joints outside of the legs are held: at zero, or as near as their limits allow [rad]
     legs : left and right
     feet : (2,) index into ``Config.feet`` of the left and the right foot
     effort_limit : (m,) [N m]
@@ -29,11 +35,13 @@ class Biped:
             self.model = pin.buildModelFromXML(urdf_xml, pin.JointModelFreeFlyer())
         except (ValueError, RuntimeError) as error:
             raise SimulationError(f"pinocchio cannot read the URDF: {error}") from None
+        self.locked_joints = self._lock(config)
         self.joint_names = tuple(self.model.names[2:])
         if self.model.nv != 6 + len(self.joint_names) or self.model.nq != 7 + len(self.joint_names):
             raise SimulationError("the built-in simulation needs joints with one angle each; found another kind")
         self._set_armature(config)
         self.legs, self.feet = self._find_legs(config)
+        self.posture = _posture(self.model)
         limit = np.array(self.model.effortLimit[6:])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
 
@@ -59,6 +67,24 @@ class Biped:
             raise SimulationError(f"the URDF has no movable joint {joint!r}; it has {choices(self.joint_names)}")
         return self.joint_names.index(joint)
 
+    def joint_inertia(self) -> tuple[FloatArray, FloatArray]:
+        """Inertia about each joint at zero while all others are held, and while all others are free (m,) [kg m^2].
+
+        Raises
+        ------
+        SimulationError
+            When nothing of any mass hangs on a joint.
+        """
+        mass_matrix = pin.crba(self.model, self.model.createData(), pin.neutral(self.model))
+        mass_matrix = np.triu(mass_matrix) + np.triu(mass_matrix, 1).T
+        idle = np.diag(mass_matrix)[6:] < _LEAST_INERTIA
+        if idle.any():
+            raise SimulationError(
+                f"the joints {choices(name for name, is_idle in zip(self.joint_names, idle, strict=True) if is_idle)} "
+                "turn no mass: list in robot.joints those that do"
+            )
+        return np.diag(mass_matrix)[6:], 1.0 / np.diag(np.linalg.inv(mass_matrix))[6:]
+
     def dimensions(self, leg_extension: float) -> WalkDimensions:
         """Measure the robot as it stands upright, knees bent so that the hips are at walking height."""
         left, right = self.legs
@@ -66,7 +92,7 @@ class Biped:
         base = np.array([[0.0, 0.0, base_height]])
         upright = np.eye(3)[None]
         q = pin.neutral(self.model)
-        q[2] = base_height
+        q[2], q[7:] = base_height, self.posture
         for leg in self.legs:
             sole = np.array([[leg.hip[0], leg.hip[1], 0.0]])
             q[7 + leg.columns] = leg.inverse(base, upright, sole, upright)[0]
@@ -79,6 +105,16 @@ class Biped:
             leg_length=left.length,
             gravity=self.gravity,
         )
+
+    def _lock(self, config: Config) -> tuple[str, ...]:
+        """Take the joints out of the model that nothing moves; return their names."""
+        if not config.robot.joints:
+            return ()
+        legs = {name for leg in self._find_legs(config)[0] for name in leg.joint_names}
+        locked = tuple(name for name in self.model.names[2:] if name not in legs | set(config.robot.joints))
+        indices = [self.model.getJointId(name) for name in locked]
+        self.model = pin.buildReducedModel(self.model, indices, pin.neutral(self.model))
+        return locked
 
     def _set_armature(self, config: Config) -> None:
         names = config.robot.joints or self.joint_names
@@ -98,3 +134,10 @@ class Biped:
             raise SimulationError("the built-in gait needs one leg on the left and one on the right of the base")
         left = 0 if legs[0].hip[1] > 0.0 else 1
         return (legs[left], legs[1 - left]), (left, 1 - left)
+
+
+def _posture(model: pin.Model) -> FloatArray:
+    """Zero, moved into the joint limits by a margin, so that no joint rests on a stop (m,)."""
+    lower, upper = np.array(model.lowerPositionLimit[7:]), np.array(model.upperPositionLimit[7:])
+    margin = np.minimum(_LIMIT_MARGIN, 0.5 * (upper - lower))
+    return np.clip(np.zeros_like(lower), lower + margin, upper - margin)

@@ -1,44 +1,49 @@
-"""Legs of the robot as the walk sees them: lengths read from the URDF and closed-form inverse kinematics."""
+"""Inverse kinematics of a leg: in closed form where its axes meet, else by Newton's method from there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.core.types import FloatArray
+from friction_estimator.simulation.leg_chain import LegChain
 
-_LEG_AXES = "zxyyyx"
-_AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-_TOLERANCE = 1e-6
+HIP_YAW, HIP_ROLL, HIP_PITCH, KNEE, ANKLE_PITCH, ANKLE_ROLL = range(6)
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One leg: hip yaw, roll, pitch through one point, knee, ankle pitch and roll through one point.
+    """One leg, its joints by what they do: hip yaw, roll and pitch, knee, ankle pitch and roll.
+
+    The nominal leg has its hip axes through one point and its ankle axes through another, turns right-handed about z,
+    x, y, y, y, x, and is straight at zero.
 
     Attributes
     ----------
-    joint_names : (6,) from hip to foot
-    joint_ids : (6,) pinocchio joint indices
+    joint_names : (6,) from hip yaw to ankle roll, whatever their order in the chain
     columns : (6,) indices into the actuated joints, in pinocchio order
     frame_id : pinocchio index of the sole frame
-    hip : (3,) in the base frame [m]
-    thigh, shank : lengths [m]
-    sole : (3,) of the sole origin from the ankle, in the sole frame [m]
+    hip : (3,) of the nominal leg, in the base frame [m]
+    thigh, shank : lengths of the nominal leg [m]
+    sole : (3,) of the sole origin from the nominal ankle, in the sole frame [m]
+    signs : (6,) of the axes, relative to those of the nominal leg
+    zero : (6,) angles of the nominal leg where the real one is at zero [rad]
+    chain : the real leg, None when it is the nominal one
     """
 
     joint_names: tuple[str, ...]
-    joint_ids: tuple[int, ...]
     columns: NDArray[np.intp]
     frame_id: int
     hip: FloatArray
     thigh: float
     shank: float
     sole: FloatArray
+    signs: FloatArray
+    zero: FloatArray
+    chain: LegChain | None
 
     @property
     def length(self) -> float:
@@ -48,7 +53,7 @@ class Leg:
     def inverse(
         self, base: FloatArray, rotation_base: FloatArray, sole: FloatArray, rotation_sole: FloatArray
     ) -> FloatArray:
-        """Joint angles that put the sole there: the closed form for concurrent hip and ankle axes.
+        """Joint angles that put the sole there, knee bent.
 
         Parameters
         ----------
@@ -57,30 +62,43 @@ class Leg:
 
         Returns
         -------
-        (N, 6) angles from hip yaw to ankle roll, knee bent [rad]
+        (N, 6) angles from hip yaw to ankle roll [rad]
 
         Raises
         ------
         SimulationError
             When the sole is out of reach.
         """
+        nominal, distance = self._nominal(base, rotation_base, sole, rotation_sole)
+        guess = (nominal - self.zero) * self.signs
+        longest = self.thigh + self.shank
+        if self.chain is not None:
+            angles, reached = self.chain.solve(guess, base, rotation_base, sole, rotation_sole)
+        else:
+            angles, reached = guess, (np.abs(self.thigh - self.shank) <= distance) & (distance <= longest)
+        if not reached.all():
+            raise SimulationError(
+                f"a foot is {distance[~reached].max():.3f} m from its hip, the leg reaches {longest:.3f} m: "
+                "shorten the steps or bend the knees more"
+            )
+        return angles
+
+    def _nominal(
+        self, base: FloatArray, rotation_base: FloatArray, sole: FloatArray, rotation_sole: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Angles of the nominal leg (N, 6) in closed form, stretched where it is too short, and hip-ankle distance."""
         hip = base + rotation_base @ self.hip
         ankle = sole - rotation_sole @ self.sole
         r = np.einsum("nji,nj->ni", rotation_sole, hip - ankle)  # the hip as the foot sees it
         distance = np.linalg.norm(r, axis=1)
         cosine = (self.thigh**2 + self.shank**2 - distance**2) / (2.0 * self.thigh * self.shank)
-        if np.any(np.abs(cosine) > 1.0):
-            raise SimulationError(
-                f"a foot is {distance.max():.3f} m from its hip, the leg reaches {self.thigh + self.shank:.3f} m: "
-                "shorten the steps or bend the knees more"
-            )
-        knee = np.pi - np.arccos(cosine)
+        knee = np.pi - np.arccos(np.clip(cosine, -1.0, 1.0))
         ankle_roll = np.arctan2(r[:, 1], r[:, 2])
-        tilt = np.arcsin(self.thigh / distance * np.sin(np.pi - knee))
+        tilt = np.arcsin(np.clip(self.thigh / distance * np.sin(knee), -1.0, 1.0))
         ankle_pitch = -np.arctan2(r[:, 0], np.hypot(r[:, 1], r[:, 2])) - tilt
         hip_rotation = np.swapaxes(rotation_base, 1, 2) @ rotation_sole @ _roll_pitch(-ankle_roll, -knee - ankle_pitch)
         yaw, roll, pitch = _yaw_roll_pitch(hip_rotation)
-        return np.stack([yaw, roll, pitch, knee, ankle_pitch, ankle_roll], axis=1)
+        return np.stack([yaw, roll, pitch, knee, ankle_pitch, ankle_roll], axis=1), distance
 
 
 def _roll_pitch(roll: FloatArray, pitch: FloatArray) -> FloatArray:
@@ -103,49 +121,3 @@ def yaw_rotation(yaw: FloatArray) -> FloatArray:
     R = np.zeros((yaw.size, 3, 3))
     R[:, 0, 0], R[:, 0, 1], R[:, 1, 0], R[:, 1, 1], R[:, 2, 2] = c, -s, s, c, 1.0
     return R
-
-
-def read_leg(model: pin.Model, sole_frame: str) -> Leg:
-    """Measure one leg of a floating-base model at its zero configuration.
-
-    Raises
-    ------
-    SimulationError
-        When the frame is missing or the leg is not of the kind that the built-in gait can walk with.
-    """
-    if not model.existFrame(sole_frame):
-        raise SimulationError(f"the URDF has no frame {sole_frame!r}")
-    frame_id = model.getFrameId(sole_frame)
-    joints = tuple(j for j in model.supports[model.frames[frame_id].parentJoint] if j > 1)
-    data = model.createData()
-    pin.framesForwardKinematics(model, data, pin.neutral(model))
-    _check_axes(model, data, joints, sole_frame)
-    points = [data.oMi[j].translation for j in joints]
-    hip, knee, ankle, sole = points[0], points[3], points[4], data.oMf[frame_id]
-    straight = [points[1] - hip, points[2] - hip, points[5] - ankle, (knee - hip)[:2], (ankle - knee)[:2]]
-    if max(float(np.abs(gap).max()) for gap in straight) > _TOLERANCE or not np.allclose(sole.rotation, np.eye(3)):
-        raise SimulationError(
-            f"the built-in gait cannot walk on the foot {sole_frame!r}: hip axes and ankle axes must each meet in a "
-            "point, the leg must be straight and the sole level at zero"
-        )
-    return Leg(
-        joint_names=tuple(model.names[j] for j in joints),
-        joint_ids=joints,
-        columns=np.array([model.idx_vs[j] - 6 for j in joints]),
-        frame_id=frame_id,
-        hip=hip.copy(),
-        thigh=float(hip[2] - knee[2]),
-        shank=float(knee[2] - ankle[2]),
-        sole=sole.translation - ankle,
-    )
-
-
-def _check_axes(model: pin.Model, data: pin.Data, joints: tuple[int, ...], sole_frame: str) -> None:
-    jacobian = pin.computeJointJacobians(model, data, pin.neutral(model))
-    wanted = [_AXES[axis] for axis in _LEG_AXES]
-    axes = [jacobian[3:, model.idx_vs[j]] for j in joints]
-    if len(joints) != len(wanted) or not np.allclose(axes, wanted, atol=_TOLERANCE):
-        raise SimulationError(
-            f"the built-in gait needs six joints from the base to {sole_frame!r}, turning about {', '.join(_LEG_AXES)} "
-            f"(yaw, roll, pitch, knee, ankle pitch, ankle roll); found {[model.names[j] for j in joints]}"
-        )

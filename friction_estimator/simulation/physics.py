@@ -13,15 +13,15 @@ from friction_estimator.core.config import Config
 from friction_estimator.core.types import FloatArray
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.ground import Plane, ground_rotation
+from friction_estimator.simulation.leg_kinematics import KNEE
 from friction_estimator.simulation.mujoco_model import (
     ACCELEROMETER,
     GYROSCOPE,
     build_mujoco_model,
     floor_body,
+    lowest_point,
     sole_site,
 )
-
-_KNEE = 3
 
 
 class Physics:
@@ -36,7 +36,7 @@ class Physics:
     """
 
     def __init__(self, biped: Biped, config: Config, urdf_xml: str, timestep: float) -> None:
-        self.model = build_mujoco_model(urdf_xml, [foot.frame for foot in config.feet], config.imu.frame, timestep)
+        self.model = build_mujoco_model(urdf_xml, config.feet, config.imu.frame, timestep, biped.locked_joints)
         self.data = mujoco.MjData(self.model)
         joints = [self.model.joint(name) for name in biped.joint_names]
         self._q = np.array([joint.qposadr[0] for joint in joints])
@@ -46,18 +46,20 @@ class Physics:
         weld = self.model.body_weldid
         feet = weld[self.model.site_bodyid[self._soles]]
         self._on_foot = (weld == feet[:, None]).astype(float)  # (k, bodies): links that are fixed to each foot
+        self._depth = [lowest_point(self.model, foot) for foot in range(len(config.feet))]
         self._floors = [int(self.model.body(floor_body(foot)).mocapid[0]) for foot in range(len(config.feet))]
         self._accelerometer = self.model.sensor(ACCELEROMETER).adr[0]
         self._gyroscope = self.model.sensor(GYROSCOPE).adr[0]
         self._base = int(self.model.jnt_bodyid[0])
-        knees = [int(self.model.joint(leg.joint_names[_KNEE]).bodyid[0]) for leg in biped.legs]
+        knees = [int(self.model.joint(leg.joint_names[KNEE]).bodyid[0]) for leg in biped.legs]
         self._pushed: set[int] = set()
         self._push_bodies = dict(zip(("base", "left_knee", "right_knee"), (self._base, *knees), strict=True))
 
     def lay(self, foot: int, ground: Plane) -> None:
         """Put the ground under a foot that is in the air, or that has just been placed."""
-        self.data.mocap_pos[self._floors[foot]] = ground.x, ground.y, ground.height
         rotation = ground_rotation(np.array([ground.gradient]))[0]
+        surface = np.array([ground.x, ground.y, ground.height]) + self._depth[foot] * rotation[:, 2]
+        self.data.mocap_pos[self._floors[foot]] = surface
         mujoco.mju_mat2Quat(self.data.mocap_quat[self._floors[foot]], rotation.ravel())
 
     def place(self, base: FloatArray, yaw: float, position: FloatArray) -> None:

@@ -88,8 +88,9 @@ class ReferenceGenerator:
         return ReferenceBlock(samples.base[inner], yaw[inner], joints[inner], v[:, 6:], torque, share, com)
 
     def _configurations(self, samples: WalkSamples) -> FloatArray:
-        """Pinocchio configurations (N, nq); joints outside the legs stay at zero."""
+        """Pinocchio configurations (N, nq); joints outside the legs keep their posture."""
         q = np.zeros((samples.base.shape[0], self._biped.model.nq))
+        q[:, 7:] = self._biped.posture
         q[:, :3] = samples.base
         q[:, 5], q[:, 6] = np.sin(0.5 * samples.base_yaw), np.cos(0.5 * samples.base_yaw)
         rotation = yaw_rotation(samples.base_yaw)

@@ -71,7 +71,7 @@ class Simulator:
         plan = WalkPlan(scenario.gait, self._size, scenario.duration, scenario.ground)
         self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
         self._references.check_reach(min(scenario.duration, _CHECKED_TIME))
-        self._controller = JointController(self._biped, gains)
+        self._controller = JointController(self._biped, gains, _PERIOD)
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs)
         self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / _SUBSTEPS)

@@ -21,7 +21,12 @@ def robot_yaml(folder: Path, parameters: str) -> Path:
 
 @pytest.mark.parametrize("name", robot_names())
 def test_every_shipped_robot_loads_with_its_urdf(name: str) -> None:
-    robot = load_robot(name)
+    try:
+        robot = load_robot(name)
+    except ConfigError as error:
+        if "no package 'example-robot-data'" not in str(error):
+            raise
+        pytest.skip(str(error))  # 125 MB: not worth it for every test run
     assert robot.urdf_path is not None
     assert robot.urdf_xml == robot.urdf_path.read_text()
 
@@ -51,12 +56,21 @@ def test_the_urdf_may_lie_beside_the_yaml_whatever_the_working_folder(tmp_path: 
     assert robot.urdf_xml == URDF
 
 
+def test_a_package_url_is_found_in_a_cmeel_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = tmp_path / "site-packages" / "cmeel.prefix" / "share" / "arm_description"
+    share.mkdir(parents=True)
+    urdf = write(share / "arm.urdf", URDF)
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    yaml = robot_yaml(tmp_path, "    robot: {urdf: 'package://arm_description/arm.urdf'}\n")
+    assert load_robot(yaml).urdf_path == urdf
+
+
 def test_a_package_url_is_found_in_the_ament_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     share = tmp_path / "install" / "share" / "arm_description"
     share.mkdir(parents=True)
     urdf = write(share / "arm.urdf", URDF)
     yaml = robot_yaml(tmp_path, "    robot: {urdf: 'package://arm_description/arm.urdf'}\n")
-    with pytest.raises(ConfigError, match="no ROS package 'arm_description'"):
+    with pytest.raises(ConfigError, match="no package 'arm_description'"):
         load_robot(yaml)
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path / 'other'}:{tmp_path / 'install'}")
     assert load_robot(yaml).urdf_path == urdf

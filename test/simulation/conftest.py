@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from friction_estimator.core.config import Config
 from friction_estimator.files.robot import Robot, load_robot
 from friction_estimator.simulation import Scenario, SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.simulation.biped import Biped
 
 Make = Callable[..., Simulator]
 
@@ -44,3 +46,28 @@ def walk(make_simulator: Make) -> list[SimulationSample]:
 def walk_contact(walk: list[SimulationSample]) -> np.ndarray:
     """(N, 2) which foot touches the ground."""
     return np.array([sample.truth.contact for sample in walk])
+
+
+@pytest.fixture(scope="session")
+def imu_of_pinocchio() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """What the IMU must read by Newton and Euler, from the forces of a clean sample: specific force and rate."""
+
+    def read(biped: Biped, config: Config, sample: SimulationSample) -> tuple[np.ndarray, np.ndarray]:
+        model, data, truth = biped.model, biped.model.createData(), sample.truth
+        imu, rotation = model.getFrameId(config.imu.frame), truth.rotation_base_to_world
+        q = np.concatenate([truth.position_base_in_world, pin.Quaternion(rotation).coeffs(), sample.joints.position])
+        v = np.concatenate([rotation.T @ truth.linear_velocity, truth.angular_velocity, sample.joints.velocity])
+        forces = np.zeros(model.nv)
+        forces[6:] = sample.joints.effort - truth.friction
+        for foot, wrench in zip(config.feet, truth.wrenches, strict=True):
+            forces += pin.computeFrameJacobian(model, data, q, model.getFrameId(foot.frame), pin.LOCAL).T @ wrench
+        M = pin.crba(model, data, q)
+        M = np.triu(M) + np.triu(M, 1).T
+        a = np.linalg.solve(M, forces - pin.nle(model, data, q, v))
+        pin.forwardKinematics(model, data, q, v, a)
+        pin.updateFramePlacements(model, data)
+        acceleration = pin.getFrameClassicalAcceleration(model, data, imu, pin.LOCAL).linear
+        specific_force = acceleration - data.oMf[imu].rotation.T @ model.gravity.linear
+        return specific_force, pin.getFrameVelocity(model, data, imu, pin.LOCAL).angular
+
+    return read

@@ -91,28 +91,14 @@ def test_accelerations_wrenches_and_torques_fulfil_newton_and_euler(make_simulat
 
 
 @pytest.mark.parametrize("scenario", ["walk", "friction_stiction", "uneven", "slope"])
-def test_imu_equals_the_acceleration_that_pinocchio_computes_from_the_samples(make_simulator, biped, robot, scenario):
-    model, data = biped.model, biped.model.createData()
-    imu = model.getFrameId(robot.config.imu.frame)
+def test_imu_equals_the_acceleration_that_pinocchio_computes_from_the_samples(
+    make_simulator, biped, robot, scenario, imu_of_pinocchio
+):
     simulator = make_simulator(scenario, 2.5)
     samples = [simulator.step() for _ in range(2500)]
     for sample in samples[50::150]:
-        truth, rotation = sample.truth, sample.truth.rotation_base_to_world
-        q = np.concatenate([truth.position_base_in_world, pin.Quaternion(rotation).coeffs(), sample.joints.position])
-        v = np.concatenate([rotation.T @ truth.linear_velocity, truth.angular_velocity, sample.joints.velocity])
-        forces = np.zeros(model.nv)
-        forces[6:] = sample.joints.effort - truth.friction
-        for foot, wrench in zip(robot.config.feet, truth.wrenches, strict=True):
-            forces += pin.computeFrameJacobian(model, data, q, model.getFrameId(foot.frame), pin.LOCAL).T @ wrench
-        M = pin.crba(model, data, q)
-        M = np.triu(M) + np.triu(M, 1).T
-        a = np.linalg.solve(M, forces - pin.nle(model, data, q, v))
-        pin.forwardKinematics(model, data, q, v, a)
-        pin.updateFramePlacements(model, data)
-        acceleration = pin.getFrameClassicalAcceleration(model, data, imu, pin.LOCAL).linear
-        specific_force = acceleration - data.oMf[imu].rotation.T @ model.gravity.linear
+        specific_force, rate = imu_of_pinocchio(biped, robot.config, sample)
         np.testing.assert_allclose(sample.imu.specific_force, specific_force, atol=1e-5)
-        rate = pin.getFrameVelocity(model, data, imu, pin.LOCAL).angular
         np.testing.assert_allclose(sample.imu.angular_velocity, rate, atol=1e-9)
 
 
