@@ -56,7 +56,7 @@ class Estimator:
         )
         self.compensation: FrictionCompensation | None = None
         if config.compensation.enabled:
-            laws, robot = self._pipeline.identifier.laws, self._pipeline.robot
+            laws, robot = self._pipeline.friction.laws, self._pipeline.robot
             self.compensation = FrictionCompensation(config.compensation, laws, robot.effort_limit)
 
     @property
@@ -126,25 +126,25 @@ class Estimator:
     def forget(self) -> None:
         """Reset, and drop the identified parameters too."""
         self.reset()
-        self._pipeline.identifier.forget()
+        self._pipeline.friction.forget()
 
     @property
     def frozen(self) -> bool:
         """True while identification pauses."""
-        return self._pipeline.identifier.frozen
+        return self._pipeline.friction.frozen
 
     @frozen.setter
     def frozen(self, value: bool) -> None:
-        self._pipeline.identifier.frozen = value
+        self._pipeline.friction.frozen = value
 
     @property
     def identified(self) -> IdentifiedParameters:
         """Parameters worth keeping over a restart."""
-        return self._pipeline.identifier.identified
+        return self._pipeline.friction.identified
 
     def restore(self, identified: IdentifiedParameters) -> None:
         """Start from saved parameters; raises ConfigError when they do not fit."""
-        self._pipeline.identifier.restore(identified)
+        self._pipeline.friction.restore(identified)
 
     @staticmethod
     def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:

@@ -231,16 +231,14 @@ class MeasuredFriction:
 
 
 @dataclass(frozen=True, slots=True)
-class FrictionEstimate:
-    """What leaves ``Pipeline.step``: one per joint-state sample.
+class JointFriction:
+    """What the friction stage says of one instant.
 
     Attributes
     ----------
-    stamp_ns : stamp of the joint sample it belongs to [ns]
-    position, velocity, effort : (n,) echo of the input
-    friction : (n,) the estimate: measured where ``measured``, else the law [N m]
+    friction : (n,) the estimate [N m]
     sigma : (n,) its standard deviation [N m]
-    measured : (n,) True where ``friction`` comes from the observer, False where the law speaks
+    measured : (n,) True where measurements are behind ``friction``, False where the law speaks alone
     model : (n,) what the identified law predicts at this velocity [N m]
     model_sigma : (n,) standard deviation of that prediction [N m]
     parameters : (n, p) identified parameters, columns named by the joint's law, zero beyond
@@ -249,15 +247,8 @@ class FrictionEstimate:
     coulomb_sigma, viscous_sigma : (n,) their standard deviations
     external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]; NaN while unknown
     external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
-    phase : contact phase
-    base : base state
-    compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
     """
 
-    stamp_ns: int
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
     friction: FloatArray
     sigma: FloatArray
     measured: BoolArray
@@ -271,6 +262,25 @@ class FrictionEstimate:
     viscous_sigma: FloatArray
     external_torque: FloatArray
     external_torque_sigma: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionEstimate(JointFriction):
+    """What leaves ``Pipeline.step``, one per joint-state sample: its joints' friction, and all that belongs to it.
+
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample it belongs to [ns]
+    position, velocity, effort : (n,) echo of the input
+    phase : contact phase
+    base : base state
+    compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
+    """
+
+    stamp_ns: int
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
     phase: ContactPhase
     base: BaseState
     compensation: FloatArray | None = None
