@@ -11,6 +11,8 @@ from friction_estimator.core.exceptions import ConfigError, SimulationError, cho
 from friction_estimator.core.friction import FrictionLaw, make_law
 from friction_estimator.core.types import FloatArray
 
+_SMALL_VELOCITY = 1e-3  # [rad/s]
+
 
 @dataclass(frozen=True, slots=True)
 class JointFriction:
@@ -86,6 +88,12 @@ class InjectedFriction:
     def stiction(self) -> FloatArray:
         """Largest dry friction that the constraint solver may apply now (n,) [N m]."""
         return self._tables[self._active].stiction
+
+    def slope(self) -> FloatArray:
+        """Steepest rise of each joint's friction over its velocity near rest, at any time (n,) [N m s/rad]."""
+        velocity = np.full(len(self._tables[0].stiction), _SMALL_VELOCITY)
+        torque = [table.torque(velocity, np.zeros_like(velocity)) for table in self._tables]
+        return np.max(torque, axis=0) / _SMALL_VELOCITY
 
     def advance(self, time: float) -> None:
         """Switch to the setting that holds at this time; time never runs backward."""

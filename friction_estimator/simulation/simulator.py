@@ -22,7 +22,8 @@ from friction_estimator.simulation.walk_plan import WalkPlan
 
 PERIOD_NS = 1_000_000
 _PERIOD = PERIOD_NS * 1e-9
-_SUBSTEPS = 2
+_SUBSTEPS = (2, 4)  # at least, at most
+_LARGEST_DECAY = 1.5  # part of a free joint's velocity that friction may take in one integration step; 2 is unstable
 _BLOCK = 50
 _SETTLING_PERIODS = 300
 _CHECKED_TIME = 12.0
@@ -47,6 +48,7 @@ class Simulator:
     Attributes
     ----------
     joint_names : (n,) ``Config.robot.joints``, or all movable joints
+    leg_joint_names : (k, 6) from hip yaw to ankle roll, legs in the order of the feet
 
     Raises
     ------
@@ -74,9 +76,11 @@ class Simulator:
         self._controller = JointController(self._biped, gains, _PERIOD)
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs)
-        self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / _SUBSTEPS)
+        self._substeps = self._needed_substeps()
+        self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / self._substeps)
         self._floors = FloorSchedule(scenario.ground, plan.footsteps)
         self.joint_names: tuple[str, ...] = config.robot.joints or self._biped.joint_names
+        self.leg_joint_names = tuple(self._biped.legs[side].joint_names for side in np.argsort(self._biped.feet))
         self._columns = np.array([self._biped.column(name) for name in self.joint_names])
         self._sensors = SensorModel(noise, len(self.joint_names), len(config.feet), _PERIOD, seed)
         self._count = 0
@@ -118,6 +122,12 @@ class Simulator:
         self._count += 1
         return sample
 
+    def _needed_substeps(self) -> int:
+        """Integration steps a control period with which steep friction does not make a resting joint chatter."""
+        _, free = self._biped.joint_inertia()
+        needed = np.max(self._friction.slope() * _PERIOD / (_LARGEST_DECAY * free))
+        return int(np.clip(np.ceil(needed), *_SUBSTEPS))
+
     def _settle(self) -> None:
         """Let the robot come to rest on its feet, in the pose where the plan begins, before time starts."""
         rest = replace(self._scenario.gait, walks=False, squat_depth=0.0)
@@ -158,7 +168,7 @@ class Simulator:
         )  # fmt: skip
         reference = Reference(block.position[row, columns], block.velocity[row, columns], block.com[row])
         sample = self._sample(reading, friction[columns], pose, twist, reference)
-        for _ in range(_SUBSTEPS - 1):
+        for _ in range(self._substeps - 1):
             physics.advance(effort - self._friction.torque(physics.velocity, effort))
         return sample
 

@@ -8,20 +8,12 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from friction_estimator.core.types import FloatArray
-from friction_estimator.simulation.footsteps import (
-    LEFT,
-    RIGHT,
-    FootPose,
-    Footstep,
-    Gait,
-    foot_beside,
-    places,
-    plan_footsteps,
-)
-from friction_estimator.simulation.ground import Ground, Plane, ground_rotation
+from friction_estimator.simulation.footsteps import LEFT, RIGHT, Gait, foot_beside, places, plan_footsteps
+from friction_estimator.simulation.ground import Ground, ground_rotation
 from friction_estimator.simulation.leg_kinematics import yaw_rotation
 from friction_estimator.simulation.lipm import com_from_zmp
 from friction_estimator.simulation.profile import MoveSequence, minimum_jerk
+from friction_estimator.simulation.walk_moves import foot_moves, height_moves, share_moves, yaw_moves
 
 _KNOT_PERIOD = 0.01
 _LOOK_AHEAD = 3.0
@@ -93,10 +85,10 @@ class WalkPlan:
         home = (foot_beside(0.0, 0.0, 0.0, width), foot_beside(0.0, 0.0, 0.0, -width))
         patches = ground.mapped(places(self.footsteps))
         bare = [ground.incline(pose.x, pose.y) for pose in home]
-        self._feet = tuple(_foot_moves(self.footsteps, patches, foot, home[foot], bare[foot]) for foot in (LEFT, RIGHT))
-        self._height = _height_moves(self.footsteps, patches, [plane.height for plane in bare], gait)
-        self._yaw = _yaw_moves(self.footsteps, gait)
-        self._share = _share_moves(self.footsteps, gait)
+        self._feet = tuple(foot_moves(self.footsteps, patches, foot, home[foot], bare[foot]) for foot in (LEFT, RIGHT))
+        self._height = height_moves(self.footsteps, patches, [plane.height for plane in bare], gait)
+        self._yaw = yaw_moves(self.footsteps, gait)
+        self._share = share_moves(self.footsteps, gait)
         self._shift = 0.0
         self._com = self._plan_com(duration + 2.0 * _LOOK_AHEAD)
 
@@ -153,50 +145,3 @@ class WalkPlan:
             self._shift = -float(velocity / bump_velocity)
             com = com + self._shift * bump
         return CubicSpline(time, com)
-
-
-def _foot_moves(steps: list[Footstep], patches: list[Plane], foot: int, home: FootPose, bare: Plane) -> MoveSequence:
-    """Place, height, heading and gradient of one sole."""
-    moves = [
-        (step.start, step.duration, _on(step.pose, patch))
-        for step, patch in zip(steps, patches, strict=True)
-        if step.foot == foot
-    ]
-    return MoveSequence.of(_on(home, bare), moves)
-
-
-def _on(pose: FootPose, plane: Plane) -> tuple[float, ...]:
-    return (pose.x, pose.y, plane.height, pose.yaw, *plane.gradient)
-
-
-def _height_moves(steps: list[Footstep], patches: list[Plane], heights: list[float], gait: Gait) -> MoveSequence:
-    """The trunk goes to the mean height of the feet during each step."""
-    now = list(heights)
-    moves = []
-    for step, patch in zip(steps, patches, strict=True):
-        now[step.foot] = patch.height
-        moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (now[0] + now[1]),)))
-    return MoveSequence.of((0.5 * (heights[0] + heights[1]),), moves)
-
-
-def _yaw_moves(steps: list[Footstep], gait: Gait) -> MoveSequence:
-    """The trunk turns to the mean heading of the feet during each step, the swinging side a little ahead."""
-    yaws = [0.0, 0.0]
-    moves = []
-    for step in steps:
-        yaws[step.foot] = step.pose.yaw
-        ahead = gait.pelvis_rotation if step.foot == RIGHT else -gait.pelvis_rotation
-        moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (yaws[0] + yaws[1]) + ahead,)))
-    return MoveSequence.of((0.0,), moves)
-
-
-def _share_moves(steps: list[Footstep], gait: Gait) -> MoveSequence:
-    """Part of the load on the left foot: all of it while the right foot swings, and so on; half at rest."""
-    moves: list[tuple[float, float, tuple[float]]] = []
-    lift_off_free = 0.0
-    for step in steps:
-        moves.append((lift_off_free, step.start - lift_off_free, (float(step.foot == RIGHT),)))
-        lift_off_free = step.start + step.duration
-    if steps:
-        moves.append((lift_off_free, gait.double_support, (0.5,)))
-    return MoveSequence.of((0.5,), moves)

@@ -1,5 +1,6 @@
 """Injected friction: Table I, any law, per joint, changing in time."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,15 @@ import pytest
 
 from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.core.friction import law_names
-from friction_estimator.simulation import TABLE_I, FrictionSetting, Gait, JointFriction, make_scenario
+from friction_estimator.simulation import (
+    TABLE_I,
+    FrictionSetting,
+    Gait,
+    JointFriction,
+    Simulator,
+    make_noise,
+    make_scenario,
+)
 from friction_estimator.simulation.friction import InjectedFriction
 
 LEGS = [[f"l{k}" for k in range(6)], [f"r{k}" for k in range(6)]]
@@ -95,3 +104,12 @@ def test_stiction_of_the_wrong_size_or_sign_is_refused():
     for wrong in ((1.0, 2.0), (1.0, -1.0, 1.0, 1.0, 1.0, 1.0)):
         with pytest.raises(SimulationError, match="leg_stiction must be 6 torques"):
             InjectedFriction([FrictionSetting(leg_stiction=wrong)], JOINTS, LEGS)
+
+
+def test_steep_friction_does_not_make_light_joints_chatter(robot):
+    """An eighth of the mass with the same friction: a joint would otherwise jump by 0.27 rad/s in a millisecond."""
+    light = re.sub(r'<mass value="([0-9.]+)"', lambda m: f'<mass value="{float(m[1]) / 8.0}"', robot.urdf_xml)
+    light = re.sub(r'(i[xyz]{2})="([-0-9.]+)"', lambda m: f'{m[1]}="{float(m[2]) / 8.0}"', light)
+    simulator = Simulator(robot.config, light, make_scenario("walk", 1.3), make_noise("clean"))
+    velocity = [simulator.step().joints.velocity for _ in range(1300)]
+    assert np.abs(np.diff(velocity, axis=0)).max() < 0.15

@@ -97,6 +97,7 @@ def test_another_biped_with_other_names_order_and_legs_walks_too(robot):
     simulator = Simulator(config, urdf, make_scenario("walk", 3.0), make_noise("clean"))
     samples = [simulator.step() for _ in range(3000)]
     assert simulator.joint_names == joints
+    assert [leg[3] for leg in simulator.leg_joint_names] == ["starboard_knee", "port_knee"]
     assert samples[800].truth.contact.tolist() == [False, True]
     assert max(abs(sample.joints.velocity[0]) for sample in samples[500:1100]) > 1.5
     assert samples[-1].truth.position_base_in_world[2] > 0.68
