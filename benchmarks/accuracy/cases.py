@@ -52,7 +52,9 @@ def _pushed(name: str) -> Callable[[float], Scenario]:
 CASES: dict[str, Case] = {
     "walk": Case("Walk", _named("walk")),
     "inertia_errors": Case("Walk with wrong inertia: every mass 10 %, every centre of mass 5 mm", _named("walk"), True),
-    "friction_change": Case("Walk, Coulomb and Stribeck torque double at 10 s", _named("friction_change")),
+    "friction_change": Case(
+        "Walk, Coulomb and Stribeck torque double at 10 s (half time of runs below 20 s)", _named("friction_change")
+    ),
     "friction_load": Case("Walk with load-dependent friction, Lim et al. 2024, eq. 23", _named("friction_load")),
     "friction_stiction": Case("Walk with true stiction, solved as a constraint", _named("friction_stiction")),
     "squat": Case("Squat in double support", _named("squat")),

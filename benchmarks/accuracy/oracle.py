@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy.ndimage import minimum_filter1d
@@ -14,51 +12,53 @@ from benchmarks.accuracy.joints import JointGroups
 from benchmarks.accuracy.results import TRUE_STATES, Score
 from benchmarks.accuracy.scoring import SETTLED, RunName, late_phases, phase_scores
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, standing_joints
+from friction_estimator.core.config import Config
 from friction_estimator.core.friction import linear_law_names, make_linear_law
-from friction_estimator.core.observers import make_observer
-from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.core.observed_friction import ObservedFriction
+from friction_estimator.core.pipeline import Pipeline
 from friction_estimator.core.types import BoolArray, FloatArray
-from friction_estimator.files.robot import load_robot
+from friction_estimator.files.robot import Robot
 
 AWAY = 0.15
 """From touch-down and lift-off, where "single support" is asked [s]."""
 _EVERY = 5  # samples; the fit of a law needs no more
 
 
-def observer_with_true_states(
-    robot_name: str, changes: Mapping[str, Any], run: SimulatedRun, model: RobotModel
-) -> tuple[FloatArray, FloatArray]:
-    """An observer fed with the truth: its friction (m, n), and the true friction behind the observer's own low-pass.
+def method_with_true_states(config: Config, urdf_xml: str, run: SimulatedRun) -> tuple[FloatArray, FloatArray]:
+    """A method fed with the truth: its friction (m, n), and the true friction behind the method's own low-pass.
 
-    NaN where the observer has no answer.
+    Of an observer what it measures, without the law that is learned from it; NaN where it has no answer.
     """
-    observer = make_observer(load_robot(robot_name, changes).config, model)
-    friction, delayed = np.full_like(run.friction, np.nan), np.full_like(run.friction, np.nan)
-    for k, (frame, attitude, phase, dynamics) in enumerate(true_inputs(run, model)):
-        friction[k] = observer.step(frame, attitude, phase, dynamics).friction
-        delayed[k] = observer.filter(run.friction[k], frame.dt)
+    pipeline = Pipeline(config, urdf_xml)
+    stage = pipeline.friction
+    observer = stage.observer if isinstance(stage, ObservedFriction) else None
+    friction, delayed = np.full_like(run.friction, np.nan), run.friction.copy()
+    for k, (frame, attitude, phase, dynamics) in enumerate(true_inputs(run, pipeline.robot)):
+        friction[k] = (observer or stage).step(frame, attitude, phase, dynamics).friction
+        if observer is not None:
+            delayed[k] = observer.filter(run.friction[k], frame.dt)
     return friction, delayed
 
 
-def single_support(run: SimulatedRun, model: RobotModel) -> BoolArray:
+def single_support(run: SimulatedRun, limb: BoolArray) -> BoolArray:
     """Joints of the one limb whose foot touches the ground, away from touch-down and lift-off, (m, n)."""
     touching = np.array([sample.truth.contact for sample in run.samples])
     alone = (touching.sum(axis=1) == 1).astype(np.uint8)
     away = minimum_filter1d(alone, 2 * round(AWAY / PERIOD) + 1).astype(bool)
-    return standing_joints(touching, model.limb) & away[:, None]
+    return standing_joints(touching, limb) & away[:, None]
 
 
-def observer_scores(
-    robot_name: str, case: str, observer: str, run: SimulatedRun, model: RobotModel, groups: JointGroups
+def method_scores(
+    case: str, config: Config, robot: Robot, run: SimulatedRun, limb: BoolArray, groups: JointGroups
 ) -> list[Score]:
-    """What the method costs by itself, against the truth and against the truth that is as late as the observer."""
-    friction, delayed = observer_with_true_states(robot_name, {"observer": observer}, run, model)
+    """What the method costs by itself, against the truth and against the truth that is as late as the method."""
+    friction, delayed = method_with_true_states(config, robot.urdf_xml, run)
     phases = late_phases(run)
-    phases["single support"] = single_support(run, model) & (phases["stance"] | phases["swing"])
+    phases["single support"] = single_support(run, limb) & (phases["stance"] | phases["swing"])
     name, unknown = RunName(case, TRUE_STATES, 0), np.full_like(friction, np.nan)
     return [
-        *phase_scores(name, observer, groups, friction, run.friction, unknown, phases),
-        *phase_scores(name, f"{observer}, lag apart", groups, friction, delayed, unknown, phases),
+        *phase_scores(name, config.observer, groups, friction, run.friction, unknown, phases),
+        *phase_scores(name, f"{config.observer}, lag apart", groups, friction, delayed, unknown, phases),
     ]
 
 

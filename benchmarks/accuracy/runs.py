@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.accuracy.cases import find_case
 from benchmarks.accuracy.joints import JointGroups, joint_groups
-from benchmarks.accuracy.oracle import law_scores, observer_scores
+from benchmarks.accuracy.oracle import law_scores, method_scores
 from benchmarks.accuracy.pushes import push_scores
 from benchmarks.accuracy.results import BaseScore, Failure, PushScore, Results, Score
 from benchmarks.accuracy.scoring import RunName, base_score, track_scores
@@ -65,7 +65,7 @@ def make_jobs(
     for case in cases:
         wrong_model, pushed = find_case(case).wrong_inertia, bool(find_case(case).scenario(duration).pushes)
         if not wrong_model and not pushed:  # references have the true model and know no pushes: they are the walk's
-            jobs.append(Job(robot, case, CLEAN, 0, duration, tuple(observers), references=tuple(noises)))
+            jobs.append(Job(robot, case, CLEAN, 0, duration, tuple(observers), changes, references=tuple(noises)))
         for noise in noises:
             count = 1 if noise == CLEAN and not wrong_model else seeds
             jobs += [Job(robot, case, noise, seed, duration, tuple(observers), changes) for seed in range(count)]
@@ -105,7 +105,8 @@ def _refer(job: Job, robot: Robot, model: RobotModel, groups: JointGroups) -> Re
     clean = simulate(robot, model, scenario, CLEAN, 0)
     scores = law_scores(job.case, clean, groups)
     for observer in job.observers:
-        scores += observer_scores(job.robot, job.case, observer, clean, model, groups)
+        config = configure(job.robot, CLEAN, {**job.changes, "observer": observer})
+        scores += method_scores(job.case, config, robot, clean, model.limb, groups)
     noisy = {noise: simulate(robot, model, scenario, noise, 0) for noise in job.references if noise != CLEAN}
     scores += wiener_scores(job.robot, job.case, clean, noisy, model, groups)
     return Results(labels=groups.labels, scores=tuple(scores))

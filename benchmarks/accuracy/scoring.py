@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from benchmarks.accuracy.joints import JointGroups
 from benchmarks.accuracy.results import BaseScore, Numbers, Score
@@ -16,7 +16,7 @@ from friction_estimator.report.metrics import joint_errors, mean
 
 SETTLED = 6.0
 """Errors count from here on [s]."""
-CONSISTENT = float(chi2.ppf(0.95, df=1))
+CONSISTENT = float(chdtri(1.0, 0.05))
 """(error / sigma)^2 of a consistent estimate stays below this at 95 % of the samples."""
 _BASE_SETTLED = 1.0
 

@@ -76,10 +76,14 @@ def reached(target: Target, phase: str, summary: Summary) -> tuple[FloatArray, B
     return values, values <= np.array(target.limits[phase])
 
 
-def consistent(summary: Summary) -> bool:
-    """True when sigma neither lies nor is uselessly wide, at every joint of which there is anything to judge."""
-    judged = np.isfinite(summary.inside)
-    return bool((summary.inside[judged] >= INSIDE).all() and (summary.nees[judged] >= USELESS).all())
+def honest(summary: Summary) -> bool:
+    """True when sigma does not lie, at every joint of which there is anything to judge."""
+    return bool((summary.inside[np.isfinite(summary.inside)] >= INSIDE).all())
+
+
+def useful(summary: Summary) -> bool:
+    """True when sigma is not uselessly wide, at every joint of which there is anything to judge."""
+    return bool((summary.nees[np.isfinite(summary.nees)] >= USELESS).all())
 
 
 def ratio_to_baseline(summaries: dict[Key, Summary], case: str, noise: str, method: str) -> dict[str, float]:

@@ -16,9 +16,10 @@ from benchmarks.accuracy.targets import (
     RATIO,
     TARGETS,
     USELESS,
-    consistent,
+    honest,
     ratio_to_baseline,
     reached,
+    useful,
 )
 
 Summaries = dict[Key, Summary]
@@ -75,12 +76,15 @@ def _consistency(summary: Summary, labels: tuple[str, ...]) -> str:
     worst = int(np.nanargmin(summary.inside))
     low, high = np.nanmin(summary.nees), np.nanmax(summary.nees)
     text = f"{number(float(summary.inside[worst]))} ({labels[worst]}); {number(float(low))}-{number(float(high))}"
-    return _bold(text, consistent(summary))
+    if honest(summary):
+        return text if useful(summary) else f"*{text}*"
+    return f"**{text}**"
 
 
 CONSISTENCY_NOTE = (
     f"Each cell: the smallest part of the samples inside the band of any joint (asked: {INSIDE:g}), that joint, and "
-    f"the range of the mean NEES over the joints (below {USELESS:g}: sigma is uselessly wide). Bold: not consistent."
+    f"the range of the mean NEES over the joints. Bold: sigma lies. Italic: a NEES below {USELESS:g}, so sigma is "
+    "uselessly wide, or the friction too small to matter."
 )
 
 

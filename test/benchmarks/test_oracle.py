@@ -5,24 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.accuracy.oracle import best_law, observer_with_true_states, single_support
+from benchmarks.accuracy.oracle import best_law, method_with_true_states, single_support
+from benchmarks.accuracy.track import configure
 from friction_estimator.core.friction import linear_law_names, make_linear_law
 
 
 @pytest.mark.parametrize(("mode", "largest"), [("gyro", 0.01), ("minimum_norm", 0.08)])
-def test_fbse_is_exact_in_single_support_with_true_states(clean_walk, model, mode, largest):
+def test_fbse_is_exact_in_single_support_with_true_states(robot, clean_walk, model, mode, largest):
     """To 10 mN m with the true angular acceleration; as printed, the minimum norm costs up to 80 mN m."""
-    changes = {"observer": "fbse", "fbse.base_angular_acceleration": mode}
-    friction, _ = observer_with_true_states("suralp", changes, clean_walk, model)
-    where = single_support(clean_walk, model)
+    config = configure("suralp", "clean", {"observer": "fbse", "fbse.base_angular_acceleration": mode})
+    friction, _ = method_with_true_states(config, robot.urdf_xml, clean_walk)
+    where = single_support(clean_walk, model.limb)
     where[-1] = False  # the last sample has no angular acceleration
     error = (friction - clean_walk.friction)[where]
     assert error.size > 6 * 1000
     assert np.abs(error).max() < largest
 
 
-def test_momentum_observer_with_true_states_is_the_low_passed_truth(clean_walk, model):
-    friction, delayed = observer_with_true_states("suralp", {"observer": "momentum"}, clean_walk, model)
+def test_momentum_method_with_true_states_is_the_low_passed_truth(robot, clean_walk):
+    config = configure("suralp", "clean", {"observer": "momentum"})
+    friction, delayed = method_with_true_states(config, robot.urdf_xml, clean_walk)
     error = (friction - delayed)[1000:-1]
     assert np.sqrt((error**2).mean(axis=0)).max() < 0.04
 
