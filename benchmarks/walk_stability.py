@@ -2,7 +2,7 @@
 
     python benchmarks/walk_stability.py [--robot suralp] [--duration 60] [--scenario walk push ...] [--noise realistic]
 
-``cost`` is the computing time per simulated second. Friction is the root mean square of the true friction torque
+``cost`` is the processor time per simulated second. Friction is the root mean square of the true friction torque
 [N m] from hip yaw to ankle roll over both legs, in stance and in swing.
 """
 
@@ -24,7 +24,7 @@ def survey(robot: Robot, name: str, duration: float, noise: str) -> bool:
     legs = np.array([[simulator.joint_names.index(joint) for joint in leg] for leg in simulator.leg_joint_names])
     squares = np.zeros((2, 6))
     counts = np.zeros(2)
-    tilt, verdict, start = 0.0, "stands", time.perf_counter()
+    tilt, verdict, start = 0.0, "stands", time.process_time()
     try:
         while simulator.time < duration:
             truth = simulator.step().truth
@@ -34,7 +34,7 @@ def survey(robot: Robot, name: str, duration: float, noise: str) -> bool:
                 counts[int(not contact)] += 1
     except SimulationError as error:
         verdict = str(error)
-    cost = (time.perf_counter() - start) / max(simulator.time, 1e-3)
+    cost = (time.process_time() - start) / max(simulator.time, 1e-3)
     rms = np.sqrt(squares / np.maximum(counts, 1)[:, None])
     figures = "  ".join(" ".join(f"{value:4.2f}" for value in row) for row in rms)
     print(

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.core.types import FloatArray
+
+_STEEPEST = 0.5  # [rad]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,14 @@ class Ground:
     unseen_height: float = 0.0
     unseen_tilt: float = 0.0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        angles = (self.slope, self.tilt, self.unseen_tilt)
+        sizes = (self.height, self.tilt, self.unseen_height, self.unseen_tilt)
+        if not (np.abs(angles).max() <= _STEEPEST and 0.0 <= np.min(sizes) and np.max(sizes) < np.inf):
+            raise SimulationError(
+                f"the ground may be inclined by {_STEEPEST} rad at most and its deviations are not negative, got {self}"
+            )
 
     def incline(self, x: float, y: float) -> Plane:
         """The bare incline at a place."""

@@ -45,7 +45,7 @@ class NoiseLevel:
         if self.velocity_cutoff > 0.0:
             keep = math.exp(-2.0 * math.pi * self.velocity_cutoff * period)
             velocity = math.hypot(velocity, (1.0 - keep) / period * math.sqrt(2.0 / (1.0 + keep)) * position)
-        return replace(self.errors, position_std=position, velocity_std=velocity)
+        return replace(self.errors, position_std=position, velocity_std=velocity, velocity_cutoff=self.velocity_cutoff)
 
 
 _PAPER_FEET = {"force_std": 1.0, "moment_std": 0.1}  # the foot sensors are not in the table

@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.simulation import Ground, make_scenario
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.footsteps import LEFT, Gait, places, plan_footsteps
@@ -39,6 +40,12 @@ def test_a_longer_walk_finds_the_same_ground_and_another_seed_another():
     ground = Ground(height=0.01, unseen_tilt=0.02, seed=4)
     assert ground.true(PLACES[:10]) == ground.true(PLACES)[:10]
     assert Ground(height=0.01, seed=5).true(PLACES) != ground.true(PLACES)
+
+
+def test_impossible_ground_is_refused():
+    for wrong in ({"slope": 1.2}, {"height": -0.01}, {"unseen_tilt": float("nan")}):
+        with pytest.raises(SimulationError, match="inclined by 0.5 rad at most"):
+            Ground(**wrong)
 
 
 def test_the_walk_climbs_the_slope_and_the_ground_pushes_the_standing_foot_backward(make_simulator):
