@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.simulation import Scenario, make_scenario, perturbed_urdf
+from friction_estimator.simulation import Scenario, make_scenario, perturbed_urdf, scenario_names
 
 MASS_STD = 0.10
 """Relative error of each link's mass in the case ``inertia_errors``."""
@@ -63,16 +63,22 @@ CASES: dict[str, Case] = {
     "push": Case("Walk, base pushed by 150 N for 80 ms", _pushed("push")),
     "push_knee": Case("Walk, swinging knee pushed by 150 N for 80 ms", _pushed("push_knee")),
 }
+"""The cases of the page."""
+
+
+def case_names() -> tuple[str, ...]:
+    """Names of the cases: those of the page, and every scenario of the simulation."""
+    return tuple(dict.fromkeys((*CASES, *scenario_names())))
 
 
 def find_case(name: str) -> Case:
-    """Case by name.
+    """Case by name; a scenario that is no case of the page is one without more ado.
 
     Raises
     ------
     ConfigError
         When there is no such case; the message lists the names.
     """
-    if name not in CASES:
-        raise ConfigError(f"unknown case {name!r}; the cases are {choices(CASES)}")
-    return CASES[name]
+    if name not in case_names():
+        raise ConfigError(f"unknown case {name!r}; the cases are {choices(case_names())}")
+    return CASES.get(name) or Case(f"scenario {name}", _named(name))

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.accuracy.cases import CASES
+from benchmarks.accuracy.cases import CASES, case_names
 from benchmarks.accuracy.page import page
 from benchmarks.accuracy.results import Results, merge, read_json, write_json
 from benchmarks.accuracy.runs import make_jobs, perform_all
@@ -37,7 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Options of the command."""
     parser = argparse.ArgumentParser(description=_DESCRIPTION)
     parser.add_argument("--robot", default="suralp", help="name in config/robots or path of a YAML")
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
+    parser.add_argument("--cases", nargs="+", choices=case_names(), default=list(CASES), metavar="CASE")
     parser.add_argument("--noise", nargs="+", choices=NOISES, default=list(NOISES), metavar="LEVEL")
     observers = observer_names()
     parser.add_argument("--observers", nargs="+", choices=observers, default=list(observers), metavar="OBSERVER")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.accuracy.cases import CASES
+from benchmarks.accuracy.cases import find_case
 from benchmarks.accuracy.markdown import NOTHING, number, row_of, table
 from benchmarks.accuracy.results import TRUE_STATES, Results
 from benchmarks.accuracy.scoring import law_of
@@ -13,10 +13,6 @@ from benchmarks.accuracy.verdict import runs_of
 from benchmarks.accuracy.wiener_scores import METHODS
 
 Summaries = dict[Key, Summary]
-_STUDY = {  # findings before the project: its own walk, 110 kg, 12 joints, paper_std
-    "stance": "0.04 0.09 0.09 0.07 0.03 0.02",
-    "swing": "0.04 0.04 0.06 0.05 0.01 0.01",
-}
 
 
 def overview(summaries: Summaries, results: Results) -> list[str]:
@@ -74,14 +70,13 @@ def law_table(summaries: Summaries, results: Results) -> list[str]:
 
 
 def wiener_table(summaries: Summaries, results: Results) -> list[str]:
-    """Bound and filters beside the figures of the study before the project."""
+    """Bound and filters."""
     rows = []
     for case, noise in runs_of(results):
         for method in METHODS.values():
             if (case, noise, method, "stance") in summaries:
                 phases = [summaries[case, noise, method, phase].rmse for phase in ("stance", "swing")]
                 rows.append([f"`{case}`", f"`{noise}`", method, *(row_of(rmse, 3) for rmse in phases)])
-    rows.append(["study before the project, its own walk", "`paper_std`", METHODS["bound"], *_STUDY.values()])
     return table(["case", "sensors", "method", "stance", "swing"], rows)
 
 
@@ -99,7 +94,7 @@ def base_table(results: Results) -> list[str]:
 
 def case_section(case: str, summaries: Summaries, results: Results) -> list[str]:
     """All numbers of one case."""
-    lines = [f"### `{case}`: {CASES[case].title}", ""]
+    lines = [f"### `{case}`: {find_case(case).title}", ""]
     phases = [(phase, truth_rms(results, case, phase)) for phase in ("stance", "swing")]
     lines += ["RMS of the true friction: " + "; ".join(f"{p} {row_of(v)}" for p, v in phases if v) + ".", ""]
     for noise in (noise for one, noise in runs_of(results) if one == case):

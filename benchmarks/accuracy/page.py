@@ -11,6 +11,7 @@ from benchmarks.accuracy.details import (
     wiener_table,
 )
 from benchmarks.accuracy.results import Results
+from benchmarks.accuracy.study import study_table
 from benchmarks.accuracy.summary import summarise
 from benchmarks.accuracy.verdict import (
     BASELINE_NOTE,
@@ -67,6 +68,11 @@ applied to the blocks between, `causal Wiener filter` the same without looking a
 bound filters of 1 s reach that know neither law nor calibration; an observer with a law may be better, and one that
 calibrates will be where gains are wrong (`realistic`).
 """
+_STUDY = """## Beside the prototype
+
+Before this package there was a prototype, on a walk of its own (110 kg, 12 joints; `paper_std`): what it reached, above
+what is reached here. Its motion was another, so read orders of magnitude.
+"""
 _PUSHES = """## Pushes
 
 External torque of the joint that feels the push most, at its end (80 ms), against the truth; detection is the first
@@ -88,6 +94,8 @@ def page(results: Results) -> str:
     lines += ["## Overview", "", "RMSE, mean over the joints, stance / swing.", "", *overview(summaries, results)]
     lines += [_ORACLE, *oracle_table(summaries, results), _LAWS, *law_table(summaries, results)]
     lines += [_WIENER, *wiener_table(summaries, results)]
+    if comparison := study_table(summaries):
+        lines += [_STUDY, *comparison]
     lines += ["## Base state", "", "Root mean square errors an axis.", "", *base_table(results), "## All numbers", ""]
     for case in dict.fromkeys(case for case, _ in runs_of(results)):
         lines += case_section(case, summaries, results)
