@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -45,7 +44,7 @@ def joint_groups(joint_names: Sequence[str], limb: BoolArray) -> JointGroups:
     -------
     JointGroups
         The i-th joints of all limbs together, when the limbs share no joint, are equally long, leave no joint out and
-        the names of each group end alike (``l_knee``, ``r_knee``); else every joint for itself.
+        the names of each group share a word (``l_knee``, ``r_knee``); else every joint for itself.
     """
     chains = [np.flatnonzero(row) for row in limb]
     alone = JointGroups(tuple(joint_names), np.arange(len(joint_names))[:, None])
@@ -53,13 +52,14 @@ def joint_groups(joint_names: Sequence[str], limb: BoolArray) -> JointGroups:
     if not once_each or len({chain.size for chain in chains}) != 1:
         return alone
     members = np.array(chains).T
-    labels = tuple(_common_ending([joint_names[joint] for joint in group]) for group in members)
+    labels = tuple(_common_words([joint_names[joint] for joint in group]) for group in members)
     if not all(labels) or len(set(labels)) < len(labels):
         return alone
     return JointGroups(labels, members)
 
 
-def _common_ending(names: Sequence[str]) -> str:
-    """``hip yaw`` of ``l_hip_yaw`` and ``r_hip_yaw``."""
-    ending = os.path.commonprefix([name[::-1] for name in names])[::-1]
-    return ending.strip("_").replace("_", " ")
+def _common_words(names: Sequence[str]) -> str:
+    """``hip yaw`` of ``l_hip_yaw`` and ``r_hip_yaw``, ``leg 1 joint`` of ``leg_left_1_joint`` and its mirror image."""
+    return " ".join(
+        words[0] for words in zip(*(name.split("_") for name in names), strict=False) if len(set(words)) == 1
+    )

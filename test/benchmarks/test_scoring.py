@@ -22,6 +22,8 @@ GROUPS = joint_groups(NAMES, LIMBS)
 
 def test_joints_of_equal_limbs_share_a_column():
     assert GROUPS.labels == ("knee", "ankle")
+    talos = [f"leg_{side}_{number}_joint" for side in ("left", "right") for number in (1, 2)]
+    assert joint_groups(talos, LIMBS).labels == ("leg 1 joint", "leg 2 joint")
     folded = GROUPS.fold(np.array([[1.0, 2.0, 3.0, 4.0]]))
     assert sorted(folded[:, 0]) == [1.0, 3.0]
     assert sorted(folded[:, 1]) == [2.0, 4.0]
