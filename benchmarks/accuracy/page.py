@@ -63,10 +63,11 @@ The momentum residual of each period, without a low-pass, is the true friction p
 between noisy and exact sensors on the same motion, with the wrench of a foot in the air known to be zero, and its mean
 taken off (a constant is a calibration error, not noise). With the spectra of both, from Hann windows of 1.024 s centred
 in stance or swing, the best linear filter that may look ahead has the error integral S_f S_n / (S_f + S_n), the
-`Wiener bound` for a stationary signal. `Wiener filter` is that filter at work, designed on every other block of 4 s and
-applied to the blocks between, `causal Wiener filter` the same without looking ahead (Wiener-Hopf equations). Both
-bound filters of 1 s reach that know neither law nor calibration; an observer with a law may be better, and one that
-calibrates will be where gains are wrong (`realistic`).
+`Wiener bound` of a stationary signal. `Wiener filter` is that filter at work, designed on every other block of 4 s
+(less in short runs) and applied to the blocks between; `causal Wiener filter` the same without looking ahead
+(Wiener-Hopf equations). All this is about filters of 1 s reach that do not change within stance or swing and know
+neither law nor calibration: an observer with a law may be better, and one that calibrates will be where gains are wrong
+(`realistic`).
 """
 _STUDY = """## Beside the prototype
 

@@ -50,7 +50,7 @@ def power_spectrum(signals: FloatArray, where: BoolArray, window: int = WINDOW) 
     Parameters
     ----------
     signals : (m, s) several signals of the same kind
-    where : (m, s) the windows centred on these samples count
+    where : (m, s) the windows centred on these samples count; NaN when there are none
     """
     taper = np.hanning(window + 1)[:-1]
     total, count = np.zeros(window + 1), 0
@@ -60,7 +60,7 @@ def power_spectrum(signals: FloatArray, where: BoolArray, window: int = WINDOW) 
         pieces = signal[starts[:, None] + np.arange(window)] * taper
         total += (np.abs(np.fft.rfft(pieces, 2 * window, axis=1)) ** 2).sum(axis=0)
         count += starts.size
-    return total / (max(count, 1) * (taper**2).sum())
+    return total / (count * (taper**2).sum()) if count else np.full(window + 1, np.nan)
 
 
 def bound(friction_spectrum: FloatArray, noise_spectrum: FloatArray) -> float:
@@ -93,21 +93,33 @@ def wiener_errors(friction: FloatArray, noise: FloatArray, where: BoolArray) -> 
     ----------
     friction, noise : (m, s) true friction, and the error of the unfiltered residual [N m]; s joints of the same kind
     where : (m, s) samples that count: stance, say
+
+    Returns
+    -------
+    WienerErrors
+        NaN where the signals are too short.
     """
-    if not where.any():
+    whole = [power_spectrum(signal, where) for signal in (friction, noise)]
+    if np.isnan(whole).any():
         return WienerErrors(np.nan, np.nan, np.nan)
-    odd = (np.arange(len(friction)) // (4 * WINDOW) % 2).astype(bool)[:, None]
+    odd = (np.arange(len(friction)) // _block(len(friction)) % 2).astype(bool)[:, None]
     squares = {look_ahead_taps: 0.0, causal_taps: 0.0}
     for design_block in (odd, ~odd):
         spectra = [power_spectrum(signal, where & design_block) for signal in (friction, noise)]
+        if np.isnan(spectra).any():
+            return WienerErrors(bound(*whole), np.nan, np.nan)
         for make_taps in squares:
             taps = make_taps(*spectra)
             ahead = WINDOW if make_taps is look_ahead_taps else 0
             error = _filtered(friction + noise, taps, ahead) - friction
             squares[make_taps] += float((error[where & ~design_block] ** 2).sum())
-    whole = bound(*(power_spectrum(signal, where) for signal in (friction, noise)))
     applied, causal = (float(np.sqrt(total / where.sum())) for total in squares.values())
-    return WienerErrors(whole, applied, causal)
+    return WienerErrors(bound(*whole), applied, causal)
+
+
+def _block(samples: int) -> int:
+    """Length of the blocks of time: four windows, shorter in short recordings."""
+    return max(WINDOW, min(4 * WINDOW, samples // 4))
 
 
 def _filtered(signals: FloatArray, taps: FloatArray, ahead: int) -> FloatArray:

@@ -69,6 +69,15 @@ def test_each_phase_is_judged_by_its_own_spectrum(first_order):
     assert np.isnan(wiener_errors(friction, noise, np.zeros(friction.shape, dtype=bool)).applied)
 
 
+def test_short_recordings_get_a_number_or_none(first_order):
+    friction, noise = (signal[:6000] for signal in first_order)
+    everywhere = np.ones(friction.shape, dtype=bool)
+    assert wiener_errors(friction, noise, everywhere).applied == pytest.approx(look_ahead_error(), rel=0.25)
+    too_short = wiener_errors(friction[:1500], noise[:1500], everywhere[:1500])
+    assert np.isnan([too_short.applied, too_short.causal]).all()
+    assert too_short.bound > 0.0
+
+
 def test_bound_is_symmetric_in_signal_and_noise():
     spectra = np.random.default_rng(1).uniform(0.1, 1.0, (2, 33))
     assert bound(*spectra) == pytest.approx(bound(*spectra[::-1]))
