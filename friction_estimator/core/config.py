@@ -295,7 +295,11 @@ class CompensationConfig(_Validated):
         10.0, "largest torque of a joint; the effort limit of the URDF holds as well", "N m", 0.0, 1e9
     )
     fade_velocity: float = parameter(
-        0.02, "from this speed down the torque fades to zero, against chatter; 0: no fade", "rad/s", 0.0, 100.0
+        0.01,
+        "from this speed down the torque fades to zero, against chatter; a measured velocity: from 3 sigma at least",
+        "rad/s",
+        0.0,
+        100.0,
     )
     max_relative_sigma: float = parameter(
         1.0,

@@ -57,7 +57,9 @@ class Estimator:
         self.compensation: FrictionCompensation | None = None
         if config.compensation.enabled:
             laws, robot = self._pipeline.friction.laws, self._pipeline.robot
-            self.compensation = FrictionCompensation(config.compensation, laws, robot.effort_limit)
+            self.compensation = FrictionCompensation(
+                config.compensation, laws, robot.effort_limit, config.sensors.velocity_std
+            )
 
     @property
     def joint_names(self) -> tuple[str, ...]:

@@ -46,8 +46,11 @@ def estimate(
     )  # type: ignore[arg-type]
 
 
-def compensation(config: CompensationConfig = FREE, effort_limit: float = np.inf, **changes: object):
-    return FrictionCompensation(replace(config, **changes), JointLaws(["coulomb_viscous"]), np.array([effort_limit]))
+def compensation(
+    config: CompensationConfig = FREE, effort_limit: float = np.inf, noise: float = 0.0, **changes: object
+):
+    laws, limit = JointLaws(["coulomb_viscous"]), np.array([effort_limit])
+    return FrictionCompensation(replace(config, **changes), laws, limit, velocity_std=noise)
 
 
 def settled(stage: FrictionCompensation, velocity: float, **fields: object) -> float:
@@ -136,14 +139,14 @@ def test_torque_fades_to_zero_with_the_speed():
     np.testing.assert_allclose(faded(torque, speeds, 0.02), [-1.0, -1.0, -0.5, 0.0, 5e-8, 0.25, 1.0, 1.0])
 
 
-def resting_joint(stage: FrictionCompensation) -> tuple[float, float]:
+def resting_joint(stage: FrictionCompensation, noise: float = 2e-3) -> tuple[float, float]:
     """RMS compensation [N m] and path [rad] of a joint with dry friction that rests, its velocity measured with noise.
 
     Friction is sgn with sticking: it takes whatever torque is applied, up to COULOMB, while the joint does not move.
     """
     rng, inertia, velocity, path, torques = np.random.default_rng(5), 0.02, 0.0, 0.0, []
     for step in range(2000):
-        measured = velocity + 2e-3 * rng.normal()
+        measured = velocity + noise * rng.normal()
         torque = float(stage.step(estimate(step, measured, parameters=(COULOMB, 0.0)))[0])
         free = velocity + DT * torque / inertia
         velocity = np.sign(free) * max(abs(free) - DT * COULOMB / inertia, 0.0)
@@ -156,7 +159,16 @@ def test_a_resting_joint_with_a_sgn_law_does_not_chatter():
     chattering, _ = resting_joint(compensation())
     quiet, path = resting_joint(compensation(CompensationConfig(enabled=True)))
     assert chattering > 0.9 * COULOMB  # what the fade is for
-    assert quiet < 0.15 * COULOMB and path == 0.0
+    assert quiet < 0.25 * COULOMB and path == 0.0
+
+
+def test_the_fade_is_never_narrower_than_the_noise_of_a_measured_velocity():
+    noisy = resting_joint(compensation(fade_velocity=0.02), noise=0.045)[0]
+    told = resting_joint(compensation(fade_velocity=0.02, noise=0.045), noise=0.045)[0]
+    assert told < 0.4 * COULOMB < 0.8 * COULOMB < noisy
+    stage = compensation(velocity="desired", noise=0.045)  # commands have no noise
+    stage.desire(DesiredSample(0, np.array([1e-3])))
+    assert settled(stage, 0.0) == pytest.approx(COULOMB, abs=2e-3)
 
 
 @settings(max_examples=60, deadline=None)

@@ -80,7 +80,7 @@ def test_the_urdf_may_come_on_the_topic_and_a_broken_one_is_named(talking, proce
     assert "waiting for the URDF on /lifecycle/robot_description" in process.output()
 
 
-def test_only_the_rate_of_the_slow_topics_may_change_while_running(talking, processes, tmp_path):
+def test_only_what_needs_no_new_filter_may_change_while_running(talking, processes, tmp_path):
     process = NodeProcess("estimator_node", tmp_path, "inputs_reliable:=true", namespace="lifecycle")
     processes.append(process)
     talking.connect()

@@ -10,6 +10,9 @@ import numpy as np
 from friction_estimator.core.config import CompensationConfig
 from friction_estimator.core.types import BoolArray, DesiredSample, FloatArray, FrictionEstimate
 
+_NOISE_MARGIN = 3.0
+"""Speeds below this many standard deviations of the velocity have no sure sign."""
+
 _QUEUE = 1000
 """Desired samples kept that are newer than the joint states: one second at 1 kHz."""
 
@@ -33,6 +36,7 @@ class FrictionCompensation:
     config : limits
     laws : friction torque from parameters and velocity
     effort_limit : (n,) of the motors, infinite where the URDF gives none [N m]
+    velocity_std : noise of measured velocities, within which the torque fades whatever ``fade_velocity`` says [rad/s]
 
     Attributes
     ----------
@@ -41,10 +45,14 @@ class FrictionCompensation:
     trusted : (n,) True where the law was known well enough for some torque at the newest sample
     """
 
-    def __init__(self, config: CompensationConfig, laws: FrictionLaws, effort_limit: FloatArray) -> None:
+    def __init__(
+        self, config: CompensationConfig, laws: FrictionLaws, effort_limit: FloatArray, velocity_std: float
+    ) -> None:
         self._config = config
         self._laws = laws
         self._limit: FloatArray = np.minimum(effort_limit, config.limit)
+        noise = _NOISE_MARGIN * velocity_std if config.velocity == "measured" else 0.0
+        self._fade_velocity = max(config.fade_velocity, noise)
         self._desired: deque[DesiredSample] = deque(maxlen=_QUEUE)
         self.gain = config.gain
         self.reset()
@@ -74,7 +82,7 @@ class FrictionCompensation:
         config = self._config
         friction = self._laws.torque(estimate.parameters, velocity, estimate.effort)
         trusted = trusted_torque(friction, estimate.model_sigma / config.max_relative_sigma)
-        wanted = bounded(self.gain * faded(trusted, velocity, config.fade_velocity), self._limit)
+        wanted = bounded(self.gain * faded(trusted, velocity, self._fade_velocity), self._limit)
         self.idle, self.trusted = "", trusted != 0.0
         self._torque = self._torque + bounded(wanted - self._torque, config.slew_rate * elapsed)
         return self._torque
