@@ -53,6 +53,8 @@ class Physics:
         self._base = int(self.model.jnt_bodyid[0])
         knees = [int(self.model.joint(leg.joint_names[KNEE]).bodyid[0]) for leg in biped.legs]
         self._pushed: set[int] = set()
+        self._no_stiction: FloatArray = np.zeros(len(biped.joint_names))
+        self._stiction_limit, self._sticks = self._no_stiction, False
         self._push_bodies = dict(zip(("base", "left_knee", "right_knee"), (self._base, *knees), strict=True))
 
     def lay(self, foot: int, ground: Plane) -> None:
@@ -92,11 +94,16 @@ class Physics:
 
     def set_stiction(self, torque: FloatArray) -> None:
         """Let the solver hold the joints with up to this dry friction (m,) from now on [N m]."""
-        self.model.dof_frictionloss[self._v] = torque
+        if torque is not self._stiction_limit:
+            self._stiction_limit = torque
+            self._sticks = bool(np.any(torque > 0.0))
+            self.model.dof_frictionloss[self._v] = torque
 
     @property
     def stiction(self) -> FloatArray:
         """Dry friction that the solver applied at the last force evaluation, along the velocity (m,) [N m]."""
+        if not self._sticks:
+            return self._no_stiction
         rows = self.data.efc_type == mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF
         generalised = np.zeros(self.model.nv)
         generalised[self.data.efc_id[rows]] = -self.data.efc_force[rows]
