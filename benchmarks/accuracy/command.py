@@ -63,16 +63,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(arguments)
     if options.duration <= 7.0 or options.seeds < 1 or options.processes < 1:
         parser.error("--duration must be more than 7 s, --seeds and --processes at least 1")
+    if not options.output.parent.is_dir():  # said now, not after half an hour
+        parser.error(f"there is no folder {options.output.parent} to write {options.output.name} to")
+    source = options.source or options.output.with_suffix(".json")
     try:
-        results = read_json(options.source) if options.source else _run(options)
+        if not options.source:
+            write_json(_run(options), source)
+            print(source)
+        results = read_json(source)
     except FrictionEstimatorError as error:
         print(f"accuracy: {error}", file=sys.stderr)
         return 1
     options.output.write_text(page(results), encoding="utf-8")
     print(options.output)
-    if not options.source:
-        write_json(results, options.output.with_suffix(".json"))
-        print(options.output.with_suffix(".json"))
     return 1 if results.failures else 0
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks.accuracy.cases import find_case
 from benchmarks.accuracy.markdown import NOTHING, number, row_of, table
+from benchmarks.accuracy.oracle import lag_apart
 from benchmarks.accuracy.results import TRUE_STATES, Results
 from benchmarks.accuracy.scoring import law_of
 from benchmarks.accuracy.summary import Key, Summary, truth_rms
@@ -50,7 +51,7 @@ def oracle_table(summaries: Summaries, results: Results) -> list[str]:
     rows = []
     for case in results.settings["cases"]:
         for observer in results.settings["observers"]:
-            for method in (observer, f"{observer}, lag apart"):
+            for method in (observer, lag_apart(observer)):
                 key = (case, TRUE_STATES, method)
                 if (*key, "stance") in summaries:
                     phases = [summaries[*key, phase].rmse for phase in ("stance", "swing", "single support")]
@@ -103,7 +104,8 @@ def case_section(case: str, summaries: Summaries, results: Results) -> list[str]
         rows = []
         for method in methods:
             for key in (key for key in summaries if key[:3] == (case, noise, method)):
-                rows.append([method, key[3], *_cells(summaries[key])])
+                if np.isfinite(summaries[key].rmse).any():
+                    rows.append([method, key[3], *_cells(summaries[key])])
         lines += table(["method", "phase", "RMSE", "± seeds", "relative", "bias", "NEES", "inside 95 %"], rows)
     return lines
 

@@ -32,7 +32,7 @@ def method_with_true_states(config: Config, urdf_xml: str, run: SimulatedRun) ->
     pipeline = Pipeline(config, urdf_xml)
     stage = pipeline.friction
     observer = stage.observer if isinstance(stage, ObservedFriction) else None
-    friction, delayed = np.full_like(run.friction, np.nan), run.friction.copy()
+    friction, delayed = np.full_like(run.friction, np.nan), run.friction.copy()  # the last sample has no inputs
     for k, (frame, attitude, phase, dynamics) in enumerate(true_inputs(run, pipeline.robot)):
         friction[k] = (observer or stage).step(frame, attitude, phase, dynamics).friction
         if observer is not None:
@@ -56,10 +56,15 @@ def method_scores(
     phases = late_phases(run)
     phases["single support"] = single_support(run, limb) & (phases["stance"] | phases["swing"])
     name, unknown = RunName(case, TRUE_STATES, 0), np.full_like(friction, np.nan)
-    return [
-        *phase_scores(name, config.observer, groups, friction, run.friction, unknown, phases),
-        *phase_scores(name, f"{config.observer}, lag apart", groups, friction, delayed, unknown, phases),
-    ]
+    scores = phase_scores(name, config.observer, groups, friction, run.friction, unknown, phases)
+    if (delayed == run.friction).all():
+        return scores
+    return scores + phase_scores(name, lag_apart(config.observer), groups, friction, delayed, unknown, phases)
+
+
+def lag_apart(method: str) -> str:
+    """Name of the method when it is held against a truth that is as late as it is."""
+    return f"{method}, lag apart"
 
 
 def best_law(law_name: str, velocity: FloatArray, load: FloatArray, friction: FloatArray) -> FloatArray:

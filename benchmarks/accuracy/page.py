@@ -49,13 +49,14 @@ band has no lower end: a small error is no defect, a sigma that is always too wi
 _ORACLE = """## The oracle: what each method costs by itself
 
 Exact sensors; attitude, angular velocity and acceleration, and contact phase from the simulator. `lag apart`: against
-the true friction behind the observer's own low-pass. Where an observer has no answer (FBSE in swing), the samples do
-not count. "Away from landing": the standing leg, at least 0.15 s from touch-down and lift-off.
+the true friction behind the observer's own low-pass or delay. Where an observer has no answer (FBSE in swing), the
+samples do not count. "Away from landing": the standing leg, at least 0.15 s from touch-down and lift-off.
 """
 _LAWS = """## The best law: what is left when the law alone speaks
 
 Each linear law fitted by least squares to the *true* friction at the true velocity and motor torque, all samples after
 6 s of that very run (before and after a change of the friction, separately). No law-only estimate is better.
+An error of zero says that the law contains the friction that was simulated; how general it is show the other cases.
 """
 _WIENER = """## The Wiener bound: how well a filter without a friction law could do
 

@@ -11,6 +11,8 @@ from benchmarks.accuracy.results import TRUE_STATES, Results, Score
 from benchmarks.accuracy.scoring import numbers
 from friction_estimator.core.types import FloatArray
 
+SMALL = 0.01
+"""Friction below this is nothing that an error could be a part of [N m]."""
 Key = tuple[str, str, str, str]
 """Case, noise, method, phase."""
 
@@ -22,7 +24,7 @@ class Summary:
     Attributes
     ----------
     rmse, spread : [N m]; the spread is half of the largest difference between two seeds, NaN for a single seed
-    relative : rmse by the root mean square of the truth
+    relative : rmse by the root mean square of the truth; NaN where the truth is next to nothing
     bias : mean error [N m], averaged as a magnitude so that seeds do not cancel
     nees, inside : see :class:`Score`
     """
@@ -51,7 +53,7 @@ def _summary(scores: list[Score]) -> Summary:
     return Summary(
         rmse=mean,
         spread=0.5 * np.ptp(rmse, axis=0) if many else none,
-        relative=np.divide(mean, truth, out=none.copy(), where=truth > 1e-6),
+        relative=np.divide(mean, truth, out=none.copy(), where=truth > SMALL),
         bias=np.abs(_stacked(s.bias for s in scores)).mean(axis=0) if scores[0].bias else none,
         nees=_stacked(s.nees for s in scores).mean(axis=0) if scores[0].nees else none,
         inside=_stacked(s.inside for s in scores).mean(axis=0) if scores[0].inside else none,

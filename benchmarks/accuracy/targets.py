@@ -16,6 +16,8 @@ INSIDE = 0.90
 """Part of the samples that must lie inside the 95 % band."""
 USELESS = 0.05
 """A mean NEES below says that sigma is so wide that it tells nothing."""
+NEGLIGIBLE = 1e-3
+"""Errors below are not asked whether their sigma is right [N m]."""
 MAIN_JOINT = 0.10
 """Relative error of the main joint's external torque when a push ends."""
 DELAY = 0.020
@@ -76,14 +78,19 @@ def reached(target: Target, phase: str, summary: Summary) -> tuple[FloatArray, B
     return values, values <= np.array(target.limits[phase])
 
 
+def judged_joints(summary: Summary) -> BoolArray:
+    """Columns (g,) whose sigma matters: there are samples, and errors of more than a millinewton metre."""
+    return np.asarray(np.isfinite(summary.inside) & (summary.rmse >= NEGLIGIBLE))
+
+
 def honest(summary: Summary) -> bool:
-    """True when sigma does not lie, at every joint of which there is anything to judge."""
-    return bool((summary.inside[np.isfinite(summary.inside)] >= INSIDE).all())
+    """True when sigma does not lie at any joint where it matters."""
+    return bool((summary.inside[judged_joints(summary)] >= INSIDE).all())
 
 
 def useful(summary: Summary) -> bool:
-    """True when sigma is not uselessly wide, at every joint of which there is anything to judge."""
-    return bool((summary.nees[np.isfinite(summary.nees)] >= USELESS).all())
+    """True when sigma is not uselessly wide at any joint where it matters."""
+    return bool((summary.nees[judged_joints(summary)] >= USELESS).all())
 
 
 def ratio_to_baseline(summaries: dict[Key, Summary], case: str, noise: str, method: str) -> dict[str, float]:

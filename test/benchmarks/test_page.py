@@ -78,6 +78,8 @@ def test_sigma_that_lies_or_says_nothing_is_found_out(results):
     assert not honest(summaries["walk", "paper_std", "momentum", "swing"])
     wide = dataclasses.replace(summaries["walk", "paper_std", "momentum", "stance"], nees=np.full(6, 0.01))
     assert not useful(wide)
+    tiny = dataclasses.replace(summaries["walk", "paper_std", "momentum", "swing"], rmse=np.full(6, 1e-4))
+    assert honest(tiny)
 
 
 def test_page_shows_missed_pushes_and_failed_runs(results):
@@ -106,7 +108,13 @@ def test_another_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--cases", "dance"], ["--observers", "crystal_ball"], ["--duration", "5"], ["--seeds", "0"]],
+    [
+        ["--cases", "dance"],
+        ["--observers", "crystal_ball"],
+        ["--duration", "5"],
+        ["--seeds", "0"],
+        ["-o", "no/such/folder.md"],
+    ],
 )
 def test_wrong_usage_ends_with_code_2(arguments):
     with pytest.raises(SystemExit) as stop:
@@ -123,7 +131,7 @@ def test_command_measures_a_case_and_writes_page_and_json(tmp_path, capsys):
     output = tmp_path / "accuracy.md"
     arguments = ["--cases", "squat", "--noise", "paper_std", "--observers", "momentum", "--seeds", "1"]
     assert main([*arguments, "--duration", "7.1", "--processes", "2", "-o", str(output)]) == 0
-    assert capsys.readouterr().out.split() == [str(output), str(output.with_suffix(".json"))]
+    assert capsys.readouterr().out.split() == [str(output.with_suffix(".json")), str(output)]
     text = output.read_text()
     assert "`squat`" in text
     assert "Wiener filter" in text
