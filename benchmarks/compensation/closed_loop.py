@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.compensation.controllers import controller_gains
-from benchmarks.compensation.methods import PERIOD, make_method
+from benchmarks.compensation.methods import NO_FRICTION, PERIOD, make_method
 from friction_estimator.core.exceptions import SimulationError
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import FloatArray
 from friction_estimator.files.robot import Robot, load_robot
-from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario, with_friction
 
 NOISE = "paper_std"
 STRIDE = 5
@@ -54,6 +54,8 @@ def walk(controller: str, method: str, step_length: float, duration: float) -> W
     robot = load_robot("suralp")
     scenario = make_scenario("walk_and_stop", duration)
     scenario = dataclasses.replace(scenario, gait=dataclasses.replace(scenario.gait, step_length=step_length))
+    if method == NO_FRICTION:
+        scenario = with_friction(scenario, "coulomb_viscous", (0.0, 0.0))
     gains = controller_gains(robot, controller)
     simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise(NOISE), gains=gains)
     compute, torque, judged, fell = make_method(method, robot, NOISE), None, [], ""

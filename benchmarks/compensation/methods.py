@@ -20,6 +20,7 @@ PRINTED_INTEGRAL_GAIN = (2.0, 2.0, 1.0, 2.0, 2.0, 4.0)
 """k_i of eq. 69, from hip yaw to ankle roll [1/s]."""
 
 NONE, EXACT, PRINTED = "none", "exact law", "fbse, eq. 69 as printed"
+NO_FRICTION = "none, and no friction either"
 Feedforward = Callable[[SimulationSample], FloatArray]
 _OBSERVERS: dict[str, dict[str, Any]] = {
     "fbse": {"observer": "fbse"},
@@ -34,6 +35,7 @@ def method_names() -> tuple[str, ...]:
     observers = [name for name in _OBSERVERS if name in known]
     return (
         NONE,
+        NO_FRICTION,
         EXACT,
         PRINTED,
         *(f"{name}, {velocity}" for name in observers for velocity in ("measured", "desired")),
@@ -42,7 +44,7 @@ def method_names() -> tuple[str, ...]:
 
 def make_method(name: str, robot: Robot, noise: str) -> Feedforward | None:
     """Feed-forward torque (n,) of the next period from the sample of this one; None where there is none."""
-    if name == NONE:
+    if name in (NONE, NO_FRICTION):
         return None
     if name == EXACT:
         return exact_law(robot)

@@ -92,7 +92,7 @@ class FrictionCompensation:
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         elapsed = None if before is None else 1e-9 * (stamp_ns - before)
         if elapsed is None or not 0.0 <= elapsed <= self._config.timeout:
-            self.idle = "the joint states have just begun"
+            self.idle = "the joint states have just begun, or come more slowly than compensation.timeout"
             return None
         return elapsed
 
@@ -120,7 +120,7 @@ def trusted_torque(friction: FloatArray, sigma: FloatArray) -> FloatArray:
     sigma : (n,) its standard deviation [N m]
     """
     size = np.abs(friction)
-    known = np.copysign(np.clip(2.0 * (size - sigma), 0.0, size), friction)
+    known = np.copysign(np.minimum(np.maximum(2.0 * (size - sigma), 0.0), size), friction)
     return np.where(np.isfinite(known), known, 0.0)
 
 
