@@ -18,6 +18,9 @@ from friction_estimator.core.exceptions import ConfigError, choices
 
 ParameterValue = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
+OBSERVER_NAMES = ("kalman", "fbse", "momentum", "constrained")
+"""What ``Config.observer`` may name: the Kalman stage, or one of the table in ``core.observers``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -152,6 +155,14 @@ class SensorNoise(_Validated):
     moment_bias_std: float = parameter(0.0, "constant bias of the foot moment", "N m", 0.0, 1e3)
     force_gain_std: float = parameter(0.0, "relative gain error of the foot sensors", "", 0.0, 1.0)
     effort_gain_std: float = parameter(0.0, "relative gain error of the motor torque", "", 0.0, 1.0)
+    velocity_cutoff: float = parameter(
+        0.0,
+        "joint velocities are differentiated positions behind a first-order low-pass of this frequency, and tell "
+        "the kalman observer nothing new; 0: readings of their own",
+        "Hz",
+        0.0,
+        1e6,
+    )
     sigma_rate: float = parameter(50.0, "how often these are propagated to the friction", "Hz", 0.1, 1e4)
 
 
@@ -257,10 +268,116 @@ class MomentumConfig(_Validated):
 
 
 @dataclass(frozen=True, slots=True)
+class ConstrainedConfig(_Validated):
+    """Constrained dynamics (Egle 2021, chapters 5-7): friction from joint accelerations, without force sensors."""
+
+    signal: str = parameter(
+        "position",
+        "what is differentiated: position twice, as in the thesis; velocity once",
+        choices=("position", "velocity"),
+    )
+    differences: str = parameter(
+        "central",
+        "central: in the middle of the window (eqs. 6.2, 7.7), half a window late; "
+        "backward: at its newest sample (eq. 6.3), without delay but with a phase error",
+        choices=("central", "backward"),
+    )
+    window: int = parameter(51, "L: samples that the polynomial is fitted to; odd for central", "samples", 2, 2001)
+    order: int = parameter(4, "of the polynomial (eq. 7.1), below the window", "", 1, 8)
+    trim_start: float = parameter(0.1, "after any foot has landed or left nothing is measured", "s", 0.0, 10.0)
+    trim_end: float = parameter(
+        0.05, "nor before; known afterwards only, so the estimate is at least this much late", "s", 0.0, 10.0
+    )
+    position_controlled: tuple[str, ...] = parameter(
+        (), "joints that a position controller holds: no acceleration (eq. 5.4c), and their friction is not measured"
+    )
+    double_support: str = parameter(
+        "unavailable",
+        "limbs of feet that stand together share torque in a way that accelerations do not tell: unavailable, or "
+        "regularised: the least friction (eq. 6.1)",
+        choices=("unavailable", "regularised"),
+    )
+    regularisation: float = parameter(1e-8, "Lambda / W of eq. 6.1", "(rad/s^2)^2/(N m)^2", 0.0, 1e6)
+    friction_std: float = parameter(2.0, "size of friction that eq. 6.1 may miss", "N m", 0.0, 1e6)
+    motion_frequency: float = parameter(
+        10.0,
+        "highest frequency of the motion (section 7.1.2): what the differences miss there, sigma covers",
+        "Hz",
+        0.0,
+        1e3,
+    )
+    max_sigma: float = parameter(
+        1.5, "friction less certain than this is not given: standing limbs, mostly", "N m", 0.0, 1e9
+    )
+
+    def __post_init__(self) -> None:
+        _Validated.__post_init__(self)
+        if self.differences == "central" and self.window % 2 == 0:
+            raise ConfigError(f"window = {self.window} has no middle: choose an odd one for central differences")
+        lowest = 2 if self.signal == "position" else 1
+        if not lowest <= self.order < self.window:
+            raise ConfigError(
+                f"order = {self.order} must be from {lowest} (signal: {self.signal}) to {self.window - 1} (window - 1)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class KalmanConfig(_Validated):
+    """Calibrating Kalman filter of every limb."""
+
+    window: float = parameter(0.01, "readings are gathered for this long before the filter uses them", "s", 1e-3, 1.0)
+    jerk_densities: tuple[float, ...] = parameter(
+        (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5),
+        "white jerk of the joint-motion filters that run side by side",
+        "rad^2/s^5",
+        1e-9,
+        1e12,
+    )
+    motion_memory: float = parameter(0.05, "over which these filters are compared", "s", 1e-3, 10.0)
+    law_walk: float = parameter(
+        1e-4, "random walk of the law's parameters, relative to their prior: wear, temperature", "1/sqrt(s)", 0.0, 1.0
+    )
+    mismatch_time: float = parameter(0.2, "correlation time of what the law misses", "s", 1e-3, 1e3)
+    mismatch_std: float = parameter(0.1, "size of what the law misses, before it is adapted", "N m", 0.0, 1e3)
+    mismatch_floor: float = parameter(0.01, "and at least", "N m", 0.0, 1e3)
+    mismatch_memory: float = parameter(10.0, "over which its size is adapted", "s", 1e-2, 1e4)
+    link_mass_std: float = parameter(0.1, "relative error of each link's mass; 0: masses are right", "", 0.0, 1.0)
+    link_com_std: float = parameter(0.005, "error of each link's centre of mass an axis; 0: right", "m", 0.0, 1.0)
+    force_bias_std: float = parameter(
+        2.0, "bias of the foot forces, unless sensors.force_bias_std is larger; 0 in both: none", "N", 0.0, 1e3
+    )
+    moment_bias_std: float = parameter(0.1, "bias of the foot moments, likewise", "N m", 0.0, 1e3)
+    force_gain_std: float = parameter(0.01, "relative gain error of the foot sensors, likewise", "", 0.0, 1.0)
+    effort_gain_std: float = parameter(0.01, "relative gain error of each motor torque, likewise", "", 0.0, 1.0)
+    specific_force_bias_std: float = parameter(0.02, "bias of the accelerometer, likewise", "m/s^2", 0.0, 10.0)
+    innovation_gate: float = parameter(
+        2.5, "normalised innovation squared of one joint beyond which a window was a blow", "", 1.0, 1e6
+    )
+    longest_blow: float = parameter(0.25, "blows for longer than this mean that the law is wrong", "s", 0.0, 1e3)
+    relearn_ratio: float = parameter(0.2, "then the law is as uncertain as this part of its prior", "", 0.0, 1.0)
+    disturbance_gain: float = parameter(
+        40.0, "bandwidth of the observer of external torques, pushes", "rad/s", 0.1, 1e4
+    )
+    disturbance_gate: float = parameter(5.0, "external torques beyond this many sigma are noticed", "", 1.0, 1e6)
+    disturbance_ratio: float = parameter(
+        3.0, "external torques beyond so many times the friction are pushes", "", 0.1, 1e6
+    )
+    smallest_push: float = parameter(1.0, "and external torques below this are none", "N m", 0.0, 1e6)
+    longest_push: float = parameter(0.5, "pushes for longer than this mean that the law is wrong", "s", 0.0, 1e3)
+    push_settle: float = parameter(0.03, "after a push the law alone speaks for so much longer", "s", 0.0, 10.0)
+    change_time: float = parameter(
+        0.025, "blows of the same direction for this long mean that friction has changed", "s", 0.0, 1e3
+    )
+    change_ratio: float = parameter(0.5, "then each parameter may have changed by this part", "", 0.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
 class IdentifierConfig(_Validated):
     """Recursive least squares per joint (section 6, eqs. 57-67, Table II)."""
 
-    law: str = parameter("coulomb_viscous", "friction law of every joint, linear in its parameters")
+    law: str = parameter(
+        "", "friction law of every joint, linear in its parameters; empty: four_slope for kalman, else coulomb_viscous"
+    )
     joint_laws: tuple[str, ...] = parameter(
         (), "joints with another law: entries joint=law, the joint a name or a pattern such as *_knee"
     )
@@ -334,7 +451,7 @@ class Config(_Validated):
     robot: RobotConfig = RobotConfig()
     imu: ImuConfig = ImuConfig()
     feet: tuple[FootConfig, ...] = ()
-    observer: str = parameter("fbse", "how friction is measured", choices=("fbse", "momentum"))
+    observer: str = parameter("fbse", "how friction is measured", choices=OBSERVER_NAMES)
     sensors: SensorNoise = SensorNoise()
     synchronizer: SynchronizerConfig = SynchronizerConfig()
     attitude: AttitudeConfig = AttitudeConfig()
@@ -342,9 +459,16 @@ class Config(_Validated):
     base_state: BaseStateConfig = BaseStateConfig()
     fbse: FbseConfig = FbseConfig()
     momentum: MomentumConfig = MomentumConfig()
+    constrained: ConstrainedConfig = ConstrainedConfig()
+    kalman: KalmanConfig = KalmanConfig()
     identifier: IdentifierConfig = IdentifierConfig()
     compensation: CompensationConfig = CompensationConfig()
     output: OutputConfig = OutputConfig()
+
+    @property
+    def friction_law(self) -> str:
+        """Name of the law of all joints that ``identifier.joint_laws`` does not name."""
+        return self.identifier.law or ("four_slope" if self.observer == "kalman" else "coulomb_viscous")
 
     def __post_init__(self) -> None:
         _Validated.__post_init__(self)
@@ -370,6 +494,8 @@ class Config(_Validated):
             raise ConfigError("observer 'fbse' needs a floating base; with robot.fixed_base set observer: momentum")
         if self.observer == "fbse" and not self.feet:
             raise ConfigError("observer 'fbse' needs at least one foot; set feet.names, or observer: momentum")
+        if self.observer == "constrained" and not self.feet and not self.robot.fixed_base:
+            raise ConfigError("observer 'constrained' needs at least one foot; set feet.names, or observer: momentum")
 
 
 @dataclass(frozen=True, slots=True)

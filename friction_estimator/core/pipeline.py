@@ -9,6 +9,7 @@ from friction_estimator.core.base.base_state import BaseStateEstimator, resting_
 from friction_estimator.core.base.contact_phase import ContactPhaseDetector
 from friction_estimator.core.config import Config
 from friction_estimator.core.friction_stage import FrictionStage
+from friction_estimator.core.kalman import KalmanFriction
 from friction_estimator.core.observed_friction import ObservedFriction
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import FrictionEstimate, JointFriction, SensorFrame
@@ -31,7 +32,9 @@ class Pipeline:
         names = tuple(foot.support_name for foot in config.feet)
         self.contact_phase = ContactPhaseDetector(config.contact_phase, robot.weight, names)
         self.base_state = BaseStateEstimator(config.base_state, robot.imu_position_in_base, len(config.feet))
-        self.friction: FrictionStage = ObservedFriction(config, robot)
+        self.friction: FrictionStage = (
+            KalmanFriction(config, robot) if config.observer == "kalman" else ObservedFriction(config, robot)
+        )
         self.reset()
 
     def reset(self) -> None:

@@ -66,6 +66,9 @@ class RobotModel:
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
         self._lower = np.tril_indices(self._model.nv, -1)
         self._no_acceleration = np.zeros(self._model.nv)
+        self._link_errors = np.array(
+            [_link_error_basis(inertia) for inertia in list(self._model.inertias)[first_joint:]]
+        )
 
     @property
     def weight(self) -> float:
@@ -121,6 +124,40 @@ class RobotModel:
             com_in_base=com,
             com_velocity_in_base=com_velocity,
         )
+
+    def link_error_columns(
+        self,
+        position: FloatArray,
+        dynamics: Dynamics,
+        angular_acceleration: FloatArray,
+        joint_acceleration: FloatArray,
+    ) -> FloatArray:
+        """Torque that errors of the links' inertial parameters add to every joint.
+
+        Must follow :meth:`update` with the same sample. Columns of the inverse dynamic model, linear in the inertial
+        parameters: a relative error of a link's mass, which scales its inertia too, and shifts of its centre of mass.
+
+        Parameters
+        ----------
+        angular_acceleration : (3,) of the base, base axes [rad/s^2]; not used for a fixed base
+        joint_acceleration : (n,)
+
+        Returns
+        -------
+        (n, n, 4) torque on joint i per error of the link behind joint j: mass [1], centre of mass x, y, z [m] in the
+        axes of joint j
+        """
+        acceleration = self._no_acceleration.copy()
+        acceleration[self.base_dofs :] = joint_acceleration
+        if self.base_dofs:
+            acceleration[:3] = cross(self.imu_position_in_base, angular_acceleration)
+            acceleration[3:6] = angular_acceleration
+        regressor = pin.computeJointTorqueRegressor(
+            self._model, self._data, self._configuration(position), dynamics.velocity, acceleration
+        )
+        n = len(self.joint_names)
+        own = regressor[self.base_dofs :, -10 * n :].reshape(n, n, 10)
+        return np.asarray((own[:, :, None, :] @ self._link_errors)[:, :, 0])
 
     def inverse_dynamics_derivatives(
         self, position: FloatArray, dynamics: Dynamics, acceleration: FloatArray, wrenches: FloatArray
@@ -278,6 +315,19 @@ def _build_model(config: Config, urdf_xml: str) -> pin.Model:
         )
     locked = [model.getJointId(name) for name in movable if name not in wanted]
     return pin.buildReducedModel(model, locked, pin.neutral(model)) if locked else model
+
+
+def _link_error_basis(inertia: pin.Inertia) -> FloatArray:
+    """Dynamic parameters (10, 4) of a link per relative error of its mass, and per shift of its centre of mass [m]."""
+    basis = np.zeros((10, 4))
+    basis[:, 0] = inertia.toDynamicParameters()
+    basis[1:4, 1:] = inertia.mass * np.eye(3)
+    lever = skew(inertia.lever)
+    for axis in range(3):
+        unit = skew(np.eye(3)[axis])
+        turned = -inertia.mass * (lever @ unit + unit @ lever)
+        basis[4:, 1 + axis] = turned[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+    return basis
 
 
 def _check_joints(model: pin.Model, first_joint: int) -> None:

@@ -44,7 +44,7 @@ class RunDescription:
         }
         supports = {foot.name: foot.support_name for foot in config.feet}
         identifier = config.identifier
-        laws = JointLaws(laws_of_joints(identifier.law, identifier.joint_laws, model.joint_names))
+        laws = JointLaws(laws_of_joints(config.friction_law, identifier.joint_laws, model.joint_names))
         return cls(robot, source, config.observer, laws.describe(model.joint_names), limbs, supports)
 
     def to_custom_data(self) -> dict[str, str]:

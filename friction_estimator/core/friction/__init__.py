@@ -3,6 +3,7 @@
 from friction_estimator.core.friction import (
     asymmetric,
     coulomb_viscous,
+    four_slope,
     load_quadrants,
     makkar,
     stribeck_load,
@@ -27,6 +28,7 @@ __all__ = [
     "LinearFrictionLaw",
     "asymmetric",
     "coulomb_viscous",
+    "four_slope",
     "law_names",
     "laws_of_joints",
     "linear_law_names",

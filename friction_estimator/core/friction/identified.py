@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction.law import make_law
 from friction_estimator.core.types import FloatArray
 
@@ -35,3 +36,38 @@ class IdentifiedParameters:
     def parameter_names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the columns that each joint (n) uses."""
         return tuple(make_law(name).parameter_names for name in self.law_names)
+
+
+def common_rows(
+    identified: IdentifiedParameters, joint_names: tuple[str, ...], law_names: tuple[str, ...]
+) -> tuple[list[int], list[int]]:
+    """Rows here and there of the joints that both have, with the same law.
+
+    Parameters
+    ----------
+    joint_names, law_names : (n) of the robot here
+
+    Raises
+    ------
+    ConfigError
+        When there are none, or their laws differ.
+    """
+    saved = {name: row for row, name in enumerate(identified.joint_names)}
+    here = [row for row, name in enumerate(joint_names) if name in saved]
+    there = [saved[joint_names[row]] for row in here]
+    if not here:
+        raise ConfigError(
+            f"the parameters are those of the joints {', '.join(identified.joint_names)}; "
+            f"this robot has {', '.join(joint_names)}"
+        )
+    differences = [
+        f"{joint_names[mine]}: {identified.law_names[other]!r}, not {law_names[mine]!r}"
+        for mine, other in zip(here, there, strict=True)
+        if identified.law_names[other] != law_names[mine]
+    ]
+    if differences:
+        raise ConfigError(
+            "the parameters belong to other friction laws than identifier.law and identifier.joint_laws name "
+            f"({'; '.join(differences)})"
+        )
+    return here, there

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.core.config import IdentifierConfig
-from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction.coulomb_viscous import CoulombViscous
-from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.friction.identified import IdentifiedParameters, common_rows
 from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.core.friction.recursive_least_squares import RecursiveLeastSquares
 from friction_estimator.core.types import BoolArray, FloatArray
@@ -47,7 +46,7 @@ class FrictionIdentifier:
     def __init__(self, config: IdentifierConfig, joint_names: tuple[str, ...]) -> None:
         self._config = config
         self._joint_names = joint_names
-        self.laws = JointLaws(laws_of_joints(config.law, config.joint_laws, joint_names))
+        self.laws = JointLaws(laws_of_joints(config.law or CoulombViscous.name, config.joint_laws, joint_names))
         self.frozen = False
         self.forget()
 
@@ -184,7 +183,7 @@ class FrictionIdentifier:
         ConfigError
             When the parameters belong to other friction laws, or to none of these joints.
         """
-        here, there = self._common_rows(identified)
+        here, there = common_rows(identified, self._joint_names, self.laws.law_names)
         weight = np.minimum(identified.samples[there], self._config.residual_window)
         error = identified.measurement_variance[there] + identified.residual_variance[there]
         self._samples = _replaced(self._samples, here, identified.samples[there])
@@ -199,28 +198,6 @@ class FrictionIdentifier:
         covariance[:, :p, :p] = identified.covariance[there, :p, :p] / scale
         least_squares.parameters = _replaced(least_squares.parameters, here, values)
         least_squares.covariance = _replaced(least_squares.covariance, here, covariance)
-
-    def _common_rows(self, identified: IdentifiedParameters) -> tuple[list[int], list[int]]:
-        """Rows here and there of the joints that both have, with the same law."""
-        saved = {name: row for row, name in enumerate(identified.joint_names)}
-        here = [row for row, name in enumerate(self._joint_names) if name in saved]
-        there = [saved[self._joint_names[row]] for row in here]
-        if not here:
-            raise ConfigError(
-                f"the parameters are those of the joints {', '.join(identified.joint_names)}; "
-                f"this robot has {', '.join(self._joint_names)}"
-            )
-        differences = [
-            f"{self._joint_names[mine]}: {identified.law_names[other]!r}, not {self.laws.law_names[mine]!r}"
-            for mine, other in zip(here, there, strict=True)
-            if identified.law_names[other] != self.laws.law_names[mine]
-        ]
-        if differences:
-            raise ConfigError(
-                "the parameters belong to other friction laws than identifier.law and identifier.joint_laws name "
-                f"({'; '.join(differences)})"
-            )
-        return here, there
 
 
 def _replaced(values: FloatArray, rows: list[int], new: FloatArray) -> FloatArray:

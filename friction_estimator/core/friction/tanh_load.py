@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from friction_estimator.core.friction.law import LinearFrictionLaw, register_law, required_load
-from friction_estimator.core.friction.three_slope import fill_three_slopes
+from friction_estimator.core.friction.three_slope import fill_slopes
 from friction_estimator.core.types import FloatArray
 
 SLOPE_VELOCITIES = np.array([0.008, 0.06, 0.3])
@@ -42,7 +42,7 @@ class TanhLoad(LinearFrictionLaw):
         """Columns of the three slopes, then ``tanh(dq/0.002) |tau|`` and ``tanh(dq/0.002) tau^2``, (..., 6)."""
         load = np.abs(required_load(self.name, load))
         phi = np.empty((*velocity.shape, 6))
-        fill_three_slopes(phi, velocity, SLOPE_VELOCITIES)
+        fill_slopes(phi, velocity, SLOPE_VELOCITIES)
         np.multiply(np.tanh(velocity / LOAD_VELOCITY), load, out=phi[..., 4])
         np.multiply(phi[..., 4], load, out=phi[..., 5])
         return phi

@@ -30,7 +30,7 @@ class ThreeSlope(LinearFrictionLaw):
     def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """The tangents and ``dq``, (..., 4)."""
         phi = np.empty((*velocity.shape, 4))
-        fill_three_slopes(phi, velocity)
+        fill_slopes(phi, velocity)
         return phi
 
     def coulomb(self, parameters: FloatArray) -> FloatArray:
@@ -42,7 +42,8 @@ class ThreeSlope(LinearFrictionLaw):
         return parameters[..., 3]
 
 
-def fill_three_slopes(phi: FloatArray, velocity: FloatArray, slope_velocities: FloatArray = SLOPE_VELOCITIES) -> None:
-    """Write the three tangents and the velocity (...) into the first four columns of ``phi`` (..., p)."""
-    np.tanh(velocity[..., None] / slope_velocities, out=phi[..., :3])
-    phi[..., 3] = velocity
+def fill_slopes(phi: FloatArray, velocity: FloatArray, slope_velocities: FloatArray = SLOPE_VELOCITIES) -> None:
+    """Write the tangents and the velocity (...) into the first columns of ``phi`` (..., p)."""
+    count = slope_velocities.size
+    np.tanh(velocity[..., None] / slope_velocities, out=phi[..., :count])
+    phi[..., count] = velocity

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from friction_estimator.core.config import Config
+from friction_estimator.core.config import Config, SensorNoise
 from friction_estimator.core.observers.noise import SensorVariances, constant_variances, white_variances
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import (
@@ -118,7 +118,9 @@ class MomentumObserver:
             white, lasting = self.variances(frame, dynamics)
             self._sigma, self._noise_sigma = np.sqrt(white + lasting), np.sqrt(white)
 
-    def variances(self, frame: SensorFrame, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
+    def variances(
+        self, frame: SensorFrame, dynamics: Dynamics, noise: SensorNoise | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Stationary variances of the residual from white noise, and from biases and gain errors, (n,) [(N m)^2].
 
         White noise of the momentum passes the filter's high-pass ``(1 - d) / dt * (1 - z^-1) / (1 - d z^-1)``, that of
@@ -130,8 +132,9 @@ class MomentumObserver:
         decay = math.exp(-self._gain * dt)
         high_pass = ((1.0 - decay) / dt) ** 2 * 2.0 / (1.0 + decay)
         low_pass = (1.0 - decay) / (1.0 + decay)
-        white = white_variances(self._noise, frame, self._base_dofs)
-        constant = constant_variances(self._noise, frame, self._base_dofs)
+        noise = noise or self._noise
+        white = white_variances(noise, frame, self._base_dofs)
+        constant = constant_variances(noise, frame, self._base_dofs)
         momentum = dynamics.mass_matrix[self._base_dofs :] ** 2 @ white.velocity
         return (
             high_pass * momentum + low_pass * self._force_variance(white, dynamics),

@@ -1,0 +1,43 @@
+"""Four hyperbolic tangents, half a decade apart, and a viscous term: what the Kalman observer learns unless told."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from friction_estimator.core.friction.law import LinearFrictionLaw, register_law
+from friction_estimator.core.friction.three_slope import fill_slopes
+from friction_estimator.core.types import FloatArray
+
+SLOPE_VELOCITIES = np.array([0.01, 10.0**-1.5, 0.1, 10.0**-0.5])
+"""Velocities at which the tangents saturate: two decades, without a gap between them [rad/s]."""
+SLOPE_VELOCITIES.setflags(write=False)
+
+
+@register_law
+class FourSlope(LinearFrictionLaw):
+    """``sum_k a_k tanh(dq/v_k) + F_v dq`` with ``v_k`` = 0.01, 0.032, 0.1, 0.32 rad/s.
+
+    Neighbouring tangents overlap so far that a tangent of any slope between is met to a few percent. As in the
+    three-slope law single coefficients may be negative; their sum, the plateau, is F_c.
+    """
+
+    name: ClassVar[str] = "four_slope"
+    parameter_names: ClassVar[tuple[str, ...]] = ("tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32", "viscous")
+    nonnegative: ClassVar[tuple[bool, ...]] = (False, False, False, False, True)
+    prior_std: ClassVar[tuple[float, ...]] = (10.0, 10.0, 10.0, 10.0, 10.0)
+
+    def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """The tangents and ``dq``, (..., 5)."""
+        phi = np.empty((*velocity.shape, 5))
+        fill_slopes(phi, velocity, SLOPE_VELOCITIES)
+        return phi
+
+    def coulomb(self, parameters: FloatArray) -> FloatArray:
+        """Plateau of the tangents [N m]."""
+        return np.asarray(parameters[..., :4].sum(axis=-1))
+
+    def viscous(self, parameters: FloatArray) -> FloatArray:
+        """F_v [N m s/rad]."""
+        return parameters[..., 4]

@@ -1,0 +1,289 @@
+"""The Kalman stage: every frame it says the friction, every window it learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from friction_estimator.core.config import Config
+from friction_estimator.core.friction.identified import IdentifiedParameters, common_rows
+from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
+from friction_estimator.core.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
+from friction_estimator.core.kalman.empty_feet import EmptyFeet
+from friction_estimator.core.kalman.joint_motion import JointMotion, JointMotionFilter
+from friction_estimator.core.kalman.limb_filter import LimbFilter, LimbWindow
+from friction_estimator.core.kalman.limb_state import LimbState, lay_out
+from friction_estimator.core.kalman.limbs import Limb, find_limbs
+from friction_estimator.core.kalman.window_dynamics import WindowDynamics
+from friction_estimator.core.kalman.windows import Window, WindowBuffer, WindowSample
+from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.core.types import (
+    Attitude,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    JointFriction,
+    SensorFrame,
+)
+
+_NODES = np.sqrt(3.0) * np.array([0.0, 1.0, -1.0])
+_NODE_WEIGHTS = np.array([2.0, 0.5, 0.5]) / 3.0
+"""Gauss-Hermite quadrature of three nodes."""
+
+
+class KalmanFriction:
+    """Friction stage with one :class:`LimbFilter` a limb.
+
+    Parameters
+    ----------
+    config : ``kalman``, ``sensors``, ``identifier`` (laws), ``momentum.input_hold``
+    robot : the model that also makes the :class:`Dynamics`
+
+    Attributes
+    ----------
+    laws : friction laws of the joints
+    frozen : True while law and calibration stay as they are
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._config = config.kalman
+        self._joint_names = robot.joint_names
+        self._foot_count = len(robot.foot_names)
+        self._prior_force_bias = max(config.kalman.force_bias_std, config.sensors.force_bias_std)
+        names = laws_of_joints(config.friction_law, config.identifier.joint_laws, robot.joint_names)
+        self.laws = JointLaws(names)
+        self.frozen = False
+        self.limbs = find_limbs(robot)
+        self.filters = [self._make_filter(limb, config, robot) for limb in self.limbs]
+        self._motion = JointMotionFilter(config.kalman, config.sensors)
+        self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.input_hold == "forward")
+        self._dynamics = WindowDynamics(config, robot)
+        self._empty_feet = EmptyFeet(
+            len(robot.foot_names), config.sensors.force_std, config.contact_phase.on_fraction * robot.weight
+        )
+        self._disturbance = DisturbanceObserver(config, robot)
+        self._watch = DisturbanceWatch(config.kalman, self.limbs, len(robot.joint_names))
+        self.reset()
+
+    def _make_filter(self, limb: Limb, config: Config, robot: RobotModel) -> LimbFilter:
+        layout = lay_out(limb, self.laws, config.kalman, config.sensors, bool(robot.base_dofs))
+        m, p = limb.joints.size, self.laws.parameter_count
+        signs = [np.eye(p)[column] for column in range(p)]
+        bounds = np.zeros((0, m, p))
+        for row, joint in enumerate(limb.joints):
+            limits = [sign for column, sign in enumerate(signs) if self.laws.nonnegative[joint, column]]
+            limits.append(self.laws.coulomb_weights[joint])
+            own = np.zeros((len(limits), m, p))
+            own[:, row] = limits
+            bounds = np.concatenate((bounds, own))
+        return LimbFilter(layout, config.kalman, bounds.reshape(-1, m * p))
+
+    def reset(self) -> None:
+        """Restart the filters; law and calibration stay."""
+        for part in (self._motion, self._buffer, self._dynamics, self._empty_feet, self._disturbance, self._watch):
+            part.reset()
+        for limb_filter in self.filters:
+            limb_filter.restart()
+        n = len(self._joint_names)
+        self._time = 0.0
+        self._measured_at = np.full(n, -math.inf)
+        self._calibration_torque = np.zeros(n)
+        self._calibration_variance = np.zeros(n)
+        self._wrench_bias, self._wrench_gain = (np.zeros((self._foot_count, 6)) for _ in range(2))
+        self._force_bias_std = np.full(self._foot_count, self._prior_force_bias)
+        self._refresh()
+
+    def forget(self) -> None:
+        """Reset, and drop law and calibration too."""
+        for limb_filter in self.filters:
+            limb_filter.forget()
+        self.reset()
+
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
+        """Use one frame."""
+        self._time += frame.dt
+        motion = self._motion.step(frame.position, frame.velocity, frame.dt)
+        node_velocities = motion.velocity + _NODES[:, None] * motion.velocity_std
+        nodes = self.laws.regressor(node_velocities, frame.effort)
+        regressor = np.tensordot(_NODE_WEIGHTS, nodes, 1)
+        node_torque = (nodes * self._parameters).sum(axis=2)
+        model = _NODE_WEIGHTS @ node_torque
+        velocity_variance = _NODE_WEIGHTS @ (node_torque - model) ** 2
+        law_variance = self._variance(regressor, with_mismatch=False)
+        disturbance = self._disturbed(frame, attitude, phase, dynamics, motion, model, law_variance + velocity_variance)
+        imu = attitude.angular_velocity, attitude.specific_force, attitude.angular_acceleration
+        sample = WindowSample.of(self._time, frame, imu, motion, regressor, self._watch.pushed)
+        window = self._buffer.add(sample)
+        if window is not None:
+            self._learn(window)
+        return self._friction(regressor, model, law_variance, velocity_variance, disturbance)
+
+    def _disturbed(
+        self,
+        frame: SensorFrame,
+        attitude: Attitude,
+        phase: ContactPhase,
+        dynamics: Dynamics,
+        motion: JointMotion,
+        model: FloatArray,
+        model_variance: FloatArray,
+    ) -> Disturbance:
+        """Watch for pushes and changes of friction."""
+        wrenches = (frame.wrenches - self._wrench_bias) * (1.0 - self._wrench_gain)
+        frame = dataclasses.replace(frame, wrenches=wrenches)
+        expected = model + self._calibration_torque
+        variance = model_variance + self._calibration_variance + self._mismatch_variance
+        disturbance = self._disturbance.step(frame, attitude, phase, dynamics, motion, expected, variance)
+        for index in self._watch.step(disturbance, model, frame.dt):
+            if not self.frozen:
+                self.filters[index].relearn()
+        return disturbance
+
+    def _learn(self, window: Window) -> None:
+        """Let every limb whose sensors spoke, and that nobody pushes, use a window."""
+        self._dynamics.advance(window)
+        readings, certain = self._empty_feet.step(window, self._wrench_bias[:, 2], self._force_bias_std)
+        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
+            known = window.imu_fresh and window.wrench_fresh[limb.feet].all()
+            if not known or window.disturbed[limb.joints[0]]:
+                limb_filter.skip(window.duration)
+                continue
+            if limb_filter.running and window.duration > 0.0:
+                limb_window = self._dynamics.of_limb(limb, limb_filter.layout, window, limb_filter.state)
+                limb_filter.step(limb_window, self.frozen, bool(self._empty_feet.touching[limb.feet].any()))
+                self._note_calibration(limb, limb_filter, limb_window)
+                if not self.frozen:
+                    self._weigh_empty_feet(limb, limb_filter, readings, certain, window.samples)
+                self._measured_at[limb.joints] = self._time
+            else:
+                limb_filter.begin(*self._dynamics.momentum(limb, window))
+        self._refresh()
+
+    def _weigh_empty_feet(
+        self, limb: Limb, limb_filter: LimbFilter, readings: FloatArray, certain: BoolArray, samples: int
+    ) -> None:
+        for index, foot in enumerate(limb.feet):
+            if certain[foot]:
+                limb_filter.weigh_empty_foot(index, readings[foot], self._dynamics.wrench_variance / samples)
+
+    def _note_calibration(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow) -> None:
+        """What model and sensors are wrong by now, for the disturbance observer."""
+        layout, state = limb_filter.layout, limb_filter.state
+        part = layout.calibration
+        columns = window.force_columns[:, part]
+        variance = ((columns @ limb_filter.covariance[part, part]) * columns).sum(axis=1)
+        self._calibration_variance[limb.joints] = variance
+        others = np.concatenate((np.r_[layout.links], np.r_[layout.effort_gain], np.r_[layout.accelerometer_bias]))
+        self._calibration_torque[limb.joints] = window.force_columns[:, others] @ state[others]
+        self._wrench_bias[limb.feet] = state[layout.foot_bias].reshape(-1, 6)
+        self._wrench_gain[limb.feet] = state[layout.foot_gain].reshape(-1, 6)
+        bias_variance = np.diagonal(limb_filter.covariance)[layout.foot_bias].reshape(-1, 6)
+        self._force_bias_std[limb.feet] = np.sqrt(np.maximum(bias_variance[:, 2], 0.0))
+
+    def _refresh(self) -> None:
+        """Gather from the limbs what every frame needs: law, mismatch, and their covariance joint by joint."""
+        n, p = len(self._joint_names), self.laws.parameter_count
+        parameters, mismatch = np.zeros((n, p)), np.zeros(n)
+        covariance = np.zeros((n, p + 1, p + 1))
+        stationary = np.zeros(n)
+        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
+            layout, rows = limb_filter.layout, limb.joints
+            own = _own_columns(layout, rows.size, p)
+            parameters[rows] = limb_filter.state[own[:, :p]]
+            mismatch[rows] = limb_filter.state[own[:, p]]
+            covariance[rows] = limb_filter.covariance[own[:, :, None], own[:, None, :]]
+            stationary[rows] = limb_filter.mismatch_variance
+        self._parameters, self._mismatch, self._joint_covariance = parameters, mismatch, covariance
+        self._mismatch_variance = stationary
+        diagonal = np.diagonal(covariance, axis1=1, axis2=2)[:, :p]
+        self._parameters_sigma: FloatArray = np.sqrt(np.maximum(diagonal, 0.0))
+        self._coulomb_sigma = np.sqrt(self._variance(self.laws.coulomb_weights, with_mismatch=False))
+        self._viscous_sigma = np.sqrt(self._variance(self.laws.viscous_weights, with_mismatch=False))
+        self._coulomb, self._viscous = self.laws.coulomb(parameters), self.laws.viscous(parameters)
+
+    def _variance(self, regressor: FloatArray, with_mismatch: bool) -> FloatArray:
+        """Variance of law, or law and mismatch, at a regressor (n, p), (n,) [(N m)^2]."""
+        if with_mismatch:
+            row = np.concatenate((regressor, np.ones((regressor.shape[0], 1))), axis=1)
+            covariance = self._joint_covariance
+        else:
+            row, covariance = regressor, self._joint_covariance[:, :-1, :-1]
+        spread = (row[:, None, :] @ covariance @ row[:, :, None])[:, 0, 0]
+        return np.maximum(spread, 0.0)
+
+    def _friction(
+        self,
+        regressor: FloatArray,
+        model: FloatArray,
+        law_variance: FloatArray,
+        velocity_variance: FloatArray,
+        disturbance: Disturbance,
+    ) -> JointFriction:
+        """Law and mismatch, or while nothing can be measured the law alone."""
+        measured: BoolArray = (self._time - self._measured_at < 3.0 * self._config.window) & ~self._watch.pushed
+        full = self._variance(regressor, with_mismatch=True)
+        alone = law_variance + self._mismatch_variance
+        return JointFriction(
+            friction=model + np.where(measured, self._mismatch, 0.0),
+            sigma=np.sqrt(np.where(measured, full, alone) + velocity_variance),
+            measured=measured,
+            model=model,
+            model_sigma=np.sqrt(alone + velocity_variance),
+            parameters=self._parameters,
+            parameters_sigma=self._parameters_sigma,
+            coulomb=self._coulomb,
+            viscous=self._viscous,
+            coulomb_sigma=self._coulomb_sigma,
+            viscous_sigma=self._viscous_sigma,
+            external_torque=disturbance.torque + np.where(measured, self._mismatch, 0.0),
+            external_torque_sigma=disturbance.sigma,
+        )
+
+    @property
+    def identified(self) -> IdentifiedParameters:
+        """What is worth keeping over a restart."""
+        samples, p = np.zeros(len(self._joint_names)), self.laws.parameter_count
+        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
+            samples[limb.joints] = limb_filter.windows
+        return IdentifiedParameters(
+            joint_names=self._joint_names,
+            law_names=self.laws.law_names,
+            values=self._parameters.copy(),
+            covariance=self._joint_covariance[:, :p, :p].copy(),
+            residual_variance=self._mismatch_variance.copy(),
+            measurement_variance=np.zeros(len(self._joint_names)),
+            samples=samples,
+        )
+
+    def restore(self, identified: IdentifiedParameters) -> None:
+        """Start from parameters of an earlier run; joints that it does not name keep their present ones.
+
+        Raises
+        ------
+        ConfigError
+            When the parameters belong to other friction laws, or to none of these joints.
+        """
+        here, there = common_rows(identified, self._joint_names, self.laws.law_names)
+        row_of = dict(zip(here, there, strict=True))
+        width = min(self.laws.parameter_count, identified.values.shape[1])
+        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
+            own = _own_columns(limb_filter.layout, limb.joints.size, self.laws.parameter_count)[:, :width]
+            for row, joint in enumerate(limb.joints.tolist()):
+                if joint in row_of:
+                    saved = row_of[joint]
+                    limb_filter.replace(
+                        own[row], identified.values[saved, :width], identified.covariance[saved, :width, :width]
+                    )
+                    limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
+                    limb_filter.mismatch_variance[row] = identified.residual_variance[saved]
+        self._refresh()
+
+
+def _own_columns(layout: LimbState, m: int, p: int) -> np.ndarray:
+    """Indices (m, p + 1) into a limb's state: law parameters of each joint, then its mismatch."""
+    law = np.arange(layout.law.start, layout.law.stop).reshape(m, p)
+    mismatch = np.arange(layout.mismatch.start, layout.mismatch.stop)[:, None]
+    return np.concatenate((law, mismatch), axis=1)
