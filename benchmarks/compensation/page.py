@@ -32,6 +32,7 @@ estimator starts without any knowledge, as in the paper; the torque made from a 
   friction at the measured velocity; eq. 69 passes the friction estimate of `fbse` through a low-pass of 1 to 4 rad/s
   ([why](equations.md)).
 """
+_FIGURE = "After Figure 8 of the paper: one of these walks with our controller, without and with compensation."
 _CONTROLLERS = {
     PRINTED: """\
 Eq. 68 with the printed gains, and the feed-forward torque of our plan: without it this walk falls after 3 s. A k_d of
@@ -40,7 +41,7 @@ lives off its friction, sways with it and falls without. Cancelled in full, even
 `fbse`, of which less is used because its sigma is larger, does better here than better ones.""",
     DAMPED: """\
 The printed stiffness with a k_d that holds the robot without friction, too. It still sways: without any friction its
-errors shrink by no more than a fifth or so, and what the rows differ in beyond that is sway.""",
+errors shrink by 15 to 30 %, and what the rows differ in beyond that is sway.""",
     OURS: """\
 The controller of [simulation.md](simulation.md): stiff, well damped, with inverse dynamics. Friction is what is left to
 disturb it.""",
@@ -49,7 +50,7 @@ disturb it.""",
 
 def page(walks: Walks, command: str, figure: str) -> str:
     """Everything as Markdown."""
-    lines = [*_INTRODUCTION.splitlines(), "", f"Made by `{command}`.", "", f"![Figure 8 of the paper]({figure})", ""]
+    lines = [*_INTRODUCTION.splitlines(), "", f"Made by `{command}`.", "", f"![{_FIGURE}]({figure})", "", _FIGURE, ""]
     for controller in dict.fromkeys(controller for controller, _ in walks):
         lines += [f"## Controller: {controller}", "", *_CONTROLLERS[controller].splitlines(), ""]
         lines += controller_table({method: runs for (name, method), runs in walks.items() if name == controller})
