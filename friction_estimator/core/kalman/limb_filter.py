@@ -61,10 +61,6 @@ class Blows:
     Parameters
     ----------
     joints : m
-
-    Attributes
-    ----------
-    force : (m,) mean unexplained torque, of the sign of friction [N m]
     """
 
     def __init__(self, joints: int) -> None:
@@ -92,6 +88,7 @@ class Blows:
 
     @property
     def force(self) -> FloatArray:
+        """Mean unexplained torque of the row, (m,), of the sign of friction [N m]."""
         return -self._impulse / self._duration
 
 

@@ -99,8 +99,8 @@ class WindowDynamics:
         covariance.ravel()[:: rows.size + 1] += _FINEST_MOMENTUM**2
         return now.momentum[rows], covariance
 
-    def of_limb(self, limb: Limb, layout: LimbState, window: Window, state: FloatArray, empty: BoolArray) -> LimbWindow:
-        """All that the window says of a limb whose filter has this state (size,), with these feet (k,) in the air."""
+    def of_limb(self, limb: Limb, layout: LimbState, window: Window, state: FloatArray) -> LimbWindow:
+        """All that the window says of a limb whose filter has this state (size,)."""
         rows, mean = limb.joints, self._mean
         m = rows.size
         columns = np.zeros((m, layout.size))
