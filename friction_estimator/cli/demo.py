@@ -18,6 +18,7 @@ from friction_estimator.bags.recording import read_recording
 from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of, warn
 from friction_estimator.cli.demo_view import PlainView, TableView
 from friction_estimator.cli.progress import progress_bar
+from friction_estimator.core.config import OBSERVER_NAMES
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.resources import robot_file
 from friction_estimator.files.robot import Robot
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace an older run in that folder")
     parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
     add_robot_arguments(parser)
-    parser.add_argument("--observer", choices=("fbse", "momentum"), help="how friction is measured")
+    parser.add_argument("--observer", choices=OBSERVER_NAMES, help="how friction is measured")
     parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="what the robot does")
     parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="how good the sensors are")
     parser.add_argument("--seed", type=random_seed, default=0, help="of the sensor noise")

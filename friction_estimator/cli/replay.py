@@ -9,6 +9,7 @@ from friction_estimator.bags.replay import ReplayResult, replay
 from friction_estimator.bags.writer import STORAGES
 from friction_estimator.cli.arguments import add_robot_arguments, robot_of, warn
 from friction_estimator.cli.progress import progress_bar
+from friction_estimator.core.config import OBSERVER_NAMES
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.parameters import load_parameters, save_parameters
 
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)
-    parser.add_argument("--observer", "--method", choices=("fbse", "momentum"), help="how friction is measured")
+    parser.add_argument("--observer", "--method", choices=OBSERVER_NAMES, help="how friction is measured")
     parser.add_argument("--params", type=Path, help="YAML with identified parameters to start from")
     parser.add_argument("--save-params", type=Path, help="write the parameters identified at the end to this YAML")
     parser.add_argument("--namespace", default="", help="of the topics in the bag")

@@ -1,4 +1,4 @@
-"""Friction observers by name. A new one is one file, one line in the table below, and its name in ``Config``."""
+"""Friction observers by name. A new one is one file, one line in the table below, its name in ``OBSERVER_NAMES``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.core.observers.constrained import ConstrainedDynamicsObserver
 from friction_estimator.core.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.core.observers.momentum import MomentumObserver
 from friction_estimator.core.observers.observer import Observer
@@ -14,6 +15,7 @@ from friction_estimator.core.robot_model import RobotModel
 _OBSERVERS: dict[str, Callable[[Config, RobotModel], Observer]] = {
     "fbse": FootBaseSensorEstimation,
     "momentum": MomentumObserver,
+    "constrained": ConstrainedDynamicsObserver,
 }
 
 
