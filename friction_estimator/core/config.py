@@ -18,8 +18,8 @@ from friction_estimator.core.exceptions import ConfigError, choices
 
 ParameterValue = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
-OBSERVER_NAMES = ("fbse", "momentum", "constrained")
-"""What ``Config.observer`` may name: the table in ``core.observers`` makes them."""
+OBSERVER_NAMES = ("kalman", "fbse", "momentum", "constrained")
+"""What ``Config.observer`` may name: the Kalman stage, or one of the table in ``core.observers``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +155,14 @@ class SensorNoise(_Validated):
     moment_bias_std: float = parameter(0.0, "constant bias of the foot moment", "N m", 0.0, 1e3)
     force_gain_std: float = parameter(0.0, "relative gain error of the foot sensors", "", 0.0, 1.0)
     effort_gain_std: float = parameter(0.0, "relative gain error of the motor torque", "", 0.0, 1.0)
+    velocity_cutoff: float = parameter(
+        0.0,
+        "joint velocities are differentiated positions behind a first-order low-pass of this frequency, and tell "
+        "the kalman observer nothing new; 0: readings of their own",
+        "Hz",
+        0.0,
+        1e6,
+    )
     sigma_rate: float = parameter(50.0, "how often these are propagated to the friction", "Hz", 0.1, 1e4)
 
 
@@ -314,10 +322,62 @@ class ConstrainedConfig(_Validated):
 
 
 @dataclass(frozen=True, slots=True)
+class KalmanConfig(_Validated):
+    """Calibrating Kalman filter of every limb."""
+
+    window: float = parameter(0.01, "readings are gathered for this long before the filter uses them", "s", 1e-3, 1.0)
+    jerk_densities: tuple[float, ...] = parameter(
+        (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5),
+        "white jerk of the joint-motion filters that run side by side",
+        "rad^2/s^5",
+        1e-9,
+        1e12,
+    )
+    motion_memory: float = parameter(0.05, "over which these filters are compared", "s", 1e-3, 10.0)
+    law_walk: float = parameter(
+        1e-4, "random walk of the law's parameters, relative to their prior: wear, temperature", "1/sqrt(s)", 0.0, 1.0
+    )
+    mismatch_time: float = parameter(0.2, "correlation time of what the law misses", "s", 1e-3, 1e3)
+    mismatch_std: float = parameter(0.1, "size of what the law misses, before it is adapted", "N m", 0.0, 1e3)
+    mismatch_floor: float = parameter(0.01, "and at least", "N m", 0.0, 1e3)
+    mismatch_memory: float = parameter(10.0, "over which its size is adapted", "s", 1e-2, 1e4)
+    link_mass_std: float = parameter(0.1, "relative error of each link's mass; 0: masses are right", "", 0.0, 1.0)
+    link_com_std: float = parameter(0.005, "error of each link's centre of mass an axis; 0: right", "m", 0.0, 1.0)
+    force_bias_std: float = parameter(
+        2.0, "bias of the foot forces, unless sensors.force_bias_std is larger; 0 in both: none", "N", 0.0, 1e3
+    )
+    moment_bias_std: float = parameter(0.1, "bias of the foot moments, likewise", "N m", 0.0, 1e3)
+    force_gain_std: float = parameter(0.01, "relative gain error of the foot sensors, likewise", "", 0.0, 1.0)
+    effort_gain_std: float = parameter(0.01, "relative gain error of each motor torque, likewise", "", 0.0, 1.0)
+    specific_force_bias_std: float = parameter(0.02, "bias of the accelerometer, likewise", "m/s^2", 0.0, 10.0)
+    innovation_gate: float = parameter(
+        2.5, "normalised innovation squared of one joint beyond which a window was a blow", "", 1.0, 1e6
+    )
+    longest_blow: float = parameter(0.25, "blows for longer than this mean that the law is wrong", "s", 0.0, 1e3)
+    relearn_ratio: float = parameter(0.2, "then the law is as uncertain as this part of its prior", "", 0.0, 1.0)
+    disturbance_gain: float = parameter(
+        40.0, "bandwidth of the observer of external torques, pushes", "rad/s", 0.1, 1e4
+    )
+    disturbance_gate: float = parameter(5.0, "external torques beyond this many sigma are noticed", "", 1.0, 1e6)
+    disturbance_ratio: float = parameter(
+        3.0, "external torques beyond so many times the friction are pushes", "", 0.1, 1e6
+    )
+    smallest_push: float = parameter(1.0, "and external torques below this are none", "N m", 0.0, 1e6)
+    longest_push: float = parameter(0.5, "pushes for longer than this mean that the law is wrong", "s", 0.0, 1e3)
+    push_settle: float = parameter(0.03, "after a push the law alone speaks for so much longer", "s", 0.0, 10.0)
+    change_time: float = parameter(
+        0.025, "blows of the same direction for this long mean that friction has changed", "s", 0.0, 1e3
+    )
+    change_ratio: float = parameter(0.5, "then each parameter may have changed by this part", "", 0.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
 class IdentifierConfig(_Validated):
     """Recursive least squares per joint (section 6, eqs. 57-67, Table II)."""
 
-    law: str = parameter("coulomb_viscous", "friction law of every joint, linear in its parameters")
+    law: str = parameter(
+        "", "friction law of every joint, linear in its parameters; empty: four_slope for kalman, else coulomb_viscous"
+    )
     joint_laws: tuple[str, ...] = parameter(
         (), "joints with another law: entries joint=law, the joint a name or a pattern such as *_knee"
     )
@@ -400,9 +460,15 @@ class Config(_Validated):
     fbse: FbseConfig = FbseConfig()
     momentum: MomentumConfig = MomentumConfig()
     constrained: ConstrainedConfig = ConstrainedConfig()
+    kalman: KalmanConfig = KalmanConfig()
     identifier: IdentifierConfig = IdentifierConfig()
     compensation: CompensationConfig = CompensationConfig()
     output: OutputConfig = OutputConfig()
+
+    @property
+    def friction_law(self) -> str:
+        """Name of the law of all joints that ``identifier.joint_laws`` does not name."""
+        return self.identifier.law or ("four_slope" if self.observer == "kalman" else "coulomb_viscous")
 
     def __post_init__(self) -> None:
         _Validated.__post_init__(self)
