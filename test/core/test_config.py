@@ -17,7 +17,7 @@ def test_table_ii_is_the_default():
     base, rls = config.base_state, config.identifier
     assert (base.process_noise, base.measurement_noise, base.initial_covariance) == (1.0, 1e-4, 10.0)
     assert (base.measurement_window, base.process_window) == (1000, 5000)
-    assert (rls.initial_covariance, rls.forgetting, rls.law) == (10.0, 1.0, "coulomb_viscous")
+    assert (rls.initial_covariance, rls.forgetting, config.friction_law) == (10.0, 1.0, "coulomb_viscous")
 
 
 def test_every_field_is_described_and_its_default_is_valid():
@@ -39,7 +39,9 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"momentum.gain": True}, r"wrong type"),
         ({"momentum.gain": -1.0}, r"'momentum'.*out of range \[0.1, 10000\] rad/s"),
         ({"momentum.gain": float("nan")}, r"out of range"),
-        ({"observer": "fsbe"}, r"'fbse', 'momentum'"),
+        ({"observer": "fsbe"}, r"'constrained', 'fbse', 'kalman', 'momentum'"),
+        ({"constrained.window": 50}, r"'constrained': window = 50 has no middle.*odd"),
+        ({"constrained.order": 1}, r"order = 1 must be from 2 \(signal: position\) to 50"),
         ({"feet.names": "l"}, r"feet.names = 'l' has the wrong type: expected a list of names"),
         ({"feet.names": ["l", "r", "l"]}, r"share a name"),
         ({"feet.l.frame": ""}, r"feet.l.frame is missing"),
@@ -54,9 +56,10 @@ def test_what_is_wrong_is_named_with_the_choices(wrong, message):
         config_from_parameters({**FEET, **wrong})
 
 
-def test_fbse_without_feet_is_refused_and_momentum_without_feet_is_not():
+@pytest.mark.parametrize("observer", ["fbse", "constrained"])
+def test_observers_that_need_feet_are_refused_without_and_momentum_is_not(observer):
     with pytest.raises(ConfigError, match="at least one foot"):
-        config_from_parameters({})
+        config_from_parameters({"observer": observer})
     assert config_from_parameters({"observer": "momentum"}).feet == ()
 
 

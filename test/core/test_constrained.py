@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
+from friction_estimator.core.config import config_from_parameters
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction.identifier import FrictionIdentifier
 from friction_estimator.core.observers.constrained import ConstrainedDynamicsObserver
@@ -15,9 +17,10 @@ from friction_estimator.core.observers.constrained_dynamics import constrain, re
 from friction_estimator.core.observers.constrained_friction import ConstrainedFriction
 from friction_estimator.core.observers.delay_line import Instant
 from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import ContactPhase
+from friction_estimator.core.types import Attitude, ContactPhase, SensorFrame
 from test.core.conftest import consistent_instant, suralp_config
 from test.core.one_leg import DT, OneLegInstant, one_leg
+from test.core.test_other_robots import LEGS, joint, link, quadruped
 
 STANCE, SWING = slice(0, 6), slice(6, 12)
 SHARP = {  # no smoothing, no waiting, nothing held back
@@ -283,3 +286,67 @@ def test_law_learned_from_late_friction_is_the_injected_one(robot, urdf_xml):
     np.testing.assert_allclose(aligned.coulomb, 0.6, atol=5e-3)
     np.testing.assert_allclose(aligned.viscous, 0.9, atol=5e-3)
     assert np.abs(misaligned.viscous - 0.9).max() > 0.3
+
+
+def test_joint_order_does_not_matter(robot, urdf_xml, motion):
+    """The same robot with right and left renamed, so that the URDF tree is walked in the other order."""
+    side = {"l": "z", "r": "a"}
+    swapped_xml = re.sub(r"\b([lr])_", lambda name: side[name[1]] + "_", urdf_xml)
+    config = config_from_parameters({"feet.names": ["r", "l"], "feet.r.frame": "a_sole", "feet.l.frame": "z_sole"})
+    swapped = RobotModel(config, swapped_xml)
+    new_names = [side[name[0]] + name[1:] for name in robot.joint_names]
+    order = [new_names.index(name) for name in swapped.joint_names]
+    assert order != sorted(order)
+    i = motion[40]
+    frame = replace(i.frame, **{n: getattr(i.frame, n)[order] for n in ("position", "velocity", "effort")})
+    there = replace(i, frame=frame, phase=replace(i.phase, contact=i.phase.contact[::-1]))
+    friction = ConstrainedFriction(config, swapped).solve(as_instant(swapped, there), i.acceleration[order]).friction
+    np.testing.assert_allclose(friction, i.friction[order], atol=1e-8)
+
+
+def test_limbs_in_the_air_are_exact_while_three_point_feet_stand():
+    """Forces between the standing feet load their legs only, so arm and lifted leg stay unique."""
+    parameters = {"feet.names": list(LEGS), "imu.frame": "imu", "observer": "constrained"}
+    for leg in LEGS:
+        parameters |= {f"feet.{leg}.frame": f"{leg}_tip", f"feet.{leg}.contact": "point"}
+    config = config_from_parameters(parameters)
+    robot, rng = RobotModel(config, quadruped()), np.random.default_rng(0)
+    position, velocity, omega = rng.normal(size=13) * 0.2 + 0.3, rng.normal(size=13), rng.normal(size=3)
+    gravity_up, standing = np.array([0.0, 0.0, 9.81]), np.array([True, True, True, False])
+    dynamics = robot.update(position, velocity, omega, gravity_up)
+    J, drift = dynamics.foot_jacobian[:3, :3].reshape(9, 19), dynamics.foot_bias_acceleration[:3, :3].ravel()
+    acceleration = rng.normal(size=19)
+    acceleration -= np.linalg.pinv(J) @ (J @ acceleration + drift)
+    forces = dynamics.mass_matrix @ acceleration + dynamics.bias
+    contact = np.linalg.lstsq(J[:, :6].T, forces[:6], rcond=None)[0]
+    truth = rng.normal(size=13)
+    frame = SensorFrame(
+        0, 1e-3, position, velocity, (forces - J.T @ contact)[6:] + truth,
+        omega, gravity_up, np.zeros((4, 6)), True, np.ones(4, dtype=bool),
+    )  # fmt: skip
+    level = Attitude(np.eye(3), omega, np.zeros(3), gravity_up, np.zeros((3, 3)), np.zeros((3, 3)))
+    friction = ConstrainedFriction(config, robot)
+    unique = friction.unique(standing)
+    assert unique.tolist() == [not name.startswith(("lf_", "rf_", "lh_")) for name in robot.joint_names]
+    instant = Instant(0.0, frame, level, ContactPhase(standing, np.ones(4), ""), dynamics)
+    solution = friction.solve(instant, acceleration[6:])
+    np.testing.assert_allclose(solution.friction[unique], truth[unique], atol=1e-5)
+    assert np.abs(solution.friction - truth)[~unique].max() > 0.1
+
+
+def test_an_arm_bolted_to_the_ground_is_exact():
+    xml = (
+        f'<robot name="arm">{link("world", 1.0)}{link("arm", 1.5)}{joint("shoulder", "world", "arm", "0 0 1", "0 1 0")}'
+    )
+    config = config_from_parameters({"observer": "constrained", "robot.fixed_base": True})
+    robot = RobotModel(config, xml + "</robot>")
+    dynamics = robot.update(np.array([0.5]), np.array([1.0]), np.zeros(3), np.zeros(3))
+    effort = dynamics.mass_matrix @ [2.0] + dynamics.bias + 0.7
+    nothing, none = np.zeros(3), np.zeros(0, dtype=bool)
+    frame = SensorFrame(
+        0, 1e-3, np.array([0.5]), np.array([1.0]), effort, nothing, nothing, np.zeros((0, 6)), True, none
+    )
+    level = Attitude(np.eye(3), nothing, nothing, nothing, np.zeros((3, 3)), np.zeros((3, 3)))
+    instant = Instant(0.0, frame, level, ContactPhase(none, np.zeros(0), "flight"), dynamics)
+    solution = ConstrainedFriction(config, robot).solve(instant, np.array([2.0]))
+    np.testing.assert_allclose(solution.friction, 0.7, atol=1e-10)
