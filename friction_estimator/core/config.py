@@ -327,7 +327,7 @@ class KalmanConfig(_Validated):
 
     window: float = parameter(0.01, "readings are gathered for this long before the filter uses them", "s", 1e-3, 1.0)
     jerk_densities: tuple[float, ...] = parameter(
-        (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5),
+        (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e7, 1e9),
         "white jerk of the joint-motion filters that run side by side",
         "rad^2/s^5",
         1e-9,
@@ -376,7 +376,8 @@ class IdentifierConfig(_Validated):
     """Recursive least squares per joint (section 6, eqs. 57-67, Table II)."""
 
     law: str = parameter(
-        "", "friction law of every joint, linear in its parameters; empty: four_slope for kalman, else coulomb_viscous"
+        "",
+        "friction law of every joint, linear in its parameters; empty: four_slope_load for kalman, else coulomb_viscous",
     )
     joint_laws: tuple[str, ...] = parameter(
         (), "joints with another law: entries joint=law, the joint a name or a pattern such as *_knee"
@@ -451,7 +452,7 @@ class Config(_Validated):
     robot: RobotConfig = RobotConfig()
     imu: ImuConfig = ImuConfig()
     feet: tuple[FootConfig, ...] = ()
-    observer: str = parameter("fbse", "how friction is measured", choices=OBSERVER_NAMES)
+    observer: str = parameter("kalman", "how friction is measured", choices=OBSERVER_NAMES)
     sensors: SensorNoise = SensorNoise()
     synchronizer: SynchronizerConfig = SynchronizerConfig()
     attitude: AttitudeConfig = AttitudeConfig()
@@ -468,7 +469,7 @@ class Config(_Validated):
     @property
     def friction_law(self) -> str:
         """Name of the law of all joints that ``identifier.joint_laws`` does not name."""
-        return self.identifier.law or ("four_slope" if self.observer == "kalman" else "coulomb_viscous")
+        return self.identifier.law or ("four_slope_load" if self.observer == "kalman" else "coulomb_viscous")
 
     def __post_init__(self) -> None:
         _Validated.__post_init__(self)

@@ -1,4 +1,4 @@
-"""Four hyperbolic tangents, half a decade apart, and a viscous term: what the Kalman observer learns unless told."""
+"""Four hyperbolic tangents, half a decade apart, and a viscous term: Stribeck-like friction of any shape."""
 
 from __future__ import annotations
 

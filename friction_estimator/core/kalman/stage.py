@@ -52,7 +52,6 @@ class KalmanFriction:
         self._config = config.kalman
         self._joint_names = robot.joint_names
         self._foot_count = len(robot.foot_names)
-        self._prior_force_bias = max(config.kalman.force_bias_std, config.sensors.force_bias_std)
         names = laws_of_joints(config.friction_law, config.identifier.joint_laws, robot.joint_names)
         self.laws = JointLaws(names)
         self.frozen = False
@@ -62,7 +61,10 @@ class KalmanFriction:
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.input_hold == "forward")
         self._dynamics = WindowDynamics(config, robot)
         self._empty_feet = EmptyFeet(
-            len(robot.foot_names), config.sensors.force_std, config.contact_phase.on_fraction * robot.weight
+            len(robot.foot_names),
+            config.sensors.force_std,
+            max(config.kalman.force_bias_std, config.sensors.force_bias_std),
+            config.contact_phase.on_fraction * robot.weight,
         )
         self._disturbance = DisturbanceObserver(config, robot)
         self._watch = DisturbanceWatch(config.kalman, self.limbs, len(robot.joint_names))
@@ -93,7 +95,6 @@ class KalmanFriction:
         self._calibration_torque = np.zeros(n)
         self._calibration_variance = np.zeros(n)
         self._wrench_bias, self._wrench_gain = (np.zeros((self._foot_count, 6)) for _ in range(2))
-        self._force_bias_std = np.full(self._foot_count, self._prior_force_bias)
         self._refresh()
 
     def forget(self) -> None:
@@ -115,7 +116,7 @@ class KalmanFriction:
         law_variance = self._variance(regressor, with_mismatch=False)
         disturbance = self._disturbed(frame, attitude, phase, dynamics, motion, model, law_variance + velocity_variance)
         imu = attitude.angular_velocity, attitude.specific_force, attitude.angular_acceleration
-        sample = WindowSample.of(self._time, frame, imu, motion, regressor, self._watch.pushed)
+        sample = WindowSample.of(self._time, frame, imu, motion, regressor, velocity_variance, self._watch.pushed)
         window = self._buffer.add(sample)
         if window is not None:
             self._learn(window)
@@ -145,7 +146,7 @@ class KalmanFriction:
     def _learn(self, window: Window) -> None:
         """Let every limb whose sensors spoke, and that nobody pushes, use a window."""
         self._dynamics.advance(window)
-        readings, certain = self._empty_feet.step(window, self._wrench_bias[:, 2], self._force_bias_std)
+        readings = self._empty_feet.step(window)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             known = window.imu_fresh and window.wrench_fresh[limb.feet].all()
             if not known or window.disturbed[limb.joints[0]]:
@@ -156,17 +157,15 @@ class KalmanFriction:
                 limb_filter.step(limb_window, self.frozen, bool(self._empty_feet.touching[limb.feet].any()))
                 self._note_calibration(limb, limb_filter, limb_window)
                 if not self.frozen:
-                    self._weigh_empty_feet(limb, limb_filter, readings, certain, window.samples)
+                    self._weigh_empty_feet(limb, limb_filter, readings, window.samples)
                 self._measured_at[limb.joints] = self._time
             else:
                 limb_filter.begin(*self._dynamics.momentum(limb, window))
         self._refresh()
 
-    def _weigh_empty_feet(
-        self, limb: Limb, limb_filter: LimbFilter, readings: FloatArray, certain: BoolArray, samples: int
-    ) -> None:
+    def _weigh_empty_feet(self, limb: Limb, limb_filter: LimbFilter, readings: FloatArray, samples: int) -> None:
         for index, foot in enumerate(limb.feet):
-            if certain[foot]:
+            if self._empty_feet.empty[foot]:
                 limb_filter.weigh_empty_foot(index, readings[foot], self._dynamics.wrench_variance / samples)
 
     def _note_calibration(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow) -> None:
@@ -180,8 +179,6 @@ class KalmanFriction:
         self._calibration_torque[limb.joints] = window.force_columns[:, others] @ state[others]
         self._wrench_bias[limb.feet] = state[layout.foot_bias].reshape(-1, 6)
         self._wrench_gain[limb.feet] = state[layout.foot_gain].reshape(-1, 6)
-        bias_variance = np.diagonal(limb_filter.covariance)[layout.foot_bias].reshape(-1, 6)
-        self._force_bias_std[limb.feet] = np.sqrt(np.maximum(bias_variance[:, 2], 0.0))
 
     def _refresh(self) -> None:
         """Gather from the limbs what every frame needs: law, mismatch, and their covariance joint by joint."""
@@ -192,7 +189,7 @@ class KalmanFriction:
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             layout, rows = limb_filter.layout, limb.joints
             own = _own_columns(layout, rows.size, p)
-            parameters[rows] = limb_filter.state[own[:, :p]]
+            parameters[rows] = limb_filter.bounded_law().reshape(-1, p)
             mismatch[rows] = limb_filter.state[own[:, p]]
             covariance[rows] = limb_filter.covariance[own[:, :, None], own[:, None, :]]
             stationary[rows] = limb_filter.mismatch_variance

@@ -125,7 +125,9 @@ class WindowDynamics:
             columns[:, layout.foot(layout.foot_gain, index)] = torque_per_wrench * (window.wrenches[foot] - state[bias])
             variance += (torque_per_wrench * self.wrench_variance) @ torque_per_wrench.T
         momentum, covariance = self.momentum(limb, window)
-        return LimbWindow(window.duration, force, columns, variance / window.samples, momentum, covariance)
+        variance /= window.samples
+        variance.ravel()[:: m + 1] += window.regressor_variance[rows]  # slow: no mean over the window makes it less
+        return LimbWindow(window.duration, force, columns, variance, momentum, covariance)
 
 
 def _mean(before: EndDynamics, now: EndDynamics) -> EndDynamics:

@@ -35,6 +35,7 @@ class WindowSample:
     angular_acceleration : (3,) of the base, base axes [rad/s^2]
     acceleration : (n,) of the joints [rad/s^2]
     regressor : (n, p) of the friction laws
+    regressor_variance : (n,) of the law's torque, from the uncertain velocity [(N m)^2]
     disturbed : (n,) True where something pushes the limb now
     """
 
@@ -45,6 +46,7 @@ class WindowSample:
     angular_acceleration: FloatArray
     acceleration: FloatArray
     regressor: FloatArray
+    regressor_variance: FloatArray
     disturbed: BoolArray
 
     @staticmethod
@@ -54,10 +56,11 @@ class WindowSample:
         imu: tuple[FloatArray, FloatArray, FloatArray],
         motion: JointMotion,
         regressor: FloatArray,
+        regressor_variance: FloatArray,
         disturbed: BoolArray,
     ) -> WindowSample:
         """From what the stages before have made of a frame; ``imu`` is rate, specific force, angular acceleration."""
-        return WindowSample(time, frame, *imu, motion.acceleration, regressor, disturbed)
+        return WindowSample(time, frame, *imu, motion.acceleration, regressor, regressor_variance, disturbed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Window:
     effort, specific_force, wrenches : means (n,), (3,), (k, 6)
     normal_force : (2, k) smallest and largest normal force [N]
     regressor : (n, p) mean
+    regressor_variance : (n,) mean
     imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
     disturbed : (n,) True where any sample was
     """
@@ -88,6 +92,7 @@ class Window:
     wrenches: FloatArray
     normal_force: FloatArray
     regressor: FloatArray
+    regressor_variance: FloatArray
     imu_fresh: bool
     wrench_fresh: BoolArray
     disturbed: BoolArray
@@ -157,6 +162,7 @@ class WindowBuffer:
             wrenches=np.tensordot(weight, wrenches, 1),
             normal_force=np.array((wrenches[:, :, 2].min(axis=0), wrenches[:, :, 2].max(axis=0))),
             regressor=np.tensordot(trapezoid, np.array([sample.regressor for sample in inside]), 1),
+            regressor_variance=trapezoid @ np.array([sample.regressor_variance for sample in inside]),
             imu_fresh=all(sample.frame.imu_fresh for sample in used),
             wrench_fresh=np.logical_and.reduce([sample.frame.wrench_fresh for sample in used]),
             disturbed=np.logical_or.reduce([sample.disturbed for sample in used]),

@@ -1,0 +1,44 @@
+"""The four-slope basis with dry friction that grows with the load: what the Kalman observer learns unless told."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from friction_estimator.core.friction.four_slope import SLOPE_VELOCITIES, FourSlope
+from friction_estimator.core.friction.law import LinearFrictionLaw, register_law, required_load
+from friction_estimator.core.friction.tanh_load import LOAD_VELOCITY
+from friction_estimator.core.friction.three_slope import fill_slopes
+from friction_estimator.core.types import FloatArray
+
+
+@register_law
+class FourSlopeLoad(LinearFrictionLaw):
+    """Four slopes ``+ (k_l |tau| + k_q tau^2) tanh(dq/0.002)``.
+
+    The load terms are those of :class:`~friction_estimator.core.friction.tanh_load.TanhLoad`, with narrower priors: where
+    friction does not depend on the load they stay near zero.
+    """
+
+    name: ClassVar[str] = "four_slope_load"
+    parameter_names: ClassVar[tuple[str, ...]] = (*FourSlope.parameter_names, "load_linear", "load_quadratic")
+    nonnegative: ClassVar[tuple[bool, ...]] = (*FourSlope.nonnegative, True, True)
+    prior_std: ClassVar[tuple[float, ...]] = (*FourSlope.prior_std, 0.02, 0.0005)
+
+    def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Columns of the four slopes, then ``tanh(dq/0.002) |tau|`` and ``tanh(dq/0.002) tau^2``, (..., 7)."""
+        load = np.abs(required_load(self.name, load))
+        phi = np.empty((*velocity.shape, 7))
+        fill_slopes(phi, velocity, SLOPE_VELOCITIES)
+        np.multiply(np.tanh(velocity / LOAD_VELOCITY), load, out=phi[..., 5])
+        np.multiply(phi[..., 5], load, out=phi[..., 6])
+        return phi
+
+    def coulomb(self, parameters: FloatArray) -> FloatArray:
+        """Plateau of the tangents without load [N m]."""
+        return np.asarray(parameters[..., :4].sum(axis=-1))
+
+    def viscous(self, parameters: FloatArray) -> FloatArray:
+        """F_v [N m s/rad]."""
+        return parameters[..., 4]
