@@ -13,7 +13,7 @@ FEET = {"feet.names": ["l", "r"], "feet.l.frame": "l_sole", "feet.r.frame": "r_s
 
 
 def test_table_ii_is_the_default():
-    config = config_from_parameters(FEET)
+    config = config_from_parameters({**FEET, "observer": "fbse"})
     base, rls = config.base_state, config.identifier
     assert (base.process_noise, base.measurement_noise, base.initial_covariance) == (1.0, 1e-4, 10.0)
     assert (base.measurement_window, base.process_window) == (1000, 5000)
@@ -47,7 +47,7 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"feet.l.frame": ""}, r"feet.l.frame is missing"),
         ({"feet.r.frame": "l_sole"}, r"share a frame: l_sole, l_sole"),
         ({"feet.r.topic": "l/wrench"}, r"share a topic: l/wrench"),
-        ({"robot.fixed_base": True}, r"needs a floating base.*momentum"),
+        ({"robot.fixed_base": True, "observer": "fbse"}, r"needs a floating base.*momentum"),
         ({"contact_phase.on_fraction": 0.001}, r"must not exceed"),
     ],
 )
