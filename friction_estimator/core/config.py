@@ -333,7 +333,7 @@ class KalmanConfig(_Validated):
         1e-9,
         1e12,
     )
-    motion_memory: float = parameter(0.05, "over which these filters are compared", "s", 1e-3, 10.0)
+    motion_memory: float = parameter(0.1, "over which these filters are compared", "s", 1e-3, 10.0)
     law_walk: float = parameter(
         1e-4, "random walk of the law's parameters, relative to their prior: wear, temperature", "1/sqrt(s)", 0.0, 1.0
     )
