@@ -113,6 +113,7 @@ class DisturbanceWatch:
         self._since_push = np.full(count, math.inf)
         self._since_release = np.full(count, math.inf)
         self._pushed_for = np.zeros(count)
+        self._calm = True
         self.pushed: BoolArray = np.zeros(self._joint_count, dtype=bool)
 
     def step(self, disturbance: Disturbance, friction: FloatArray, dt: float) -> list[int]:
@@ -128,18 +129,22 @@ class DisturbanceWatch:
         large = (score > config.disturbance_gate) & (
             size > config.disturbance_ratio * np.abs(friction) + config.smallest_push
         )
-        lasting = []
+        lasting: list[int] = []
+        self._since_release += dt
+        if self._calm and not large.any():
+            return lasting
+        self.pushed = self.pushed.copy()  # the array of the instant before has left
         for index, limb in enumerate(self._limbs):
             rows = limb.joints
             if self._push(index, bool(large[rows].any()), dt):
                 lasting.append(index)
             self.pushed[rows] = self._since_push[index] < config.push_settle
+        self._calm = not self.pushed.any()
         return lasting
 
     def _push(self, index: int, large: bool, dt: float) -> bool:
         """Follow a push; True when it has lasted too long to be one. Then nothing is a push for as long again."""
         longest = self._config.longest_push
-        self._since_release[index] += dt
         large = large and self._since_release[index] > longest
         self._since_push[index] = 0.0 if large else self._since_push[index] + dt
         if self._since_push[index] >= self._config.push_settle:

@@ -28,8 +28,6 @@ _MOMENTUM_NOISE = 1e-5
 """Standard deviation below which no momentum is known [kg m^2/s]."""
 _BLOW = 10.0
 """Variance given to a blow, over its square: the momentum is taken anew from the measurement."""
-_SWEEPS = 3
-"""Moving to one bound may leave another."""
 _FEWEST_COHERENT = 2
 _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
@@ -267,31 +265,19 @@ class LimbFilter:
         self.covariance = 0.5 * (self.covariance + self.covariance.T)
 
     def _hold_bounds(self) -> None:
-        """Keep the law within a standard deviation of its bounds: what is further out extrapolates badly."""
+        """Keep the law within a standard deviation of its bounds: what is further out extrapolates badly.
+
+        The state moves on the shortest way in the metric of its covariance (Simon 2010), which stays as it is.
+        """
         law = self.layout.law
         spread = ((self._bounds @ self.covariance[law, law]) * self._bounds).sum(axis=1)
         limit = -np.sqrt(np.maximum(spread, 0.0))
         for row in np.flatnonzero(self._bounds @ self.state[law] < limit):
-            self._move(self.state, self._bounds[row], float(limit[row]))
-
-    def bounded_law(self) -> FloatArray:
-        """The law's parameters (m p,), moved to their bounds where they are beyond them (Simon 2010)."""
-        law, state = self.layout.law, self.state
-        if (self._bounds @ state[law] >= 0.0).all():
-            return state[law]
-        state = state.copy()
-        for _ in range(_SWEEPS):
-            for row in np.flatnonzero(self._bounds @ state[law] < 0.0):
-                self._move(state, self._bounds[row], 0.0)
-        return state[law]
-
-    def _move(self, state: FloatArray, bound: FloatArray, limit: float) -> None:
-        """Move a state to ``bound @ law = limit`` on the shortest way in the metric of the covariance."""
-        law = self.layout.law
-        direction = self.covariance[:, law] @ bound
-        variance = float(bound @ direction[law])
-        if variance > 0.0:
-            state += direction * ((limit - float(bound @ state[law])) / variance)
+            bound = self._bounds[row]
+            direction = self.covariance[:, law] @ bound
+            variance = float(bound @ direction[law])
+            if variance > 0.0:
+                self.state += direction * ((limit[row] - float(bound @ self.state[law])) / variance)
 
     def _adapt_mismatch(self, duration: float) -> None:
         """Stationary variance of delta by covariance matching: the mean of its square, its uncertainty included."""

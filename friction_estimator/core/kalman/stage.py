@@ -10,6 +10,7 @@ import numpy as np
 from friction_estimator.core.config import Config
 from friction_estimator.core.friction.identified import IdentifiedParameters, common_rows
 from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
+from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
 from friction_estimator.core.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.core.kalman.empty_feet import EmptyFeet
 from friction_estimator.core.kalman.joint_motion import JointMotion, JointMotionFilter
@@ -55,6 +56,7 @@ class KalmanFriction:
         names = laws_of_joints(config.friction_law, config.identifier.joint_laws, robot.joint_names)
         self.laws = JointLaws(names)
         self.frozen = False
+        self._bounds = law_bounds(self.laws)
         self.limbs = find_limbs(robot)
         self.filters = [self._make_filter(limb, config, robot) for limb in self.limbs]
         self._motion = JointMotionFilter(config.kalman, config.sensors)
@@ -73,15 +75,11 @@ class KalmanFriction:
     def _make_filter(self, limb: Limb, config: Config, robot: RobotModel) -> LimbFilter:
         layout = lay_out(limb, self.laws, config.kalman, config.sensors, bool(robot.base_dofs))
         m, p = limb.joints.size, self.laws.parameter_count
-        signs = [np.eye(p)[column] for column in range(p)]
-        bounds = np.zeros((0, m, p))
-        for row, joint in enumerate(limb.joints):
-            limits = [sign for column, sign in enumerate(signs) if self.laws.nonnegative[joint, column]]
-            limits.append(self.laws.coulomb_weights[joint])
-            own = np.zeros((len(limits), m, p))
-            own[:, row] = limits
-            bounds = np.concatenate((bounds, own))
-        return LimbFilter(layout, config.kalman, bounds.reshape(-1, m * p))
+        own = self._bounds[limb.joints]
+        bounds = np.zeros((m, own.shape[1], m, p))
+        bounds[np.arange(m), :, np.arange(m)] = own
+        rows = bounds.reshape(-1, m * p)
+        return LimbFilter(layout, config.kalman, rows[rows.any(axis=1)])
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
@@ -109,7 +107,7 @@ class KalmanFriction:
         motion = self._motion.step(frame.position, frame.velocity, frame.dt)
         node_velocities = motion.velocity + _NODES[:, None] * motion.velocity_std
         nodes = self.laws.regressor(node_velocities, frame.effort)
-        regressor = np.tensordot(_NODE_WEIGHTS, nodes, 1)
+        regressor = _NODE_WEIGHTS[0] * nodes[0] + _NODE_WEIGHTS[1] * (nodes[1] + nodes[2])
         node_torque = (nodes * self._parameters).sum(axis=2)
         model = _NODE_WEIGHTS @ node_torque
         velocity_variance = _NODE_WEIGHTS @ (node_torque - model) ** 2
@@ -189,10 +187,11 @@ class KalmanFriction:
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             layout, rows = limb_filter.layout, limb.joints
             own = _own_columns(layout, rows.size, p)
-            parameters[rows] = limb_filter.bounded_law().reshape(-1, p)
+            parameters[rows] = limb_filter.state[own[:, :p]]
             mismatch[rows] = limb_filter.state[own[:, p]]
             covariance[rows] = limb_filter.covariance[own[:, :, None], own[:, None, :]]
             stationary[rows] = limb_filter.mismatch_variance
+        parameters = within_bounds(parameters, covariance[:, :p, :p], self._bounds)
         self._parameters, self._mismatch, self._joint_covariance = parameters, mismatch, covariance
         self._mismatch_variance = stationary
         diagonal = np.diagonal(covariance, axis1=1, axis2=2)[:, :p]
