@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.config import Config, KalmanConfig
+from friction_estimator.core.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.limbs import Limb
 from friction_estimator.core.observers.momentum import MomentumObserver
@@ -43,10 +43,14 @@ class DisturbanceObserver:
     def __init__(self, config: Config, robot: RobotModel) -> None:
         momentum = dataclasses.replace(config.momentum, gain=config.kalman.disturbance_gain)
         self._observer = MomentumObserver(dataclasses.replace(config, momentum=momentum), robot)
-        self._noise = config.sensors
+        self.retune(config.sensors)
         self._base_dofs = robot.base_dofs
         self._period = 1.0 / config.sensors.sigma_rate
         self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Other standard deviations from now on, for this noise."""
+        self._noise = noise
 
     def reset(self) -> None:
         """Begin anew."""

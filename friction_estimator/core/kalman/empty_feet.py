@@ -36,10 +36,15 @@ class EmptyFeet:
 
     def __init__(self, foot_count: int, force_std: float, bias_std: float, firm_force: float) -> None:
         self._count = foot_count
-        self._force_std = force_std
-        self._small = 4.0 * force_std + 3.0 * bias_std
+        self._bias_std = bias_std
+        self.retune(force_std)
         self._firm_force = firm_force
         self.reset()
+
+    def retune(self, force_std: float) -> None:
+        """Other limits from now on, for this noise."""
+        self._force_std = force_std
+        self._small = 4.0 * force_std + 3.0 * self._bias_std
 
     def reset(self) -> None:
         """Nothing is known."""

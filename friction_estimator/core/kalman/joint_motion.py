@@ -17,8 +17,8 @@ from scipy.linalg import solve_discrete_are
 from friction_estimator.core.config import KalmanConfig, SensorNoise
 from friction_estimator.core.types import FloatArray
 
-_TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
-_WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
+TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
 _FINEST_POSITION = 1e-7
 """Encoders are not believed beyond this, nor is the integrator of a simulator [rad]."""
 _IGNORED = 1e6
@@ -59,6 +59,11 @@ class StationaryFilters:
     velocity_variance: FloatArray
 
 
+def reading_noise(position_std: float, velocity_std: float, dt: float) -> FloatArray:
+    """Covariance (2, 2) of a reading ``[q, dq dt]``, in units of the variance of the position."""
+    return np.diag([1.0, min((velocity_std * dt / position_std) ** 2, _IGNORED**2)])
+
+
 def stationary_filters(densities: FloatArray, position_std: float, velocity_std: float, dt: float) -> StationaryFilters:
     """Solve the Riccati equation of every jerk density.
 
@@ -69,11 +74,11 @@ def stationary_filters(densities: FloatArray, position_std: float, velocity_std:
     dt : period [s]
     """
     C = np.eye(2, 3)
-    R = np.diag([1.0, min((velocity_std * dt / position_std) ** 2, _IGNORED**2)])  # in units of the position noise
+    R = reading_noise(position_std, velocity_std, dt)
     gains, innovations, variances = [], [], []
     for density in densities:
-        Q = density * dt**5 / position_std**2 * _WHITE_JERK
-        P = solve_discrete_are(_TRANSITION.T, C.T, Q, R)
+        Q = density * dt**5 / position_std**2 * WHITE_JERK
+        P = solve_discrete_are(TRANSITION.T, C.T, Q, R)
         S = C @ P @ C.T + R
         K = np.linalg.solve(S, C @ P).T
         gains.append(K)
@@ -95,10 +100,14 @@ class JointMotionFilter:
     def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
         self._densities = np.array(config.jerk_densities)
         self._memory = config.motion_memory
+        self.retune(noise)
+        self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Other gains from now on, for this noise."""
         self._position_std = max(noise.position_std, _FINEST_POSITION)
         self._velocity_std = math.inf if noise.velocity_cutoff > 0.0 else noise.velocity_std
         self._filters: dict[int, StationaryFilters] = {}
-        self.reset()
 
     def reset(self) -> None:
         """Begin at rest with the next reading."""
@@ -116,27 +125,33 @@ class JointMotionFilter:
             return JointMotion(position, self._state[0, 1], np.zeros(position.size), rest)
         filters = self._filters_for(dt)
         scale = np.array([1.0, dt, dt * dt])[:, None]
-        state = _TRANSITION @ (self._state * scale)
+        state = TRANSITION @ (self._state * scale)
         innovation = np.stack((position, velocity * dt)) - state[:, :2]
         state += filters.gain @ innovation
         self._state = state / scale
         distance = (innovation * (filters.information @ innovation)).sum(axis=1)
         keep = math.exp(-dt / self._memory)
         self._log_likelihood = keep * self._log_likelihood - 0.5 * (distance + filters.log_determinant[:, None])
-        return self._mixed(self._state, filters.velocity_variance / dt**2)
+        return self._mixed(self._state, self._log_likelihood, filters.velocity_variance / dt**2)
 
-    def _mixed(self, state: FloatArray, velocity_variance: FloatArray) -> JointMotion:
-        """Mean of the bank, and the spread about it."""
-        weight = np.exp(self._log_likelihood - self._log_likelihood.max(axis=0))
+    @staticmethod
+    def _mixed(state: FloatArray, log_likelihood: FloatArray, velocity_variance: FloatArray) -> JointMotion:
+        """Mean of the bank, and the spread about it: states (b, 3, n), likelihoods (b, n), variances (b,)."""
+        weight = np.exp(log_likelihood - log_likelihood.max(axis=0))
         weight /= weight.sum(axis=0)
         position, velocity, acceleration = (weight[:, None] * state).sum(axis=0)
         spread = velocity_variance[:, None] + (state[:, 1] - velocity) ** 2
         return JointMotion(position, velocity, acceleration, np.sqrt((weight * spread).sum(axis=0)))
 
+    @staticmethod
+    def _nearby_period(dt: float) -> tuple[int, float]:
+        """Number and length [s] of the period near this one for which gains are computed."""
+        key = round(10.0 * math.log(dt))
+        return key, math.exp(0.1 * key)
+
     def _filters_for(self, dt: float) -> StationaryFilters:
         """Filters of a period near this one: gains hardly change within a tenth."""
-        key = round(10.0 * math.log(dt))
+        key, period = self._nearby_period(dt)
         if key not in self._filters:
-            period = math.exp(0.1 * key)
             self._filters[key] = stationary_filters(self._densities, self._position_std, self._velocity_std, period)
         return self._filters[key]

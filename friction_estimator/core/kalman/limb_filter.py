@@ -162,7 +162,7 @@ class LimbFilter:
         frozen : True keeps law and calibration as they are
         touching : True while a foot lands or lifts off: what does not fit then is a blow, never changed friction
         """
-        self._predict(window)
+        self._predict(window, frozen)
         rows = self.layout.momentum
         innovation = window.momentum - self.state[rows]
         S = self.covariance[rows, rows] + window.momentum_covariance
@@ -172,7 +172,7 @@ class LimbFilter:
         if blow:
             self._blows.add(innovation, S, distance, window.duration)
             if not touching and self._blows.is_change(self._config):
-                self._open_up(window, self._blows.force)
+                self._open_up(window, self._blows.force, frozen)
                 self._blows.clear()
             else:
                 self._take_blow(innovation, distance)
@@ -209,7 +209,7 @@ class LimbFilter:
         self.covariance[:, columns] = 0.0
         self.covariance[np.ix_(columns, columns)] = covariance
 
-    def _predict(self, window: LimbWindow) -> None:
+    def _predict(self, window: LimbWindow, frozen: bool) -> None:
         """One window ahead; only the rows of the momentum mix."""
         T, G, P = window.duration, window.force_columns, self.covariance
         rows = self.layout.momentum
@@ -221,6 +221,8 @@ class LimbFilter:
         P[rows, rows] = 0.5 * (block + block.T) + T * T * window.force_variance
         self._diagonal(rows)[:] += _MOMENTUM_NOISE**2
         self._age_mismatch(T)
+        if frozen:
+            return
         known = self.layout.prior_std[self.layout.law]
         self._diagonal(self.layout.law)[:] += T * (self._config.law_walk * known) ** 2
 
@@ -238,12 +240,12 @@ class LimbFilter:
         unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_BLOW * unexplained)
 
-    def _open_up(self, window: LimbWindow, force: FloatArray) -> None:
+    def _open_up(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
         """Friction has changed, by about ``force`` (m,) [N m]: from this window on believe law and mismatch less."""
         layout, P = self.layout, self.covariance
         more = np.zeros(layout.size)
         known = layout.prior_std[layout.law] > 0.0
-        more[layout.law] = known * (self._config.change_ratio * np.abs(self.state[layout.law])) ** 2
+        more[layout.law] = 0.0 if frozen else known * (self._config.change_ratio * np.abs(self.state[layout.law])) ** 2
         more[layout.mismatch] = force**2
         rows, T, G = layout.momentum, window.duration, window.force_columns
         into_momentum = -T * G * more

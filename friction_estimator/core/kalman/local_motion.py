@@ -42,6 +42,10 @@ class LocalMotionFit:
     """
 
     def __init__(self, noise: SensorNoise) -> None:
+        self.retune(noise)
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Other weights from now on, for this noise."""
         self._position_std = max(noise.position_std, _FINEST)
         self._velocity_std = math.inf if noise.velocity_cutoff > 0.0 else max(noise.velocity_std, _FINEST)
         self._gyro_std = noise.angular_velocity_std

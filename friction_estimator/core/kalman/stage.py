@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from friction_estimator.core.config import Config
+from friction_estimator.core.config import Config, SensorNoise
 from friction_estimator.core.friction.identified import IdentifiedParameters, common_rows
 from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
@@ -17,6 +17,7 @@ from friction_estimator.core.kalman.joint_motion import JointMotion, JointMotion
 from friction_estimator.core.kalman.limb_filter import LimbFilter, LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState, lay_out
 from friction_estimator.core.kalman.limbs import Limb, find_limbs
+from friction_estimator.core.kalman.sensor_noise import SensorNoiseMonitor
 from friction_estimator.core.kalman.window_dynamics import WindowDynamics
 from friction_estimator.core.kalman.windows import Window, WindowBuffer, WindowSample
 from friction_estimator.core.robot_model import RobotModel
@@ -59,6 +60,7 @@ class KalmanFriction:
         self._bounds = law_bounds(self.laws)
         self.limbs = find_limbs(robot)
         self.filters = [self._make_filter(limb, config, robot) for limb in self.limbs]
+        self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), self._foot_count)
         self._motion = JointMotionFilter(config.kalman, config.sensors)
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.input_hold == "forward")
         self._dynamics = WindowDynamics(config, robot)
@@ -83,6 +85,7 @@ class KalmanFriction:
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
+        self._noise.reset()
         for part in (self._motion, self._buffer, self._dynamics, self._empty_feet, self._disturbance, self._watch):
             part.reset()
         for limb_filter in self.filters:
@@ -104,6 +107,8 @@ class KalmanFriction:
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
         """Use one frame."""
         self._time += frame.dt
+        if self._noise.add(self._time, frame):
+            self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, frame.dt)
         node_velocities = motion.velocity + _NODES[:, None] * motion.velocity_std
         nodes = self.laws.regressor(node_velocities, frame.effort)
@@ -119,6 +124,14 @@ class KalmanFriction:
         if window is not None:
             self._learn(window)
         return self._friction(regressor, model, law_variance, velocity_variance, disturbance)
+
+    def _retune(self, noise: SensorNoise) -> None:
+        """The sensors are noisier than was told."""
+        self._motion.retune(noise)
+        self._buffer.fit.retune(noise)
+        self._dynamics.retune(noise)
+        self._empty_feet.retune(noise.force_std)
+        self._disturbance.retune(noise)
 
     def _disturbed(
         self,
@@ -147,7 +160,7 @@ class KalmanFriction:
         readings = self._empty_feet.step(window)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             known = window.imu_fresh and window.wrench_fresh[limb.feet].all()
-            if not known or window.disturbed[limb.joints[0]]:
+            if not known or not self._noise.ready or window.disturbed[limb.joints[0]]:
                 limb_filter.skip(window.duration)
                 continue
             if limb_filter.running and window.duration > 0.0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.core.base.rotations import skew
-from friction_estimator.core.config import Config
+from friction_estimator.core.config import Config, SensorNoise
 from friction_estimator.core.kalman.limb_filter import LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState
 from friction_estimator.core.kalman.limbs import Limb
@@ -53,11 +53,14 @@ class WindowDynamics:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._robot = robot
-        self._noise = config.sensors
+        self.retune(config.sensors)
         self._lever = skew(robot.imu_position_in_base)
-        force, moment = config.sensors.force_std**2, config.sensors.moment_std**2
-        self.wrench_variance: FloatArray = np.array([force] * 3 + [moment] * 3)
         self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Other variances from now on, for this noise."""
+        self._noise = noise
+        self.wrench_variance: FloatArray = np.array([noise.force_std**2] * 3 + [noise.moment_std**2] * 3)
 
     def reset(self) -> None:
         """Forget the window before."""

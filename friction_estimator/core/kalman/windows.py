@@ -106,12 +106,16 @@ class WindowBuffer:
     config : ``window``
     noise : for the fit at the ends
     held : True when torque, wrench and specific force stamped t act until the next sample
+
+    Attributes
+    ----------
+    fit : motion at the ends of windows
     """
 
     def __init__(self, config: KalmanConfig, noise: SensorNoise, held: bool) -> None:
         self._length = config.window
         self._held = held
-        self._fit = LocalMotionFit(noise)
+        self.fit = LocalMotionFit(noise)
         self.reset()
 
     def reset(self) -> None:
@@ -140,7 +144,7 @@ class WindowBuffer:
     def _close(self, start: int, end: int, half: int) -> Window:
         samples = self._samples
         around, inside = samples[end - half : end + half + 1], samples[start : end + 1]
-        motion = self._fit.at_middle(
+        motion = self.fit.at_middle(
             np.array([sample.time for sample in around]),
             np.array([sample.frame.position for sample in around]),
             np.array([sample.frame.velocity for sample in around]),
