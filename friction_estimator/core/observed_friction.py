@@ -48,6 +48,8 @@ class ObservedFriction:
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
         self._on_a_limb = robot.limb.any(axis=0)
+        self._no_calibration = np.zeros(len(robot.joint_names))
+        self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)
 
     @property
     def laws(self) -> JointLaws:
@@ -107,6 +109,9 @@ class ObservedFriction:
             viscous_sigma=identifier.viscous_sigma,
             external_torque=external.friction,
             external_torque_sigma=external.sigma,
+            consistency=identifier.consistency,
+            calibration_torque=self._no_calibration,
+            disturbed=self._never_disturbed,
         )
 
     def _may_learn(self, phase: ContactPhase) -> BoolArray:

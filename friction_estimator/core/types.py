@@ -247,6 +247,10 @@ class JointFriction:
     coulomb_sigma, viscous_sigma : (n,) their standard deviations
     external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]; NaN while unknown
     external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
+    consistency : (n,) newest squared innovation over its predicted variance, one on average for a right model; NaN
+        while there is none
+    calibration_torque : (n,) torque that errors of model and sensors explain, as far as they are estimated [N m]
+    disturbed : (n,) True while a push keeps the joint from learning
     """
 
     friction: FloatArray
@@ -262,6 +266,9 @@ class JointFriction:
     viscous_sigma: FloatArray
     external_torque: FloatArray
     external_torque_sigma: FloatArray
+    consistency: FloatArray
+    calibration_torque: FloatArray
+    disturbed: BoolArray
 
 
 @dataclass(frozen=True, slots=True)

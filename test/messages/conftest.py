@@ -53,13 +53,15 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
         arrays = {
             name: rng.normal(size=n)
             for name in (
-                "position velocity effort friction sigma model coulomb viscous external_torque external_torque_sigma"
+                "position velocity effort friction sigma model coulomb viscous external_torque external_torque_sigma "
+                "consistency calibration_torque"
             ).split()
         }
         values: dict[str, object] = {
             **arrays,
             "stamp_ns": stamp_ns,
             "measured": np.ones(n, dtype=bool),
+            "disturbed": np.zeros(n, dtype=bool),
             "parameters": np.stack((arrays["coulomb"], arrays["viscous"]), axis=1),
             "parameters_sigma": np.abs(rng.normal(size=(n, 2))),
             "model_sigma": np.abs(rng.normal(size=n)),

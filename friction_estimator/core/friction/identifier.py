@@ -41,6 +41,7 @@ class FrictionIdentifier:
     laws : the friction laws of the joints
     frozen : True while nothing is learned
     residual_variance : (n,) variance of what the law does not explain [(N m)^2]
+    consistency : (n,) squared error of the newest prediction over its variance; NaN before a joint has learned
     """
 
     def __init__(self, config: IdentifierConfig, joint_names: tuple[str, ...]) -> None:
@@ -57,6 +58,7 @@ class FrictionIdentifier:
         relative_std = self.laws.prior_std / CoulombViscous.prior_std[0]
         initial_variance: FloatArray = self._config.initial_covariance * relative_std**2
         self._least_squares = RecursiveLeastSquares(initial_variance, self._config.forgetting)
+        self.consistency: FloatArray = np.full(n, np.nan)
         self._samples = np.zeros(n)
         self._weight = np.zeros(n)
         self._error_sum = np.zeros(n)
@@ -81,6 +83,7 @@ class FrictionIdentifier:
             return
         predicted = (regressor * self.parameters).sum(axis=1)
         variance = noise**2 + self.residual_variance + self.parameter_variance(regressor)
+        self.consistency = np.where(active, (measured - predicted) ** 2 / variance, self.consistency)
         limit = np.where(active, self._config.outlier_gate * np.sqrt(variance), 0.0)
         cut = predicted + np.clip(np.where(active, measured - predicted, 0.0), -limit, limit)
         error = self._least_squares.step(regressor, cut, active)

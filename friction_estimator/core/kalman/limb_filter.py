@@ -105,7 +105,7 @@ class LimbFilter:
     ----------
     state, covariance : (size,), (size, size)
     mismatch_variance : (m,) stationary variance of delta, adapted [(N m)^2]
-    inconsistency : normalised innovation squared of the newest window over m; one on average for a right model
+    consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
     windows : how many windows were learned from
     """
 
@@ -128,7 +128,7 @@ class LimbFilter:
         """The momentum is unknown, and how far the law is off now; what was learned stays."""
         self._running = False
         self._blows = Blows(self._joints)
-        self.inconsistency = 1.0
+        self.consistency: FloatArray = np.full(self._joints, np.nan)
         head = slice(0, self.layout.law.start)
         self.state[head] = 0.0
         self.covariance[head] = 0.0
@@ -167,7 +167,7 @@ class LimbFilter:
         innovation = window.momentum - self.state[rows]
         S = self.covariance[rows, rows] + window.momentum_covariance
         distance = float(innovation @ np.linalg.solve(S, innovation))
-        self.inconsistency = distance / self._joints
+        self.consistency = innovation**2 / np.diagonal(S)
         blow = distance > self._config.innovation_gate * self._joints
         if blow:
             self._blows.add(innovation, S, distance, window.duration)

@@ -95,6 +95,7 @@ class KalmanFriction:
         self._measured_at = np.full(n, -math.inf)
         self._calibration_torque = np.zeros(n)
         self._calibration_variance = np.zeros(n)
+        self._explained, self._consistency = np.zeros(n), np.full(n, np.nan)
         self._wrench_bias, self._wrench_gain = (np.zeros((self._foot_count, 6)) for _ in range(2))
         self._refresh()
 
@@ -167,6 +168,7 @@ class KalmanFriction:
                 limb_window = self._dynamics.of_limb(limb, limb_filter.layout, window, limb_filter.state)
                 limb_filter.step(limb_window, self.frozen, bool(self._empty_feet.touching[limb.feet].any()))
                 self._note_calibration(limb, limb_filter, limb_window)
+                self._consistency[limb.joints] = limb_filter.consistency
                 if not self.frozen:
                     self._weigh_empty_feet(limb, limb_filter, readings, window.samples)
                 self._measured_at[limb.joints] = self._time
@@ -188,6 +190,7 @@ class KalmanFriction:
         self._calibration_variance[limb.joints] = variance
         others = np.concatenate((np.r_[layout.links], np.r_[layout.effort_gain], np.r_[layout.accelerometer_bias]))
         self._calibration_torque[limb.joints] = window.force_columns[:, others] @ state[others]
+        self._explained[limb.joints] = columns @ state[part]
         self._wrench_bias[limb.feet] = state[layout.foot_bias].reshape(-1, 6)
         self._wrench_gain[limb.feet] = state[layout.foot_gain].reshape(-1, 6)
 
@@ -249,6 +252,9 @@ class KalmanFriction:
             viscous_sigma=self._viscous_sigma,
             external_torque=disturbance.torque + np.where(measured, self._mismatch, 0.0),
             external_torque_sigma=disturbance.sigma,
+            consistency=self._consistency.copy(),
+            calibration_torque=self._explained.copy(),
+            disturbed=self._watch.pushed,
         )
 
     @property
