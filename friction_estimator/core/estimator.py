@@ -11,10 +11,11 @@ import numpy as np
 from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.friction.compensation import FrictionCompensation
-from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.friction.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.core.health import Health
 from friction_estimator.core.pipeline import Pipeline
 from friction_estimator.core.synchronizer import Synchronizer
+from friction_estimator.core.trust import JointTrust, TrustMonitor, judge
 from friction_estimator.core.types import (
     DesiredSample,
     FloatArray,
@@ -40,6 +41,7 @@ class Estimator:
     ----------
     health : counters and flags for diagnostics
     compensation : what makes ``FrictionEstimate.compensation``; None unless ``compensation.enabled``
+    trust : watches the estimates; :meth:`verdicts` says what it thinks of them
 
     Raises
     ------
@@ -60,6 +62,8 @@ class Estimator:
             self.compensation = FrictionCompensation(
                 config.compensation, laws, robot.effort_limit, config.sensors.velocity_std
             )
+        laws, velocity_std = self._pipeline.friction.laws, config.sensors.velocity_std
+        self.trust = TrustMonitor(config.trust, laws, parameters_sigma(self.identified), velocity_std)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -122,6 +126,7 @@ class Estimator:
         """Restart all filters and forget waiting samples; identified parameters stay."""
         self._synchronizer.reset()
         self._pipeline.reset()
+        self.trust.restart()
         if self.compensation is not None:
             self.compensation.reset()
 
@@ -129,6 +134,7 @@ class Estimator:
         """Reset, and drop the identified parameters too."""
         self.reset()
         self._pipeline.friction.forget()
+        self.trust.forget()
 
     @property
     def frozen(self) -> bool:
@@ -147,6 +153,11 @@ class Estimator:
     def restore(self, identified: IdentifiedParameters) -> None:
         """Start from saved parameters; raises ConfigError when they do not fit."""
         self._pipeline.friction.restore(identified)
+        self.trust.forget(parameters_sigma(self.identified))
+
+    def verdicts(self) -> tuple[JointTrust, ...]:
+        """Which joints should not be believed now, and why, (n)."""
+        return judge(self.trust.figures(), self.config.trust, self.joint_names)
 
     @staticmethod
     def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
@@ -162,6 +173,8 @@ class Estimator:
         estimates = [self._pipeline.step(frame) for frame in frames]
         if (compensation := self.compensation) is not None:
             estimates = [replace(estimate, compensation=compensation.step(estimate)) for estimate in estimates]
+        for estimate in estimates:
+            self.trust.add(estimate)
         self._note_silence(frames[-1])
         return estimates
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction.law import make_law
 from friction_estimator.core.types import FloatArray
@@ -36,6 +38,11 @@ class IdentifiedParameters:
     def parameter_names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the columns that each joint (n) uses."""
         return tuple(make_law(name).parameter_names for name in self.law_names)
+
+
+def parameters_sigma(identified: IdentifiedParameters) -> FloatArray:
+    """Standard deviations of the values, (n, p)."""
+    return np.sqrt(np.diagonal(identified.covariance, axis1=1, axis2=2))
 
 
 def common_rows(

@@ -1,0 +1,17 @@
+"""When an estimate should not be believed, joint by joint and in words."""
+
+from friction_estimator.core.trust.evidence import TrustEvidence
+from friction_estimator.core.trust.figures import TrustFigures
+from friction_estimator.core.trust.monitor import TrustMonitor
+from friction_estimator.core.trust.verdict import ADVICE, Doubt, JointTrust, doubts_by_kind, judge
+
+__all__ = [
+    "ADVICE",
+    "Doubt",
+    "JointTrust",
+    "TrustEvidence",
+    "TrustFigures",
+    "TrustMonitor",
+    "doubts_by_kind",
+    "judge",
+]
