@@ -456,7 +456,7 @@ class TrustConfig(_Validated):
         1.0, "errors of model and sensors may explain so many times the torque of friction", "", 0.0, 1e6
     )
     known: float = parameter(
-        0.3, "a law is that of the start, to compare with, once its sigma is below this part of its torque", "", 0.0, 1.0
+        0.3, "a law is that of the start, to compare with, once its sigma is below this part of it", "", 0.0, 1.0
     )
     drift_ratio: float = parameter(0.25, "part of its torque by which a law may change", "", 0.0, 1e3)
     drift_gate: float = parameter(1.0, "and so many sigma of its torque", "", 0.0, 1e3)
