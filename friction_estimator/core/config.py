@@ -350,6 +350,13 @@ class KalmanConfig(_Validated):
     force_gain_std: float = parameter(0.01, "relative gain error of the foot sensors, likewise", "", 0.0, 1.0)
     effort_gain_std: float = parameter(0.01, "relative gain error of each motor torque, likewise", "", 0.0, 1.0)
     specific_force_bias_std: float = parameter(0.02, "bias of the accelerometer, likewise", "m/s^2", 0.0, 10.0)
+    instant_std: float = parameter(
+        0.2,
+        "while the velocity leaves the friction of a standing leg's joint this uncertain, it is measured at once",
+        "N m",
+        0.0,
+        1e6,
+    )
     innovation_gate: float = parameter(
         2.5, "normalised innovation squared of one joint beyond which a window was a blow", "", 1.0, 1e6
     )
@@ -377,7 +384,8 @@ class IdentifierConfig(_Validated):
 
     law: str = parameter(
         "",
-        "friction law of every joint, linear in its parameters; empty: four_slope_load for kalman, else coulomb_viscous",
+        "friction law of every joint, linear in its parameters; "
+        "empty: four_slope_load for kalman, else coulomb_viscous",
     )
     joint_laws: tuple[str, ...] = parameter(
         (), "joints with another law: entries joint=law, the joint a name or a pattern such as *_knee"

@@ -17,8 +17,8 @@ from friction_estimator.core.types import FloatArray
 class FourSlopeLoad(LinearFrictionLaw):
     """Four slopes ``+ (k_l |tau| + k_q tau^2) tanh(dq/0.002)``.
 
-    The load terms are those of :class:`~friction_estimator.core.friction.tanh_load.TanhLoad`, with narrower priors: where
-    friction does not depend on the load they stay near zero.
+    The load terms are those of :class:`~friction_estimator.core.friction.tanh_load.TanhLoad`, with narrower priors:
+    where friction does not depend on the load they stay near zero.
     """
 
     name: ClassVar[str] = "four_slope_load"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joint
 from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
 from friction_estimator.core.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.core.kalman.empty_feet import EmptyFeet
+from friction_estimator.core.kalman.instant import InstantFriction, Sensed
 from friction_estimator.core.kalman.joint_motion import JointMotion, JointMotionFilter
 from friction_estimator.core.kalman.limb_filter import LimbFilter, LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState, lay_out
@@ -36,6 +38,24 @@ _NODE_WEIGHTS = np.array([2.0, 0.5, 0.5]) / 3.0
 """Gauss-Hermite quadrature of three nodes."""
 
 
+@dataclass(frozen=True, slots=True)
+class LawNow:
+    """What the law says at the present velocity.
+
+    Attributes
+    ----------
+    regressor : (n, p) mean over the uncertain velocity
+    torque : (n,) [N m]
+    variance : (n,) from its parameters [(N m)^2]
+    velocity_variance : (n,) from the uncertain velocity [(N m)^2]
+    """
+
+    regressor: FloatArray
+    torque: FloatArray
+    variance: FloatArray
+    velocity_variance: FloatArray
+
+
 class KalmanFriction:
     """Friction stage with one :class:`LimbFilter` a limb.
 
@@ -49,6 +69,8 @@ class KalmanFriction:
     laws : friction laws of the joints
     frozen : True while law and calibration stay as they are
     """
+
+    _filter_class = LimbFilter
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._config = config.kalman
@@ -71,6 +93,7 @@ class KalmanFriction:
             config.contact_phase.on_fraction * robot.weight,
         )
         self._disturbance = DisturbanceObserver(config, robot)
+        self._instant = InstantFriction(config, robot)
         self._watch = DisturbanceWatch(config.kalman, self.limbs, len(robot.joint_names))
         self.reset()
 
@@ -81,11 +104,12 @@ class KalmanFriction:
         bounds = np.zeros((m, own.shape[1], m, p))
         bounds[np.arange(m), :, np.arange(m)] = own
         rows = bounds.reshape(-1, m * p)
-        return LimbFilter(layout, config.kalman, rows[rows.any(axis=1)])
+        return self._filter_class(layout, config.kalman, rows[rows.any(axis=1)])
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
         self._noise.reset()
+        self._instant.reset()
         for part in (self._motion, self._buffer, self._dynamics, self._empty_feet, self._disturbance, self._watch):
             part.reset()
         for limb_filter in self.filters:
@@ -111,20 +135,28 @@ class KalmanFriction:
         if self._noise.add(self._time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, frame.dt)
-        node_velocities = motion.velocity + _NODES[:, None] * motion.velocity_std
-        nodes = self.laws.regressor(node_velocities, frame.effort)
-        regressor = _NODE_WEIGHTS[0] * nodes[0] + _NODE_WEIGHTS[1] * (nodes[1] + nodes[2])
-        node_torque = (nodes * self._parameters).sum(axis=2)
-        model = _NODE_WEIGHTS @ node_torque
-        velocity_variance = _NODE_WEIGHTS @ (node_torque - model) ** 2
-        law_variance = self._variance(regressor, with_mismatch=False)
-        disturbance = self._disturbed(frame, attitude, phase, dynamics, motion, model, law_variance + velocity_variance)
+        law = self._law_now(motion, frame.effort)
+        wrenches = (frame.wrenches - self._wrench_bias) * (1.0 - self._wrench_gain)
+        sensed = dataclasses.replace(frame, wrenches=wrenches), attitude, phase, dynamics
+        disturbance = self._disturbed(sensed, motion, law)
         imu = attitude.angular_velocity, attitude.specific_force, attitude.angular_acceleration
-        sample = WindowSample.of(self._time, frame, imu, motion, regressor, velocity_variance, self._watch.pushed)
+        sample = WindowSample.of(
+            self._time, frame, imu, motion, law.regressor, law.velocity_variance, self._watch.pushed
+        )
         window = self._buffer.add(sample)
         if window is not None:
             self._learn(window)
-        return self._friction(regressor, model, law_variance, velocity_variance, disturbance)
+        return self._friction(sensed, law, disturbance)
+
+    def _law_now(self, motion: JointMotion, effort: FloatArray) -> LawNow:
+        """The law at a velocity that is known to a standard deviation only."""
+        node_velocities = motion.velocity + _NODES[:, None] * motion.velocity_std
+        nodes = self.laws.regressor(node_velocities, effort)
+        regressor = _NODE_WEIGHTS[0] * nodes[0] + _NODE_WEIGHTS[1] * (nodes[1] + nodes[2])
+        node_torque = (nodes * self._parameters).sum(axis=2)
+        torque = _NODE_WEIGHTS @ node_torque
+        velocity_variance = _NODE_WEIGHTS @ (node_torque - torque) ** 2
+        return LawNow(regressor, torque, self._variance(regressor, with_mismatch=False), velocity_variance)
 
     def _retune(self, noise: SensorNoise) -> None:
         """The sensors are noisier than was told."""
@@ -134,23 +166,12 @@ class KalmanFriction:
         self._empty_feet.retune(noise.force_std)
         self._disturbance.retune(noise)
 
-    def _disturbed(
-        self,
-        frame: SensorFrame,
-        attitude: Attitude,
-        phase: ContactPhase,
-        dynamics: Dynamics,
-        motion: JointMotion,
-        model: FloatArray,
-        model_variance: FloatArray,
-    ) -> Disturbance:
-        """Watch for pushes and changes of friction."""
-        wrenches = (frame.wrenches - self._wrench_bias) * (1.0 - self._wrench_gain)
-        frame = dataclasses.replace(frame, wrenches=wrenches)
-        expected = model + self._calibration_torque
-        variance = model_variance + self._calibration_variance + self._mismatch_variance
-        disturbance = self._disturbance.step(frame, attitude, phase, dynamics, motion, expected, variance)
-        for index in self._watch.step(disturbance, model, frame.dt):
+    def _disturbed(self, sensed: Sensed, motion: JointMotion, law: LawNow) -> Disturbance:
+        """Watch for pushes."""
+        expected = law.torque + self._calibration_torque
+        variance = law.variance + law.velocity_variance + self._calibration_variance + self._mismatch_variance
+        disturbance = self._disturbance.step(*sensed, motion, expected, variance)
+        for index in self._watch.step(disturbance, law.torque, sensed[0].dt):
             if not self.frozen:
                 self.filters[index].relearn()
         return disturbance
@@ -226,34 +247,33 @@ class KalmanFriction:
         spread = (row[:, None, :] @ covariance @ row[:, :, None])[:, 0, 0]
         return np.maximum(spread, 0.0)
 
-    def _friction(
-        self,
-        regressor: FloatArray,
-        model: FloatArray,
-        law_variance: FloatArray,
-        velocity_variance: FloatArray,
-        disturbance: Disturbance,
-    ) -> JointFriction:
+    def _friction(self, sensed: Sensed, law: LawNow, disturbance: Disturbance) -> JointFriction:
         """Law and mismatch, or while nothing can be measured the law alone."""
         measured: BoolArray = (self._time - self._measured_at < 3.0 * self._config.window) & ~self._watch.pushed
-        full = self._variance(regressor, with_mismatch=True)
-        alone = law_variance + self._mismatch_variance
+        mismatch = np.where(measured, self._mismatch, 0.0)
+        alone = law.variance + self._mismatch_variance
+        variance = np.where(measured, self._variance(law.regressor, with_mismatch=True), alone)
+        calibration = self._calibration_torque, self._calibration_variance
+        friction, velocity_variance = self._instant.correct(
+            law.torque + mismatch, np.where(measured, law.velocity_variance, 0.0), sensed, calibration
+        )
+        velocity_variance = np.where(measured, velocity_variance, law.velocity_variance)
         return JointFriction(
-            friction=model + np.where(measured, self._mismatch, 0.0),
-            sigma=np.sqrt(np.where(measured, full, alone) + velocity_variance),
+            friction=friction,
+            sigma=np.sqrt(variance + velocity_variance),
             measured=measured,
-            model=model,
-            model_sigma=np.sqrt(alone + velocity_variance),
+            model=law.torque,
+            model_sigma=np.sqrt(alone + law.velocity_variance),
             parameters=self._parameters,
             parameters_sigma=self._parameters_sigma,
             coulomb=self._coulomb,
             viscous=self._viscous,
             coulomb_sigma=self._coulomb_sigma,
             viscous_sigma=self._viscous_sigma,
-            external_torque=disturbance.torque + np.where(measured, self._mismatch, 0.0),
+            external_torque=disturbance.torque + mismatch,
             external_torque_sigma=disturbance.sigma,
-            consistency=self._consistency.copy(),
-            calibration_torque=self._explained.copy(),
+            consistency=self._consistency,
+            calibration_torque=self._calibration_torque,
             disturbed=self._watch.pushed,
         )
 
