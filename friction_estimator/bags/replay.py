@@ -15,6 +15,7 @@ from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import BagError, InputError
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.health import Health
+from friction_estimator.core.trust import JointTrust
 from friction_estimator.core.types import FrictionEstimate
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
@@ -38,6 +39,7 @@ class ReplayResult:
     damage : what of the bag could not be read, empty when all was
     health : counters of the estimator
     identified : friction parameters at the end
+    verdicts : which joints should not be believed at the end, and why
     """
 
     estimates: int
@@ -46,6 +48,7 @@ class ReplayResult:
     damage: str
     health: Health
     identified: IdentifiedParameters
+    verdicts: tuple[JointTrust, ...]
 
 
 @dataclass(slots=True)
@@ -150,7 +153,13 @@ def replay(
         if not run.estimates:
             raise BagError(run.nothing_message())
     return ReplayResult(
-        run.estimates, run.refused.by_topic, missing, reader.damage, estimator.health, estimator.identified
+        run.estimates,
+        run.refused.by_topic,
+        missing,
+        reader.damage,
+        estimator.health,
+        estimator.identified,
+        estimator.verdicts(),
     )
 
 

@@ -11,6 +11,7 @@ from friction_estimator.cli.arguments import add_robot_arguments, robot_of, warn
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.config import OBSERVER_NAMES
 from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.core.trust import in_words
 from friction_estimator.files.parameters import load_parameters, save_parameters
 
 
@@ -67,4 +68,6 @@ def _tell(output: Path, result: ReplayResult) -> None:
     if result.health.wrench_sign_suspect:
         feet = ", ".join(result.health.wrench_sign_suspect)
         warn(f"the ground seems to pull at {feet}: set feet.<name>.flip if the sensor reports the opposite sign")
+    for text in in_words(result.verdicts):
+        warn(f"do not trust every joint: {text}")
     print(f"{output}: {result.estimates} estimates")

@@ -1,4 +1,4 @@
-"""The node's health as diagnostic messages: rates, latency, bad input, silent sensors, quality of the estimates."""
+"""The node's health as diagnostic messages: rates, latency, bad input, silent sensors, doubts about the estimates."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.friction.compensation import FrictionCompensation
+from friction_estimator.core.trust import in_words
 from friction_estimator.core.types import FrictionEstimate
-from friction_estimator.ros.estimate_quality import EstimateQuality, EstimateStatistics
 from friction_estimator.ros.latency import RecentValues
 
-_EXCITED = 0.02
-"""A joint slower than this [rad/s] teaches nothing about its friction."""
-
-_SUSPECT_DRIVING = 0.3
-"""Part of the samples with driving friction above which the torque, its sign or the model must be wrong."""
-
-_QUALITY_STRIDE = 10
 _FORGOTTEN_ARRIVALS = 5000
 
 
@@ -65,7 +58,6 @@ class NodeDiagnostics:
     def start(self, estimator: Estimator) -> None:
         """Report on this estimator from now on."""
         self._estimator = estimator
-        self._quality = EstimateStatistics(len(estimator.joint_names))
 
     def input_counters(self, topic: str) -> InputCounters:
         """Counters that the callback of a topic advances."""
@@ -82,8 +74,6 @@ class NodeDiagnostics:
         if arrival is not None:
             self._processing.add(time.perf_counter() - arrival)
         self._age.add(1e-9 * (now_ns - estimate.stamp_ns))
-        if self._published % _QUALITY_STRIDE == 0:
-            self._quality.add(estimate)
 
     def failed(self) -> None:
         """The estimator had to restart after an error."""
@@ -100,7 +90,7 @@ class NodeDiagnostics:
         statuses = [self._input(topic, item, period) for topic, item in self._inputs.items()]
         statuses.append(self._sensors(self._estimator))
         statuses.append(self._estimates(period))
-        statuses.append(self._friction(self._estimator, self._quality.take()))
+        statuses.append(self._trust(self._estimator))
         if self._estimator.compensation is not None:
             statuses.append(self._compensation(self._estimator.compensation, self._estimator.joint_names))
         return statuses
@@ -154,23 +144,16 @@ class NodeDiagnostics:
             return self._status("estimates", DiagnosticStatus.WARN, "no estimate", values)
         return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
-    def _friction(self, estimator: Estimator, quality: EstimateQuality | None) -> DiagnosticStatus:
-        if quality is None:
-            return self._status("friction", DiagnosticStatus.STALE, "no estimate", {})
-        joints = estimator.joint_names
-        values: dict[str, object] = {"identification": "frozen" if estimator.frozen else "running"}
-        for i, joint in enumerate(joints):
-            values[joint] = (
-                f"rms velocity {quality.rms_velocity[i]:.3f} rad/s, driving {100.0 * quality.driving[i]:.0f} %, "
-                f"drift of F_c {quality.coulomb_drift[i]:+.3f} N m"
-            )
-        driving = [joint for i, joint in enumerate(joints) if quality.driving[i] > _SUSPECT_DRIVING]
-        if driving:
-            reason = "friction drives instead of braking (torque sign or model?): " + ", ".join(driving)
-            return self._status("friction", DiagnosticStatus.WARN, reason, values)
-        excited = int((quality.rms_velocity > _EXCITED).sum())
-        message = f"passive; {excited} of {len(joints)} joints move enough"
-        return self._status("friction", DiagnosticStatus.OK, message, values)
+    def _trust(self, estimator: Estimator) -> DiagnosticStatus:
+        """Which joints should not be believed, why, and what to do about it."""
+        verdicts = estimator.verdicts()
+        values = {verdict.joint: str(verdict) for verdict in verdicts}
+        values["identification"] = "frozen" if estimator.frozen else "running"
+        if doubts := in_words(verdicts):
+            return self._status("friction trust", DiagnosticStatus.WARN, "; ".join(doubts), values)
+        if not estimator.health.frames:
+            return self._status("friction trust", DiagnosticStatus.STALE, "no estimate", values)
+        return self._status("friction trust", DiagnosticStatus.OK, "nothing speaks against any joint", values)
 
     def _compensation(self, compensation: FrictionCompensation, joints: Sequence[str]) -> DiagnosticStatus:
         values = {

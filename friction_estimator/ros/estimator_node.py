@@ -34,7 +34,7 @@ from friction_estimator.ros.spin import run
 
 _WARNING_PERIOD = 5.0
 _DIAGNOSTICS_PERIOD = 1.0
-_LOGGED = (": sensors", ": friction")
+_LOGGED = (": sensors", ": friction trust")
 _Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, DesiredSample)
 
 

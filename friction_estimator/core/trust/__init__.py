@@ -3,7 +3,7 @@
 from friction_estimator.core.trust.evidence import TrustEvidence
 from friction_estimator.core.trust.figures import TrustFigures
 from friction_estimator.core.trust.monitor import TrustMonitor
-from friction_estimator.core.trust.verdict import ADVICE, Doubt, JointTrust, doubts_by_kind, judge
+from friction_estimator.core.trust.verdict import ADVICE, Doubt, JointTrust, in_words, judge
 
 __all__ = [
     "ADVICE",
@@ -12,6 +12,6 @@ __all__ = [
     "TrustEvidence",
     "TrustFigures",
     "TrustMonitor",
-    "doubts_by_kind",
+    "in_words",
     "judge",
 ]

@@ -61,10 +61,10 @@ def judge(figures: TrustFigures, config: TrustConfig, joint_names: Sequence[str]
     )
 
 
-def doubts_by_kind(verdicts: Sequence[JointTrust]) -> dict[str, tuple[str, ...]]:
-    """Joints of each kind of doubt that there is, in the order of :data:`ADVICE`."""
-    joints = {kind: tuple(verdict.joint for verdict in verdicts if kind in verdict.kinds) for kind in ADVICE}
-    return {kind: names for kind, names in joints.items() if names}
+def in_words(verdicts: Sequence[JointTrust]) -> tuple[str, ...]:
+    """One sentence for each kind of doubt that there is: what it means, what to do, and which joints it is about."""
+    joints = {kind: [verdict.joint for verdict in verdicts if kind in verdict.kinds] for kind in ADVICE}
+    return tuple(f"{ADVICE[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
 
 
 def _doubtful(figures: TrustFigures, config: TrustConfig) -> Iterator[tuple[str, BoolArray]]:
