@@ -1,9 +1,9 @@
 """Friction of the very instant, for joints so near to rest that the law cannot tell the sign of their friction.
 
 A joint that crosses zero, or sticks and chatters, turns its friction around within milliseconds. No filter follows, and
-the law follows only as well as the velocity is known. But while its foot stands, foot-base sensor estimation (Hashlamon &
-Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than not to know the sign. Both are
-weighed by their variances, so that elsewhere it does not count.
+the law follows only as well as the velocity is known. But while its foot stands, foot-base sensor estimation (Hashlamon
+& Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than not to know the sign. Both
+are weighed by their variances, so that elsewhere it does not count.
 """
 
 from __future__ import annotations
