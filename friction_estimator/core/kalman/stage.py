@@ -179,6 +179,7 @@ class KalmanFriction:
     def _learn(self, window: Window) -> None:
         """Let every limb whose sensors spoke, and that nobody pushes, use a window."""
         self._dynamics.advance(window)
+        self._explained, self._consistency = self._explained.copy(), self._consistency.copy()  # the old ones have left
         readings = self._empty_feet.step(window)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             known = window.imu_fresh and window.wrench_fresh[limb.feet].all()
@@ -273,7 +274,7 @@ class KalmanFriction:
             external_torque=disturbance.torque + mismatch,
             external_torque_sigma=disturbance.sigma,
             consistency=self._consistency,
-            calibration_torque=self._calibration_torque,
+            calibration_torque=self._explained,
             disturbed=self._watch.pushed,
         )
 

@@ -77,7 +77,7 @@ class TrustMonitor:
         keep = math.exp(-elapsed / self._config.memory)
         free = ~estimate.disturbed
         moving = np.abs(estimate.velocity) > self._slowest
-        self._always.add(estimate.disturbed[None], np.ones(self._joints, dtype=bool), keep)
+        self._always.add(estimate.disturbed[None].astype(float), np.ones(self._joints, dtype=bool), keep)
         backwards = -estimate.friction * np.sign(estimate.velocity)  # Egle 2021, eq. 7.9: never, beyond the noise
         drives = backwards > self._config.passivity_gate * estimate.sigma
         squares = drives, estimate.friction**2, estimate.calibration_torque**2
