@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import BagError, InputError
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.health import Health
+from friction_estimator.core.smoothing import SmoothedEstimator
 from friction_estimator.core.trust import JointTrust
 from friction_estimator.core.types import FrictionEstimate
 from friction_estimator.messages import topics
@@ -22,6 +24,7 @@ from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
+from friction_estimator.messages.types import header_stamp
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of messages done and of all."""
@@ -117,6 +120,7 @@ def replay(
     overwrite: bool = False,
     namespace: str = "",
     robot: str = "",
+    smooth: float | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
     """Run the estimator over a bag and write a bag with all output topics.
@@ -133,18 +137,23 @@ def replay(
     overwrite : replace an older output
     namespace : of the topics in the bag
     robot : name of the robot, for the description in the output
+    smooth : every estimate also uses at least so much of what came after its sample [s]; ``inf``: all of it; None: as
+        live
     progress : called now and then
 
     Raises
     ------
     BagError
         When a needed topic is missing or no message can be used.
+    ConfigError
+        When this observer, or friction compensation, cannot be smoothed.
     """
     reader = BagReader(bag_in, namespace)
     inputs, missing = input_topics(reader, config)
     source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
-    description = RunDescription.of(config, urdf_xml, robot, source)
-    estimator = Estimator(config, urdf_xml)
+    smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
+    description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
+    estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
     if start is not None:
         estimator.restore(start)
     with BagWriter(bag_out, storage, description.to_custom_data(), overwrite) as writer:
@@ -186,6 +195,9 @@ class _Replay:
         self.refused = _Refused()
         self.estimates = 0
         self._stamp_ns = 0
+        self._joints = inputs[estimator.config.output.joint_states_topic]
+        self._smoothed = isinstance(estimator, SmoothedEstimator)
+        self._arrived: dict[int, int] = {}
 
     def run(self, progress: Progress | None) -> None:
         """Feed every message, in recorded order."""
@@ -233,7 +245,10 @@ class _Replay:
 
     def _feed(self, message: BagMessage) -> None:
         try:
-            estimates = self._handlers[message.topic](self._reader.decode(message))
+            decoded = self._reader.decode(message)
+            if self._smoothed and message.topic == self._joints:
+                self._arrived[header_stamp(decoded)] = message.time_ns
+            estimates = self._handlers[message.topic](decoded)
         except (InputError, BagError) as error:
             self.refused.note(message.topic, error)
             return
@@ -241,8 +256,10 @@ class _Replay:
 
     def _write(self, estimates: list[FrictionEstimate], time_ns: int) -> None:
         for estimate in estimates:
+            # smoothed estimates come seconds later: they are recorded at the time of their joint sample
+            recorded_ns = self._arrived.pop(estimate.stamp_ns, time_ns)
             for topic, message in self._outputs.build(estimate):
-                self._writer.write(topic, time_ns, message)
+                self._writer.write(topic, recorded_ns, message)
             self._stamp_ns = estimate.stamp_ns
         self.estimates += len(estimates)
 

@@ -11,6 +11,7 @@ from friction_estimator.cli.arguments import add_robot_arguments, robot_of, warn
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.config import OBSERVER_NAMES
 from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.core.smoothing import SMOOTHING_LAG
 from friction_estimator.core.trust import in_words
 from friction_estimator.files.parameters import load_parameters, save_parameters
 
@@ -21,6 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)
     parser.add_argument("--observer", "--method", choices=OBSERVER_NAMES, help="how friction is measured")
+    parser.add_argument(
+        "--smooth",
+        type=float,
+        nargs="?",
+        const=SMOOTHING_LAG,
+        metavar="SECONDS",
+        help="let every estimate also use so much of what came after its sample, inf: all of it; "
+        f"{SMOOTHING_LAG:g} s when no number is given; observer kalman only",
+    )
     parser.add_argument("--params", type=Path, help="YAML with identified parameters to start from")
     parser.add_argument("--save-params", type=Path, help="write the parameters identified at the end to this YAML")
     parser.add_argument("--namespace", default="", help="of the topics in the bag")
@@ -47,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
             overwrite=arguments.overwrite,
             namespace=arguments.namespace,
             robot=Path(arguments.robot).stem,
+            smooth=arguments.smooth,
             progress=progress,
         )
     if arguments.save_params:

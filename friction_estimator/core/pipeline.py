@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 from friction_estimator.core.base.attitude import AttitudeEstimator
 from friction_estimator.core.base.base_state import BaseStateEstimator, resting_base
@@ -12,9 +13,27 @@ from friction_estimator.core.friction_stage import FrictionStage
 from friction_estimator.core.kalman import KalmanFriction
 from friction_estimator.core.observed_friction import ObservedFriction
 from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FrictionEstimate, JointFriction, SensorFrame
+from friction_estimator.core.types import (
+    Attitude,
+    BaseState,
+    ContactPhase,
+    Dynamics,
+    FrictionEstimate,
+    JointFriction,
+    SensorFrame,
+)
 
 _FRICTION = tuple(field.name for field in dataclasses.fields(JointFriction))
+
+
+@dataclass(frozen=True, slots=True)
+class SensedFrame:
+    """What all stages before the friction have made of a frame."""
+
+    attitude: Attitude
+    phase: ContactPhase
+    dynamics: Dynamics
+    base: BaseState
 
 
 class Pipeline:
@@ -44,6 +63,12 @@ class Pipeline:
 
     def step(self, frame: SensorFrame) -> FrictionEstimate:
         """Use one frame; ``frame.dt == 0`` restarts the filters."""
+        sensed = self.sense(frame)
+        friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+        return estimate_of(frame, sensed.phase, sensed.base, friction)
+
+    def sense(self, frame: SensorFrame) -> SensedFrame:
+        """All stages before the friction; ``frame.dt == 0`` restarts the filters."""
         if frame.dt == 0.0:
             self.reset()
         attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
@@ -54,13 +79,17 @@ class Pipeline:
             if self.robot.base_dofs
             else resting_base()
         )
-        friction = self.friction.step(frame, attitude, phase, dynamics)
-        return FrictionEstimate(
-            stamp_ns=frame.stamp_ns,
-            position=frame.position,
-            velocity=frame.velocity,
-            effort=frame.effort,
-            phase=phase,
-            base=base,
-            **{name: getattr(friction, name) for name in _FRICTION},
-        )
+        return SensedFrame(attitude, phase, dynamics, base)
+
+
+def estimate_of(frame: SensorFrame, phase: ContactPhase, base: BaseState, friction: JointFriction) -> FrictionEstimate:
+    """What leaves the pipeline."""
+    return FrictionEstimate(
+        stamp_ns=frame.stamp_ns,
+        position=frame.position,
+        velocity=frame.velocity,
+        effort=frame.effort,
+        phase=phase,
+        base=base,
+        **{name: getattr(friction, name) for name in _FRICTION},
+    )

@@ -25,6 +25,7 @@ class RunDescription:
     observer, law : method
     limbs : joints between the base and each foot, by foot
     supports : name of the contact phase in which only that foot stands, by foot
+    smoothing : how much of what came after its sample each estimate knows, in words; empty when live
     """
 
     robot: str = ""
@@ -33,6 +34,7 @@ class RunDescription:
     law: str = ""
     limbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     supports: Mapping[str, str] = field(default_factory=dict)
+    smoothing: str = ""
 
     @classmethod
     def of(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:

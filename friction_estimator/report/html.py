@@ -181,7 +181,7 @@ def _facts(recording: Recording) -> str:
     facts = (
         ("robot", description.robot),
         ("source", description.source),
-        ("observer", description.observer),
+        ("observer", ", smoothed ".join(filter(None, (description.observer, description.smoothing)))),
         ("friction law", description.law),
         ("joints", str(len(recording.joint_names))),
         ("ground truth", "yes" if recording.truth is not None else "none in this recording"),

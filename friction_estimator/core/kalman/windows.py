@@ -69,6 +69,7 @@ class Window:
 
     Attributes
     ----------
+    time : of its end, since the restart [s]
     duration : [s]
     samples : how many
     end : motion at its end
@@ -82,6 +83,7 @@ class Window:
     disturbed : (n,) True where any sample was
     """
 
+    time: float
     duration: float
     samples: int
     end: LocalMotion
@@ -156,6 +158,7 @@ class WindowBuffer:
         used = samples[start - half : end + half + 1]
         last = samples[end]
         return Window(
+            time=last.time,
             duration=last.time - samples[start].time,
             samples=len(inside) - 1,
             end=motion,

@@ -1,0 +1,150 @@
+"""From the records of the limbs' filters to smoothed law and mismatch of all joints, and to friction at any frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.friction.joint_laws import JointLaws
+from friction_estimator.core.kalman.adjoint import Snapshot, sweep
+from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
+from friction_estimator.core.kalman.joint_motion import JointMotion
+from friction_estimator.core.kalman.limbs import Limb
+from friction_estimator.core.kalman.traced_filter import TracedLimbFilter
+from friction_estimator.core.types import FloatArray, IntArray, JointFriction
+
+_NODES = np.sqrt(3.0) * np.array([0.0, 1.0, -1.0])
+_NODE_WEIGHTS = np.array([2.0, 0.5, 0.5]) / 3.0
+"""Gauss-Hermite quadrature of three nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A frame that the traced stage has used.
+
+    Attributes
+    ----------
+    time : since the restart [s]
+    effort : (n,) motor torques [N m]
+    motion : smoothed
+    friction : what the stage said
+    """
+
+    time: float
+    effort: FloatArray
+    motion: JointMotion
+    friction: JointFriction
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedWindows:
+    """Law and mismatch at the ends of windows.
+
+    Attributes
+    ----------
+    laws : friction laws of the joints
+    time : (w,) increasing [s]
+    parameters : (w, n, p) of the laws, within their bounds
+    mismatch : (w, n) [N m]
+    covariance : (w, n, p + 1, p + 1) of both
+    """
+
+    laws: JointLaws
+    time: FloatArray
+    parameters: FloatArray
+    mismatch: FloatArray
+    covariance: FloatArray
+
+    def at(self, frames: Sequence[Passed], mismatch_variance: FloatArray) -> dict[str, FloatArray]:
+        """Fields of ``JointFriction`` at some frames (f), each (f, n) or (f, n, p).
+
+        Parameters
+        ----------
+        mismatch_variance : (n,) of what the law misses when nothing is measured [(N m)^2]
+        """
+        times = np.array([frame.time for frame in frames])
+        row = self._nearest(times)
+        parameters, covariance = self.parameters[row], self.covariance[row]
+        mismatch = np.stack([np.interp(times, self.time, column) for column in self.mismatch.T], axis=1)
+        velocity = np.array([frame.motion.velocity for frame in frames])
+        std = np.array([frame.motion.velocity_std for frame in frames])
+        effort = np.array([frame.effort for frame in frames])
+        nodes = self.laws.regressor(velocity + _NODES[:, None, None] * std, effort)
+        torque = (nodes * parameters).sum(axis=3)
+        model = np.tensordot(_NODE_WEIGHTS, torque, 1)
+        velocity_variance = np.tensordot(_NODE_WEIGHTS, (torque - model) ** 2, 1)
+        regressor = np.tensordot(_NODE_WEIGHTS, nodes, 1)
+        law_variance = _quadratic(regressor, covariance[..., :-1, :-1])
+        full = _quadratic(np.concatenate((regressor, np.ones((*velocity.shape, 1))), axis=2), covariance)
+        return {
+            "friction": model + mismatch,
+            "sigma": np.sqrt(full + velocity_variance),
+            "model": model,
+            "model_sigma": np.sqrt(law_variance + mismatch_variance + velocity_variance),
+            **self._described(parameters, covariance[..., :-1, :-1]),
+        }
+
+    def _nearest(self, times: FloatArray) -> IntArray:
+        return np.searchsorted(0.5 * (self.time[1:] + self.time[:-1]), times)
+
+    def _described(self, parameters: FloatArray, covariance: FloatArray) -> dict[str, FloatArray]:
+        laws = self.laws
+        return {
+            "parameters": parameters,
+            "parameters_sigma": np.sqrt(np.maximum(np.diagonal(covariance, axis1=2, axis2=3), 0.0)),
+            "coulomb": laws.coulomb(parameters),
+            "viscous": laws.viscous(parameters),
+            "coulomb_sigma": np.sqrt(_quadratic(laws.coulomb_weights, covariance)),
+            "viscous_sigma": np.sqrt(_quadratic(laws.viscous_weights, covariance)),
+        }
+
+
+def _quadratic(row: FloatArray, matrix: FloatArray) -> FloatArray:
+    return np.maximum((row * (matrix @ row[..., None])[..., 0]).sum(axis=-1), 0.0)
+
+
+class WindowSmoother:
+    """Sweeps backward over the records of all limbs.
+
+    Parameters
+    ----------
+    laws : of the joints
+    limbs : whose filters they are
+    """
+
+    def __init__(self, laws: JointLaws, limbs: Sequence[Limb]) -> None:
+        self._laws, self._limbs = laws, limbs
+        self._bounds = law_bounds(laws)
+
+    def sweep(self, filters: Sequence[TracedLimbFilter], until: float) -> SmoothedWindows | None:
+        """Smooth all windows up to a time [s], and drop their records but the newest; None without any window."""
+        swept = [sweep(limb_filter.records, until) for limb_filter in filters]
+        if not swept[0]:
+            return None
+        for limb_filter in filters:
+            _drop(limb_filter, until)
+        n, p, w = len(self._laws.law_names), self._laws.parameter_count, len(swept[0])
+        joint = np.zeros((w, n, p + 1))
+        covariance = np.zeros((w, n, p + 1, p + 1))
+        for limb, windows in zip(self._limbs, swept, strict=True):
+            m = limb.joints.size
+            own = np.concatenate((m + np.arange(m * p).reshape(m, p), np.arange(m)[:, None]), axis=1)
+            joint[:, limb.joints] = np.array([state for _, state, _ in windows])[:, own]
+            blocks = np.array([P[own[:, :, None], own[:, None, :]] for _, _, P in windows])
+            covariance[:, limb.joints] = blocks
+        law = within_bounds(
+            joint[..., :p].reshape(-1, p),
+            covariance[..., :p, :p].reshape(-1, p, p),
+            np.tile(self._bounds, (w, 1, 1)),
+        )
+        times = np.array([time for time, _, _ in swept[0]])
+        return SmoothedWindows(self._laws, times, law.reshape(w, n, p), joint[..., p], covariance)
+
+
+def _drop(limb_filter: TracedLimbFilter, until: float) -> None:
+    """Records before the newest smoothed snapshot are done with; that one begins the next block."""
+    records = limb_filter.records
+    done = [row for row, record in enumerate(records) if isinstance(record, Snapshot) and record.time <= until]
+    del records[: done[-1]]
