@@ -8,7 +8,6 @@ from collections import deque
 from friction_estimator.core.config import Config
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.kalman.smoother import KalmanSmoother
 from friction_estimator.core.pipeline import SensedFrame, estimate_of
 from friction_estimator.core.types import FrictionEstimate, JointFriction, SensorFrame
@@ -57,10 +56,6 @@ class SmoothedEstimator(Estimator):
         self._smoother.reset()
         super().reset()
 
-    def restore(self, identified: IdentifiedParameters) -> None:
-        """Start from saved parameters; raises ConfigError when they do not fit."""
-        self._smoother.stage.restore(identified)
-
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
         estimates: list[FrictionEstimate] = []
         for frame in frames:
@@ -78,4 +73,5 @@ class SmoothedEstimator(Estimator):
         for friction in finished:
             frame, sensed = self._waiting.popleft()
             estimates.append(estimate_of(frame, sensed.phase, sensed.base, friction))
+            self.trust.add(estimates[-1])
         return estimates

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from friction_estimator.core.config import TrustConfig
@@ -9,6 +11,9 @@ from friction_estimator.core.friction.joint_laws import JointLaws
 from friction_estimator.core.trust.evidence import TrustEvidence
 from friction_estimator.core.trust.fading_mean import FadingMean
 from friction_estimator.core.types import BoolArray, FloatArray
+
+_MOST = 0.8
+"""Of the newest moving time: the law must have been known for so much of it."""
 
 
 class LawDrift:
@@ -28,6 +33,7 @@ class LawDrift:
         self._config = config
         self._laws = laws
         n, p = len(laws.law_names), laws.parameter_count
+        self._keep_known = math.exp(-config.period / max(config.evidence, config.period))
         self._reference = np.full((n, p), np.nan)
         self._reference_variance = np.zeros(n)
         self._seen_speed = np.zeros(n)
@@ -37,18 +43,19 @@ class LawDrift:
         """Drop the newest samples; the law of the start stays."""
         n = len(self._laws.law_names)
         self._change = FadingMean(3, n)
-        self._present = FadingMean(2, n)
+        self._known = FadingMean(1, n)
 
     def add(self, estimate: TrustEvidence, moving: BoolArray, known_at_start: BoolArray, keep: float) -> None:
         """Compare at one instant, for the joints that move (n,)."""
         regressor = self._laws.regressor(estimate.velocity, estimate.effort)
         law = (regressor * estimate.parameters).sum(axis=1)
         variance = estimate.model_sigma**2
-        self._present.add(np.stack((law**2, variance)), moving, keep)
+        known = estimate.model_sigma < self._config.known * np.abs(law)
+        self._known.add(known[None].astype(float), moving, self._keep_known)
         waiting = np.isnan(self._reference[:, 0])
         speed = np.abs(estimate.velocity)
         if waiting.any():
-            self._seen_speed = np.where(waiting & moving, np.maximum(self._seen_speed, speed), self._seen_speed)
+            self._seen_speed = np.where(waiting & moving & known, np.maximum(self._seen_speed, speed), self._seen_speed)
             self._take_reference(estimate, waiting, known_at_start)
         change = ((regressor * (estimate.parameters - self._reference)).sum(axis=1)) ** 2
         both = variance + self._reference_variance
@@ -56,12 +63,11 @@ class LawDrift:
         self._change.add(np.stack((change, both, law**2)), within, keep)
 
     def _take_reference(self, estimate: TrustEvidence, waiting: BoolArray, known_at_start: BoolArray) -> None:
-        square, variance = self._present.mean
-        enough = self._present.weight * self._config.period >= self._config.evidence
-        known = enough & (variance < self._config.known**2 * square)
+        enough = self._known.weight * self._config.period > _MOST * self._config.evidence
+        known = enough & (self._known.mean[0] > _MOST)
         first = waiting & (known_at_start | known)
         self._reference[first] = estimate.parameters[first]
-        self._reference_variance = np.where(first & known, variance, self._reference_variance)
+        self._reference_variance = np.where(first & ~known_at_start, estimate.model_sigma**2, self._reference_variance)
         self._seen_speed = np.where(first & known_at_start, np.inf, self._seen_speed)
 
     @property
