@@ -27,6 +27,7 @@ from friction_estimator.report.figures import (
     paper_figure,
 )
 from friction_estimator.report.tables import Table, error_table, parameter_table, phase_table, split
+from friction_estimator.report.trust import trust_table
 
 
 class ReportError(FrictionEstimatorError):
@@ -75,6 +76,7 @@ def render(recording: Recording, title: str, after: float = 0.0) -> str:
         *_error_section(recording, after),
         *_friction_sections(recording),
         *_parameter_section(recording),
+        _trust_section(recording, after),
         _paper_section(recording),
     ]
     template = Template((files(__package__) / "template.html").read_text(encoding="utf-8"))
@@ -138,6 +140,18 @@ def _parameter_section(recording: Recording) -> Iterator[Section]:
             "got there, with two standard deviations.",
             "".join(parts),
         )
+
+
+def _trust_section(recording: Recording, after: float) -> Section:
+    return Section(
+        "trust",
+        "May it be believed?",
+        "Friction that drives its joint beyond three standard deviations is wrong; a joint that hardly moves teaches no law, "
+        "and is believed only with the parameters of an earlier run; a law that changes asks for a new identification. "
+        "Innovations, calibration and pushes are not recorded: see the diagnostics of the live node, or what "
+        "<code>replay</code> says.",
+        _table(trust_table(recording, after)),
+    )
 
 
 def _paper_section(recording: Recording) -> Section:

@@ -1,0 +1,121 @@
+"""May it be believed? What the recorded topics say of that, joint by joint."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.config import TrustConfig
+from friction_estimator.core.friction.coulomb_viscous import CoulombViscous
+from friction_estimator.core.friction.joint_laws import JointLaws
+from friction_estimator.core.trust import JointTrust, TrustFigures, TrustMonitor, judge
+from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.messages.recording import Recording, Series
+from friction_estimator.report.tables import Cell, Table
+
+_MOST_LOOKS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEstimate:
+    """What a recording holds of one estimate; its law is F_c and F_v, and what is not recorded is NaN.
+
+    Attributes
+    ----------
+    stamp_ns : since the start of the recording [ns]
+    velocity, effort, friction, sigma, model_sigma : (n,)
+    parameters, parameters_sigma : (n, 2) F_c [N m] and F_v [N m s/rad]
+    consistency, calibration_torque : (n,) NaN
+    disturbed : (n,) False
+    """
+
+    stamp_ns: int
+    velocity: FloatArray
+    effort: FloatArray
+    friction: FloatArray
+    sigma: FloatArray
+    model_sigma: FloatArray
+    parameters: FloatArray
+    parameters_sigma: FloatArray
+    consistency: FloatArray
+    calibration_torque: FloatArray
+    disturbed: BoolArray
+
+
+def trust_of(recording: Recording, after: float = 0.0) -> tuple[TrustFigures, tuple[JointTrust, ...]]:
+    """Figures and verdicts of a whole recording by the monitor of the live node.
+
+    Passivity, excitation and drift of F_c and F_v; innovations, calibration and pushes are not recorded.
+
+    Parameters
+    ----------
+    after : samples before this time are left out [s]
+    """
+    duration = max(float(recording.time[-1]), 1e-3)
+    period = min(max(TrustConfig.period, duration / _MOST_LOOKS), 10.0)
+    config = TrustConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
+    n = len(recording.joint_names)
+    laws = JointLaws([CoulombViscous.name] * n)
+    monitor = TrustMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
+    step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
+    for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, math.floor(step))):
+        monitor.add(_estimate(recording, row))
+    figures = monitor.figures()
+    return figures, judge(figures, config, recording.joint_names)
+
+
+def trust_table(recording: Recording, after: float = 0.0) -> Table:
+    """Verdict on every joint, with the figures behind it."""
+    figures, verdicts = trust_of(recording, after)
+    rows = tuple(
+        (
+            Cell(verdict.joint),
+            Cell(f"{figures.moving_time[row]:.1f} s", "fair" if "excitation" in verdict.kinds else ""),
+            Cell(_share(figures.driving[row]), "bad" if "passivity" in verdict.kinds else ""),
+            Cell(_change(figures.drift[row], figures.law[row]), "bad" if "drift" in verdict.kinds else ""),
+            Cell(", ".join(verdict.kinds) or "nothing against it", "bad" if verdict.doubts else "good"),
+        )
+        for row, verdict in enumerate(verdicts)
+    )
+    columns = ("it moved for", "friction drives,<br>of that time", "law changed<br>since the start", "doubts")
+    return Table("May it be believed?", (("figures", 3), ("verdict", 1)), columns, rows)
+
+
+def _estimate(recording: Recording, row: int) -> RecordedEstimate:
+    time, velocity = float(recording.time[row]), recording.velocity[row]
+    unknown = np.full(velocity.size, np.nan)
+    coulomb, viscous, coulomb_sigma, viscous_sigma = (
+        _held(series, time, unknown)
+        for series in (recording.coulomb, recording.viscous, recording.coulomb_sigma, recording.viscous_sigma)
+    )
+    return RecordedEstimate(
+        stamp_ns=round(1e9 * time),
+        velocity=velocity,
+        effort=np.zeros(velocity.size),
+        friction=recording.friction[row],
+        sigma=recording.sigma[row],
+        model_sigma=coulomb_sigma + np.abs(velocity) * viscous_sigma,
+        parameters=np.stack((coulomb, viscous), axis=1),
+        parameters_sigma=np.stack((coulomb_sigma, viscous_sigma), axis=1),
+        consistency=unknown,
+        calibration_torque=unknown,
+        disturbed=np.zeros(velocity.size, dtype=bool),
+    )
+
+
+def _held(series: Series | None, time: float, unknown: FloatArray) -> FloatArray:
+    """Newest values (n,) of a slow topic."""
+    if series is None:
+        return unknown
+    row = int(np.searchsorted(series.time, time, side="right")) - 1
+    return np.asarray(series.values[row]) if row >= 0 else unknown
+
+
+def _share(value: float) -> str:
+    return f"{100.0 * value:.0f} %" if math.isfinite(value) else "–"
+
+
+def _change(drift: float, law: float) -> str:
+    return f"{drift:.2g} of {law:.2g} N m" if math.isfinite(drift) else "–"

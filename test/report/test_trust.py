@@ -1,0 +1,45 @@
+"""The table of doubts: right about a recording with known faults, and in the page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from friction_estimator.messages.recording import Recording, Series
+from friction_estimator.report.html import render
+from friction_estimator.report.trust import trust_of, trust_table
+
+
+def test_nothing_speaks_against_a_passive_recording(recording: Recording) -> None:
+    figures, verdicts = trust_of(recording)
+    assert not any(verdict.doubts for verdict in verdicts)
+    assert (figures.driving == 0.0).all() and np.isfinite(figures.drift).all()
+
+
+def test_every_fault_is_named_at_its_joint(recording: Recording) -> None:
+    """The first joint's friction drives for a third of the time, the second stands still, the third's law doubles."""
+    friction, velocity = recording.friction.copy(), recording.velocity.copy()
+    friction[2000:, 0] *= -1.0
+    velocity[:, 1] = 0.0
+    known, spread = Series(recording.time, np.ones((3000, 4))), Series(recording.time, np.full((3000, 4), 0.01))
+    coulomb = known.values.copy()
+    coulomb[2000:, 2] = 2.0
+    spoiled = replace(
+        recording, friction=friction, velocity=velocity, coulomb=Series(recording.time, coulomb), viscous=known,
+        coulomb_sigma=spread, viscous_sigma=spread,
+    )  # fmt: skip
+    figures, verdicts = trust_of(spoiled)
+    assert [verdict.kinds for verdict in verdicts] == [("passivity",), ("excitation",), ("drift",), ()]
+    np.testing.assert_allclose(figures.driving[0], 1.0 / 3.0, atol=0.01)
+    assert 0.3 < figures.drift[2] < 1.0 and figures.drift[3] == 0.0
+    rows = trust_table(spoiled).rows
+    assert [row[-1].text for row in rows] == ["passivity", "excitation", "drift", "nothing against it"]
+    assert "May it be believed?" in render(spoiled, "faults")
+
+
+def test_a_recording_without_slow_topics_is_judged_by_what_it_has(recording: Recording) -> None:
+    bare = replace(recording, coulomb=None, viscous=None, coulomb_sigma=None, viscous_sigma=None)
+    figures, verdicts = trust_of(bare, after=1.0)
+    assert np.isnan(figures.drift).all() and not any(verdict.doubts for verdict in verdicts)
+    assert (figures.moving_time < 2.01).all()
