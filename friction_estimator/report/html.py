@@ -146,8 +146,8 @@ def _trust_section(recording: Recording, after: float) -> Section:
     return Section(
         "trust",
         "May it be believed?",
-        "Friction that drives its joint beyond three standard deviations is wrong; a joint that hardly moves teaches no law, "
-        "and is believed only with the parameters of an earlier run; a law that changes asks for a new identification. "
+        "Friction that drives its joint beyond three standard deviations is wrong; a joint that hardly moves teaches "
+        "no law, and is believed only with the parameters of an earlier run; a law that changes must be learned anew. "
         "Innovations, calibration and pushes are not recorded: see the diagnostics of the live node, or what "
         "<code>replay</code> says.",
         _table(trust_table(recording, after)),

@@ -54,13 +54,13 @@ def trust_of(recording: Recording, after: float = 0.0) -> tuple[TrustFigures, tu
     after : samples before this time are left out [s]
     """
     duration = max(float(recording.time[-1]), 1e-3)
-    period = min(max(TrustConfig.period, duration / _MOST_LOOKS), 10.0)
+    period = min(max(TrustConfig().period, duration / _MOST_LOOKS), 10.0)
     config = TrustConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
     n = len(recording.joint_names)
     laws = JointLaws([CoulombViscous.name] * n)
     monitor = TrustMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
     step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
-    for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, math.floor(step))):
+    for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):
         monitor.add(_estimate(recording, row))
     figures = monitor.figures()
     return figures, judge(figures, config, recording.joint_names)
