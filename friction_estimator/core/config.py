@@ -350,6 +350,13 @@ class KalmanConfig(_Validated):
     force_gain_std: float = parameter(0.01, "relative gain error of the foot sensors, likewise", "", 0.0, 1.0)
     effort_gain_std: float = parameter(0.01, "relative gain error of each motor torque, likewise", "", 0.0, 1.0)
     specific_force_bias_std: float = parameter(0.02, "bias of the accelerometer, likewise", "m/s^2", 0.0, 10.0)
+    least_velocity: float = parameter(
+        0.02,
+        "a limb whose joints are all slower teaches nothing: the same equation over and over",
+        "rad/s",
+        0.0,
+        10.0,
+    )
     instant_std: float = parameter(
         0.2,
         "while the velocity leaves the friction of a standing leg's joint this uncertain, it is measured at once",

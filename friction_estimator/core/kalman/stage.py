@@ -182,13 +182,15 @@ class KalmanFriction:
         self._explained, self._consistency = self._explained.copy(), self._consistency.copy()  # the old ones have left
         readings = self._empty_feet.step(window)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            known = window.imu_fresh and window.wrench_fresh[limb.feet].all()
+            known = window.complete and window.imu_fresh and window.wrench_fresh[limb.feet].all()
             if not known or not self._noise.ready or window.disturbed[limb.joints[0]]:
                 limb_filter.skip(window.duration)
                 continue
             if limb_filter.running and window.duration > 0.0:
                 limb_window = self._dynamics.of_limb(limb, limb_filter.layout, window, limb_filter.state)
-                limb_filter.step(limb_window, self.frozen, bool(self._empty_feet.touching[limb.feet].any()))
+                resting = float(np.abs(window.end.velocity[limb.joints]).max()) < self._config.least_velocity
+                touching = bool(self._empty_feet.touching[limb.feet].any())
+                limb_filter.step(limb_window, self.frozen or resting, touching)
                 self._note_calibration(limb, limb_filter, limb_window)
                 self._consistency[limb.joints] = limb_filter.consistency
                 if not self.frozen:

@@ -21,6 +21,10 @@ from friction_estimator.core.kalman.local_motion import LocalMotion, LocalMotion
 from friction_estimator.core.types import BoolArray, FloatArray, SensorFrame
 
 _FEWEST = 3
+_TIMED = 9
+"""Samples whose median distance tells the period."""
+_GAP = 2.5
+"""Distances beyond so many periods are gaps: what acted there is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class Window:
     normal_force : (2, k) smallest and largest normal force [N]
     regressor : (n, p) mean
     regressor_variance : (n,) mean
+    complete : True where no samples are missing
     imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
     disturbed : (n,) True where any sample was
     """
@@ -95,6 +100,7 @@ class Window:
     normal_force: FloatArray
     regressor: FloatArray
     regressor_variance: FloatArray
+    complete: bool
     imu_fresh: bool
     wrench_fresh: BoolArray
     disturbed: BoolArray
@@ -124,19 +130,22 @@ class WindowBuffer:
         """Begin anew."""
         self._samples: list[WindowSample] = []
         self._count = 0
+        self._period = 0.0
         self._first = True
 
     def add(self, sample: WindowSample) -> Window | None:
         """Add a sample; the window that became complete, if any. The first one has no length and only an end."""
         samples = self._samples
         samples.append(sample)
-        if len(samples) == 2:
-            period = samples[1].time - samples[0].time
-            self._count = max(_FEWEST, round(self._length / period)) if period > 0.0 else _FEWEST
+        if not self._count:
+            if len(samples) < _TIMED:
+                return None
+            self._period = float(np.median(np.diff([sample.time for sample in samples])))
+            self._count = max(_FEWEST, round(self._length / self._period)) if self._period > 0.0 else _FEWEST
         half = (self._count - 1) // 2
         start = half
         end = start if self._first else start + self._count
-        if not self._count or len(samples) <= end + half:
+        if len(samples) <= end + half:
             return None
         window = self._close(start, end, half)
         del samples[: end - half]
@@ -170,6 +179,7 @@ class WindowBuffer:
             normal_force=np.array((wrenches[:, :, 2].min(axis=0), wrenches[:, :, 2].max(axis=0))),
             regressor=np.tensordot(trapezoid, np.array([sample.regressor for sample in inside]), 1),
             regressor_variance=trapezoid @ np.array([sample.regressor_variance for sample in inside]),
+            complete=bool(np.max(np.diff([sample.time for sample in used]), initial=0.0) <= _GAP * self._period),
             imu_fresh=all(sample.frame.imu_fresh for sample in used),
             wrench_fresh=np.logical_and.reduce([sample.frame.wrench_fresh for sample in used]),
             disturbed=np.logical_or.reduce([sample.disturbed for sample in used]),
