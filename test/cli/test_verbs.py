@@ -80,7 +80,7 @@ def test_report_writes_one_page(replayed: Path, tmp_path: Path, capsys: pytest.C
     assert main(["report", str(replayed), "-o", str(page)]) == 0
     assert capsys.readouterr().out == f"{page}\n"
     text = page.read_text()
-    for expected in ("l_hip_yaw", "r_ankle_roll", "suralp", "fbse", "sensors &#x27;paper_std&#x27;", "RMSE, stance"):
+    for expected in ("l_hip_yaw", "r_ankle_roll", "suralp", "kalman", "sensors &#x27;paper_std&#x27;", "RMSE, stance"):
         assert expected in text
     assert [path.name for path in page.parent.iterdir()] == ["report.html"]
 

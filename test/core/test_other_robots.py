@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.core.config import config_from_parameters
+from friction_estimator.core.config import Config, config_from_parameters
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.core.robot_model import RobotModel
@@ -53,10 +53,18 @@ def quadruped() -> str:
 
 @pytest.fixture
 def config():
-    parameters = {"feet.names": list(LEGS), "imu.frame": "imu", "fbse.base_angular_acceleration": "gyro"}
+    return quadruped_config()
+
+
+def quadruped_config(**changes: object) -> Config:
+    parameters: dict[str, object] = {
+        "feet.names": list(LEGS),
+        "imu.frame": "imu",
+        "fbse.base_angular_acceleration": "gyro",
+    }
     for leg in LEGS:
         parameters |= {f"feet.{leg}.frame": f"{leg}_tip", f"feet.{leg}.contact": "point"}
-    return config_from_parameters(parameters)
+    return config_from_parameters(parameters | changes)
 
 
 def test_fbse_is_exact_on_three_point_feet_and_leaves_the_arm_and_the_lifted_leg_alone(config):
@@ -101,22 +109,27 @@ def test_fbse_is_exact_on_three_point_feet_and_leaves_the_arm_and_the_lifted_leg
     np.testing.assert_allclose(measured.friction[known], friction[order][known], atol=1e-8)
 
 
-def test_the_whole_path_runs_on_four_feet_and_names_its_phases(config):
-    estimator = Estimator(config, quadruped())
+@pytest.mark.parametrize(("observer", "measured"), [("fbse", 9), ("kalman", 13)])
+def test_the_whole_path_runs_on_four_feet_and_names_its_phases(observer, measured):
+    """FBSE measures the three standing legs, the Kalman observer also the lifted one and the arm."""
+    estimator = Estimator(quadruped_config(observer=observer), quadruped())
     assert len(estimator.joint_names) == 13 and estimator.foot_names == LEGS
     position = np.array([{"pitch": 0.4, "knee": -0.8}.get(n.split("_")[-1], 0.0) for n in estimator.joint_names])
+    upward, ground = np.array([0.0, 0.0, 9.81]), np.zeros((4, 6))
+    ground[:3, 2] = 110.0
+    statics = RobotModel(estimator.config, quadruped()).update(position, np.zeros(13), np.zeros(3), upward)
+    effort = statics.bias[6:] - np.tensordot(ground, statics.foot_jacobian[:, :, 6:], 2)
     estimates = []
-    for k in range(100):
+    for k in range(300):
         stamp = k * 1_000_000
-        estimates += estimator.add_joints(JointSample(stamp, position, np.zeros(13), np.zeros(13)))
-        estimates += estimator.add_imu(ImuSample(stamp, np.zeros(3), np.array([0.0, 0.0, 9.81])))
+        estimates += estimator.add_joints(JointSample(stamp, position, np.zeros(13), effort))
+        estimates += estimator.add_imu(ImuSample(stamp, np.zeros(3), upward))
         for foot in range(4):
-            load = 0.0 if foot == 3 else 110.0
-            estimates += estimator.add_wrench(WrenchSample(stamp, foot, np.array([0.0, 0.0, load, 0.0, 0.0, 0.0])))
-    assert len(estimates) == 100
+            estimates += estimator.add_wrench(WrenchSample(stamp, foot, ground[foot]))
+    assert len(estimates) == 300
     last = estimates[-1]
     assert last.phase.name == "lf+rf+lh"
-    assert np.isfinite(last.friction).all() and last.measured.sum() == 9
+    assert np.isfinite(last.friction).all() and last.measured.sum() == measured
     np.testing.assert_allclose(last.base.linear_velocity, 0.0, atol=1e-3)
 
 

@@ -40,7 +40,7 @@ def test_a_robot_is_found_by_name_and_by_path_alike(tmp_path: Path, monkeypatch:
 
 
 def test_overrides_replace_what_the_file_says() -> None:
-    assert load_robot("suralp").config.observer == "fbse"
+    assert load_robot("suralp").config.observer == "kalman"
     assert load_robot("suralp", {"observer": "momentum"}).config.observer == "momentum"
 
 

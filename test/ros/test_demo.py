@@ -58,7 +58,7 @@ def test_the_demo_loses_no_sample_and_leaves_bag_and_report(demo, live, robot):
 
 def test_every_topic_of_inputs_results_and_truth_is_in_the_bag(demo, robot):
     reader = BagReader(demo[0] / "run")
-    wanted = [*input_topics(robot.config), *result_topics(), *truth_topics(robot.config)]
+    wanted = [*input_topics(robot.config), *result_topics(robot.config), *truth_topics(robot.config)]
     assert {f"/{name}": type_name for name, type_name in wanted}.items() <= reader.topics.items()
     seen = {message.topic for message in reader.messages()}
     assert seen >= {f"/{name}" for name, _ in wanted} | {"/diagnostics"}
