@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -165,3 +166,18 @@ def test_freezing_pauses_identification_and_reset_keeps_it(talking):
 def test_saving_without_a_file_says_which_parameter_is_missing(talking):
     answer = _call(talking, Trigger, "save_parameters", Trigger.Request())
     assert not answer.success and "parameters_file" in answer.message
+
+
+def test_doubts_about_the_estimates_are_told_in_plain_words(talking):
+    """Torques of the wrong sign: nothing that friction could be."""
+
+    def flip(messages: dict) -> None:
+        _joints(messages, effort=[-value for value in messages["joint_states"].effort])
+
+    talking.send(1500, flip)
+    pushed = re.compile(r"check the torque and the model \([^)]*l_knee")
+    talking.await_report(
+        lambda d: pushed.search(d["friction trust"].message) is not None, "a doubt about the left knee"
+    )
+    assert talking.diagnostics["friction trust"].level == DiagnosticStatus.WARN
+    assert "disturbance: pushed" in talking.value("friction trust", "l_knee")
