@@ -89,6 +89,24 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Considered:
+    """A reading of ``x[rows]`` from which a part of the state must not learn: its rows of the gain K (s, m) are zero.
+
+    That part is then the same before and after, in hindsight too; to the rest, which forgets soon, the reading tells
+    nothing about the time before.
+    """
+
+    rows: slice
+    gain: FloatArray
+
+    def back(self, lam: FloatArray, Lam: FloatArray) -> None:
+        """``(I - K C)^T lam``, and its covariance."""
+        lam[self.rows] -= self.gain.T @ lam
+        Lam[self.rows] -= self.gain.T @ Lam
+        Lam[:, self.rows] -= Lam @ self.gain
+
+
+@dataclass(frozen=True, slots=True)
 class Moved:
     """The estimate was moved by ``P direction``, P as it was: by a bound, which is known as surely before as after."""
 

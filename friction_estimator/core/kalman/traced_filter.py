@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from friction_estimator.core.config import KalmanConfig
-from friction_estimator.core.kalman.adjoint import Measured, Mixed, Moved, Record, Scaled, Snapshot
+from friction_estimator.core.kalman.adjoint import Considered, Measured, Mixed, Moved, Record, Scaled, Snapshot
 from friction_estimator.core.kalman.limb_filter import LimbFilter, LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState
 from friction_estimator.core.linear_algebra import kalman_gain
@@ -68,7 +68,12 @@ class TracedLimbFilter(LimbFilter):
 
     def _correct(self, innovation: FloatArray, S: FloatArray, frozen: bool) -> None:
         rows = self.layout.momentum
-        self.records.append(Measured(rows, innovation, S, kalman_gain(S, self.covariance[rows])))
+        gain = kalman_gain(S, self.covariance[rows])
+        if frozen:
+            gain[self.layout.learned] = 0.0
+            self.records.append(Considered(rows, gain))
+        else:
+            self.records.append(Measured(rows, innovation, S, gain))
         super()._correct(innovation, S, frozen)
 
     def _hold_bounds(self) -> None:
