@@ -337,6 +337,9 @@ class KalmanConfig(_Validated):
     law_walk: float = parameter(
         1e-4, "random walk of the law's parameters, relative to their prior: wear, temperature", "1/sqrt(s)", 0.0, 1.0
     )
+    calibration_walk: float = parameter(
+        5e-3, "random walk of the errors of model and sensors, relative to their prior", "1/sqrt(s)", 0.0, 1.0
+    )
     mismatch_time: float = parameter(0.2, "correlation time of what the law misses", "s", 1e-3, 1e3)
     mismatch_std: float = parameter(0.1, "size of what the law misses, before it is adapted", "N m", 0.0, 1e3)
     mismatch_floor: float = parameter(0.01, "and at least", "N m", 0.0, 1e3)

@@ -114,6 +114,7 @@ class LimbFilter:
         self._config = config
         self._bounds = bounds
         self._joints = layout.momentum.stop
+        self._calibration_prior = layout.prior_covariance()[layout.calibration, layout.calibration]
         self.forget()
 
     def forget(self) -> None:
@@ -225,6 +226,8 @@ class LimbFilter:
             return
         known = self.layout.prior_std[self.layout.law]
         self._diagonal(self.layout.law)[:] += T * (self._config.law_walk * known) ** 2
+        part = self.layout.calibration
+        P[part, part] += T * self._config.calibration_walk**2 * self._calibration_prior
 
     def _age_mismatch(self, duration: float) -> None:
         rows, P = self.layout.mismatch, self.covariance

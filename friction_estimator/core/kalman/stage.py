@@ -117,6 +117,7 @@ class KalmanFriction:
         n = len(self._joint_names)
         self._time = 0.0
         self._measured_at = np.full(n, -math.inf)
+        self._window_length = self._config.window
         self._calibration_torque = np.zeros(n)
         self._calibration_variance = np.zeros(n)
         self._explained, self._consistency = np.zeros(n), np.full(n, np.nan)
@@ -178,6 +179,7 @@ class KalmanFriction:
 
     def _learn(self, window: Window) -> None:
         """Let every limb whose sensors spoke, and that nobody pushes, use a window."""
+        self._window_length = max(self._config.window, window.duration)
         self._dynamics.advance(window)
         self._explained, self._consistency = self._explained.copy(), self._consistency.copy()  # the old ones have left
         readings = self._empty_feet.step(window)
@@ -252,7 +254,7 @@ class KalmanFriction:
 
     def _friction(self, sensed: Sensed, law: LawNow, disturbance: Disturbance) -> JointFriction:
         """Law and mismatch, or while nothing can be measured the law alone."""
-        measured: BoolArray = (self._time - self._measured_at < 3.0 * self._config.window) & ~self._watch.pushed
+        measured: BoolArray = (self._time - self._measured_at < 3.0 * self._window_length) & ~self._watch.pushed
         mismatch = np.where(measured, self._mismatch, 0.0)
         alone = law.variance + self._mismatch_variance
         variance = np.where(measured, self._variance(law.regressor, with_mismatch=True), alone)

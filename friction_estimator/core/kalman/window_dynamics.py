@@ -113,6 +113,7 @@ class WindowDynamics:
         blocks[np.arange(m), np.arange(m)] = window.regressor[rows]
         columns[:, layout.law] = blocks.reshape(m, -1)
         columns[:, layout.links] = mean.link_columns[np.ix_(rows, rows)].reshape(m, -1)
+        # Gains multiply the readings of the window before: their noise must not meet itself in this window's force.
         columns[:, layout.effort_gain] = np.diag(self._effort_before[rows])
         columns[:, layout.accelerometer_bias] = -mean.accelerometer_lever[rows]
         force = window.effort[rows] + mean.bias[rows] - mean.accelerometer_lever[rows] @ window.specific_force
@@ -125,7 +126,9 @@ class WindowDynamics:
             bias = layout.foot(layout.foot_bias, index)
             force = force + torque_per_wrench @ window.wrenches[foot]
             columns[:, bias] = torque_per_wrench
-            columns[:, layout.foot(layout.foot_gain, index)] = torque_per_wrench * (window.wrenches[foot] - state[bias])
+            columns[:, layout.foot(layout.foot_gain, index)] = torque_per_wrench * (
+                self._wrenches_before[foot] - state[bias]
+            )
             variance += (torque_per_wrench * self.wrench_variance) @ torque_per_wrench.T
         momentum, covariance = self.momentum(limb, window)
         variance /= window.samples
