@@ -22,7 +22,7 @@ from friction_estimator.core.types import FrictionEstimate, ImuSample, JointSamp
 from test.core.conftest import suralp_config
 from test.core.one_leg import one_leg
 
-CONFIG = KalmanConfig(innovation_gate=1e6, law_walk=0.1)
+CONFIG = KalmanConfig(innovation_gate=1e6, law_walk=0.1, calibration_walk=0.1)
 DURATION = 0.01
 WINDOWS = 12
 EMPTY = (4, 9)
@@ -81,6 +81,8 @@ def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarr
         Q[layout.mismatch, layout.mismatch] = np.diag((1 - decay[layout.mismatch] ** 2) * variance)
         known = layout.prior_std[layout.law]
         Q[layout.law, layout.law] = DURATION * np.diag((CONFIG.law_walk * known) ** 2)
+        part = layout.calibration
+        Q[part, part] = DURATION * CONFIG.calibration_walk**2 * layout.prior_covariance()[part, part]
         state = F @ mean[-1]
         state[rows] += DURATION * window.force
         mean.append(state)

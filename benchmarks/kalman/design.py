@@ -1,0 +1,99 @@
+"""The words of docs/kalman.md; the numbers come from the runs."""
+
+from __future__ import annotations
+
+DESIGN = """\
+# The Kalman stage: design and study
+
+Made by `{command}`; 60 s more for the last table. `observer: kalman`, code in `core/kalman/`.
+
+## Design
+
+**One limb, one filter.** Seen from the IMU on the root link, gravity minus base acceleration is minus the measured
+specific force, so the joint rows of the momentum balance need neither attitude nor base velocity, and only joints of
+the same branch of the tree couple. Over a window of length T (10 ms)
+
+    p(t+T) = p(t) + T (tau + C^T v - g + J^T F - friction - G c) + noise        (momentum, Lim et al. 2024, eqs. 4-10)
+    friction = Phi(dq) theta + delta
+    delta(t+T) = exp(-T/0.2 s) delta(t) + noise                                   (what the law misses)
+    theta(t+T) = theta(t) + noise, c(t+T) = c(t) + noise                         (wear, temperature, drift)
+
+with the state `[p, delta, theta, c]`: momentum, mismatch, law, calibration ({states} numbers for a leg of the biped).
+`c` are link masses and centres of mass, force-sensor biases and gains, torque gains and accelerometer bias, each with
+a prior and each acting as a torque linear in its size. The measurement is `p` at the end of the window, from joint
+velocities fitted to the readings around it and from the gyroscope. It holds in stance and in swing alike, with the
+measured foot wrench in both; there is no phase logic in the filter.
+
+**White noise where it arises.** The readings around the ends of windows belong to one end only, so the noise of `p`
+is white from window to window; torque, wrench and specific force enter with their mean over the window. A low-pass on
+residual and regressors, as a momentum observer has it, is not needed. Columns that multiply noisy readings (gains of
+torque and force sensors) use the window *before*: otherwise the noise of column and force would correlate, and the
+gains drift.
+
+**Every frame** a bank of constant-jerk filters, weighed by their likelihood, gives the joint velocities; the
+published friction is the law there, averaged over the velocity's uncertainty by quadrature, plus `delta`; while a
+limb stands and its velocity is too uncertain to tell the sign, the friction of the instant from FBSE is weighed in.
+
+**Guards**
+- *Scale.* Nothing tells a common scale of all torques, masses and forces from the scale of friction. By convention
+  the motor torques are right on average: the prior of their gains has no variance along their sum, and the filter
+  keeps it.
+- *Blows.* A window whose innovation is too large lets the momentum alone jump: landings teach nothing. When such
+  windows follow each other and agree in direction, and no foot lands or lifts off, friction itself has changed: law
+  and mismatch are opened up.
+- *Pushes.* An observer of the external torque runs beside; while it sees a push the limb skips its windows.
+- *Bounds.* Coulomb and viscous friction of a passive joint are not negative. The state is kept within one sigma of
+  these bounds, and what is published is within them, moved in the metric of the covariance.
+- *Feet in the air* are weighed: the sensor reads its bias.
+
+**In hindsight** (`replay --smooth [SECONDS]`, `core/kalman/smoother.py`). Velocities first: every filter of the bank
+is stationary, so its Rauch-Tung-Striebel smoother has one constant gain; the bank is weighed by the readings before
+and after. The same stage then runs on these velocities, its filters write down what happens to them, and a backward
+sweep (modified Bryson-Frazier form) goes through the records. Rauch-Tung-Striebel would invert P, which is singular
+by the convention above; this form inverts the 6x6 innovation only. A move to a bound counts as knowledge, which was
+as true before. Every estimate sees at least the given time ahead, 2 s unless told; `inf` is the whole recording, and
+with 20 s of walking no better. The external torque is not smoothed.
+
+## What the parts are worth
+
+Walk of the built-in biped, {duration:g} s, errors after 6 s, both legs together: hip yaw, roll, pitch, knee, ankle
+pitch, roll. RMSE in N m.
+"""
+
+READING = """\
+
+- **Velocity is what is missing at high noise.** With `paper` noise (0.045 rad/s, 0.3 mrad) the smoother leaves a half
+  to a quarter of most errors, and nearly all of that comes from smoothed velocities. Learning from smoothed
+  velocities while the published friction uses the live one brings next to nothing (hip yaw in stance 0.130 N m as
+  before, hip roll 0.114 instead of 0.124, both without the friction of the instant): the law is learned well enough
+  live, it is the velocity at which it is asked that is uncertain. With `paper_std` noise the live stage is near the
+  smoother.
+- **The bank of motion filters**: readings as they come make errors 1.4 to 11 times as large, and no single filter
+  does as well at all levels.
+- **Calibration** decides everything with `realistic` sensors: without it errors are 20 times as large. Wide priors
+  cost little where there is nothing to calibrate: those of the datasheet, with the masses known, gain 7 % at most.
+- **The mismatch** costs a factor of two on this walk, whose friction never changes and nearly fits the law. Without
+  it sigma lies (half of the errors are outside their interval), and what a law cannot say has nowhere to go.
+- **Laws.** The load columns cost nothing. Three slopes or a tanh law are 10 to 20 % behind; Coulomb-viscous friction
+  alone has up to 2.6 times the error and a sigma that is too small.
+- **Windows** of 20 ms are up to 10 % better than those of 10 ms, on this walk; 5 ms are up to a quarter worse: fewer
+  readings make the velocity at an end. Short ones notice blows and changes earlier.
+- **No-slip** of the standing feet as one more measurement of the joint velocities (sole velocity zero to 3 mm/s and
+  10 mrad/s, base velocity unknown, filtered gyroscope), tried at `paper`: errors of the velocity fall by 5 to 15 %,
+  of the friction by 0 to 5 % in stance and not at all in swing. Not built in.
+- Nobody pushes here and friction stays, so the guards can only cost; they cost nothing. They earn their place in the
+  pushes and changes of [accuracy.md](accuracy.md).
+- **Limits of the smoother.** Friction that doubles half-way (14 s, `paper_std`): errors 5 to 40 % below the live
+  ones. Pushes at the knee: not better than live, hip yaw even 0.07 instead of 0.05 N m. A push is noticed some
+  milliseconds after it begins; what was taken for friction until then goes, smoothed, into the time before.
+
+## Other forms of the filter
+
+Given its columns, a window is linear in the state and its measurement, so there is nothing for an **unscented**
+filter to approximate: it is the Kalman filter with 2 s points instead of two products. **Error-state** form: every
+state is a vector, none an attitude, so error and full state have the same filter. **Information** form: the prior is
+informative everywhere, parts of P are exactly singular (what is switched off, the common scale), and every window
+needs P itself for bounds and sigma; it would have to be inverted each time. **Square root**: exact to rounding,
+several times the cost; what it protects against does not happen, because P is symmetrised, windows are few (100 a
+second), and its correlations stay well away from 1/eps:
+"""

@@ -1,0 +1,50 @@
+"""Claims of docs/kalman.md: the filter's other forms are the same filter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco", reason="the runs of the study are simulated")
+
+from benchmarks.kalman.forms import (  # noqa: E402 - after the skip
+    Problem,
+    covariance_form,
+    largest_difference,
+    square_root_form,
+    unscented_form,
+)
+from benchmarks.kalman.variants import VARIANTS  # noqa: E402
+from friction_estimator.core.config import KalmanConfig, SensorNoise  # noqa: E402
+from friction_estimator.core.friction.joint_laws import JointLaws  # noqa: E402
+from friction_estimator.core.kalman.limb_filter import LimbWindow  # noqa: E402
+from friction_estimator.core.kalman.limb_state import lay_out  # noqa: E402
+from friction_estimator.core.kalman.limbs import Limb  # noqa: E402
+from friction_estimator.files.robot import load_robot  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    rng, config = np.random.default_rng(0), KalmanConfig()
+    limb = Limb(np.array([0, 1]), np.array([0]))
+    layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), config, SensorNoise(), floating=True)
+    windows = []
+    for _ in range(50):
+        columns = rng.normal(size=(2, layout.size))
+        columns[:, layout.momentum] = 0.0
+        noise = np.diag(rng.uniform(0.5, 2.0, 2))
+        windows.append(LimbWindow(0.01, rng.normal(size=2), columns, noise, rng.normal(size=2) * 0.1, 1e-4 * noise))
+    return Problem(layout, config, windows)
+
+
+def test_unscented_and_square_root_filter_are_the_kalman_filter(problem: Problem) -> None:
+    plain = covariance_form(problem)
+    moved = np.abs(plain.states[-1] - plain.states[0]).max()
+    assert moved > 1e-3
+    for other in (square_root_form(problem), unscented_form(problem)):
+        assert max(largest_difference(other, plain)) < 1e-6
+
+
+def test_every_variant_is_a_valid_configuration() -> None:
+    for variant in VARIANTS:
+        load_robot("suralp", variant.changes)
