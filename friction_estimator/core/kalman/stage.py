@@ -20,6 +20,7 @@ from friction_estimator.core.kalman.limb_filter import LimbFilter, LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState, lay_out
 from friction_estimator.core.kalman.limbs import Limb, find_limbs
 from friction_estimator.core.kalman.sensor_noise import SensorNoiseMonitor
+from friction_estimator.core.kalman.stamp_clock import StampClock
 from friction_estimator.core.kalman.window_dynamics import WindowDynamics
 from friction_estimator.core.kalman.windows import Window, WindowBuffer, WindowSample
 from friction_estimator.core.robot_model import RobotModel
@@ -82,6 +83,7 @@ class KalmanFriction:
         self._bounds = law_bounds(self.laws)
         self.limbs = find_limbs(robot)
         self.filters = [self._make_filter(limb, config, robot) for limb in self.limbs]
+        self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), self._foot_count)
         self._motion = JointMotionFilter(config.kalman, config.sensors)
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.input_hold == "forward")
@@ -108,6 +110,7 @@ class KalmanFriction:
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
+        self._clock.reset()
         self._noise.reset()
         self._instant.reset()
         for part in (self._motion, self._buffer, self._dynamics, self._empty_feet, self._disturbance, self._watch):
@@ -132,7 +135,10 @@ class KalmanFriction:
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
         """Use one frame."""
-        self._time += frame.dt
+        dt = self._clock.interval(frame.dt, frame.position)
+        if dt != frame.dt:
+            frame = dataclasses.replace(frame, dt=dt)
+        self._time += dt
         if self._noise.add(self._time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, frame.dt)
