@@ -156,6 +156,7 @@ class RobotModel:
             self._model, self._data, self._configuration(position), dynamics.velocity, acceleration
         )
         n = len(self.joint_names)
+        regressor = np.atleast_2d(regressor)  # pinocchio gives a vector where there is a single row
         own = regressor[self.base_dofs :, -10 * n :].reshape(n, n, 10)
         return np.asarray((own[:, :, None, :] @ self._link_errors)[:, :, 0])
 

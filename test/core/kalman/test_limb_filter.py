@@ -11,7 +11,7 @@ from friction_estimator.core.config import KalmanConfig
 from friction_estimator.core.kalman.limb_filter import LimbFilter
 from test.core.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of
 
-FREE = KalmanConfig(innovation_gate=1e6, law_walk=0.0, mismatch_memory=1e4)
+FREE = KalmanConfig(innovation_gate=1e6, law_walk=0.0, calibration_walk=0.0, mismatch_memory=1e4)
 """Nothing but the linear Kalman filter."""
 NOISY = {"mismatch_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
 NEVER_CHANGES = {"change_time": 1e3, "longest_blow": 1e3}
