@@ -20,6 +20,13 @@ _TELLING = 10.0
 """The fastest joint must make the uneven sampling show so many times more than the encoder's noise."""
 _EVEN = 0.3
 """Part of what uneven sampling would show, below which the sampling is even."""
+_GAP = 1.8
+"""Intervals longer than so many medians are missing samples."""
+_MISSING = 1.7
+"""The clock counts a second period only beyond so many: a stamp late is likelier than a sample missing."""
+_FOLLOW = 0.03
+"""Part of its distance to the stamps that the clock makes good in a sample."""
+_SMOOTH = 0.2
 _TO_STD = 1.0 / (0.6745 * math.sqrt(20.0))
 
 
@@ -42,7 +49,7 @@ class StampClock:
     def reset(self) -> None:
         """Begin a new block; until it is full, stamps are believed."""
         self._row = 0
-        self._period = 0.0
+        self._period = self._behind = 0.0
 
     def interval(self, dt: float, position: FloatArray) -> float:
         """Interval to believe [s], for a stamped one and the positions (n,) at its end; zero stays zero."""
@@ -55,7 +62,11 @@ class StampClock:
             self._judge()
         if self._period == 0.0:
             return dt
-        return self._period * max(1, round(dt / self._period))
+        behind = self._behind + dt
+        periods = 1 if behind < _MISSING * self._period else round(behind / self._period)
+        interval = self._period * periods + _FOLLOW * self._behind
+        self._behind = behind - interval
+        return interval
 
     def _judge(self) -> None:
         """Set the period when stamps are uneven but the sampling is not."""
@@ -63,10 +74,16 @@ class StampClock:
         if np.ptp(self._steps) <= _UNEVEN * period:
             self._period = 0.0
             return
+        period = float(self._steps[self._steps < _GAP * period].mean())
         speed = np.median(np.abs(np.diff(self._positions, axis=0)), axis=0) / period
         fastest = int(speed.argmax())
         expected = float(speed[fastest]) * float(self._steps.std()) / math.sqrt(2.0)
         shown = _TO_STD * float(np.median(np.abs(np.diff(self._positions[:, fastest], n=3))))
         if expected > _TELLING * self._position_std:
             self._even_sampling = shown < _EVEN * expected
-        self._period = period if self._even_sampling else 0.0
+        if not self._even_sampling:
+            self._period = 0.0
+        elif self._period == 0.0:
+            self._period, self._behind = period, 0.0
+        else:
+            self._period += _SMOOTH * (period - self._period)
