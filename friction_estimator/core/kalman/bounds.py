@@ -33,4 +33,5 @@ def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatA
             variance = (bound * direction).sum(axis=1)
             step = np.where((value < 0.0) & (variance > 0.0), -value / np.where(variance > 0.0, variance, 1.0), 0.0)
             parameters += direction * step[:, None]
-    return parameters
+    single = np.diagonal(bounds[:, : parameters.shape[1]], axis1=1, axis2=2) > 0.0
+    return np.where(single, np.maximum(parameters, 0.0), parameters)  # what the sweeps have left
