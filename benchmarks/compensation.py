@@ -1,4 +1,4 @@
-"""What does friction compensation bring? The walk of the paper in closed loop: writes docs/compensation.md and a figure.
+"""What does friction compensation bring? The walk of the paper in closed loop; writes docs/compensation.md, a figure.
 
     python benchmarks/compensation.py [--walks 3] [--controllers ours ...] [--methods measured ...]
 
