@@ -12,11 +12,12 @@ import friction_estimator
 
 PACKAGE = Path(friction_estimator.__file__).parent
 
-BELOW_ROS = {"core", "messages", "files", "simulation", "bags", "report"}
+BELOW_ROS = {"core", "messages", "files", "identification", "simulation", "bags", "report"}
 ROOMS = {
     "core": set(),
     "messages": {"core"},
     "files": {"core"},
+    "identification": {"core"},
     "simulation": {"core", "files"},
     "bags": {"core", "messages", "files"},
     "report": {"core", "messages"},
@@ -32,7 +33,7 @@ ROS = {
     "std_srvs", "visualization_msgs",
 }  # fmt: skip
 LIBRARIES = {  # one room for each library that is not needed everywhere
-    "pinocchio": {"core", "simulation"},
+    "pinocchio": {"core", "identification", "simulation"},
     "mujoco": {"simulation"},
     "rosbags": {"bags"},
     "mcap": {"bags"},

@@ -1,0 +1,1 @@
+"""Offline identification: friction, inertia and drive parameters from recorded joint signals."""

@@ -1,0 +1,57 @@
+"""A problem linear in its parameters, with what least squares must know of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class LinearProblem:
+    """``y = W chi + rho`` (Hamon et al. 2010, eq. 11).
+
+    Attributes
+    ----------
+    names : (p) of the parameters
+    units : (p)
+    W : (r, p) observation matrix
+    y : (r,) measurements [N m]
+    joint : (r,) which joint the row is about
+    segment : (r,) which stretch of time it comes from, unique over all experiments
+    nonnegative : (p) True for a parameter that no real joint has below zero
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    W: FloatArray
+    y: FloatArray
+    joint: IntArray
+    segment: IntArray
+    nonnegative: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class LinearFit:
+    """A solution with its uncertainty.
+
+    Attributes
+    ----------
+    problem : what was solved
+    values : (p,)
+    covariance : (p, p) allowing for residuals that are correlated within a segment
+    white_covariance : (p, p) as printed: residuals white (Hamon et al. 2010, eqs. 13-15), too small for filtered data
+    weights : (r,) of the rows, product of joint weight and robust weight
+    residual : (r,) y - W chi [N m]
+    condition : condition number of W with columns scaled to unit norm
+    relative_error : ||rho|| / ||y||, unweighted
+    """
+
+    problem: LinearProblem
+    values: FloatArray
+    covariance: FloatArray
+    white_covariance: FloatArray
+    weights: FloatArray
+    residual: FloatArray
+    condition: float
+    relative_error: float

@@ -1,0 +1,43 @@
+"""Motion of the joints as identification needs it: velocities and accelerations without phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from friction_estimator.core.joint_log import Payload
+from friction_estimator.core.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """One experiment at a constant rate, edges cut, still with every sample.
+
+    Attributes
+    ----------
+    name : of the experiment
+    joint_names : (n)
+    period : between two samples [s]
+    time : (N,) [s]
+    position, velocity, acceleration : (N, n) band-limited [rad, rad/s, rad/s^2]
+    effort : (N, n) motor torque, not filtered [N m]; None when not recorded
+    inputs : other columns by kind, (N, n), not filtered (see `core.joint_log.JointLog`)
+    segment : (N,) number of the stretch of time that a sample belongs to: folds of the validation never cut through one
+    payload : what the robot carried
+    digest : of the file
+    choices : how it was filtered and why, in sentences
+    """
+
+    name: str
+    joint_names: tuple[str, ...]
+    period: float
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    effort: FloatArray | None
+    inputs: Mapping[str, FloatArray]
+    segment: IntArray
+    payload: Payload | None
+    digest: str
+    choices: tuple[str, ...]
