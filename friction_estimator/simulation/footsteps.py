@@ -24,6 +24,7 @@ class Gait:
     stop : no step starts after this time; ``inf`` walks on for ever [s]
     single_support, double_support : durations [s]
     step_length : from one footprint to the next, forward [m]
+    step_side : from one footprint to the next, to the left [m]; the foot of that side leads, the other one closes up
     step_turn : heading gained with each step, to the left [rad]
     pelvis_rotation : how far the trunk turns the swinging side forward with each step [rad]
     clearance : height of the sole in mid-swing [m]
@@ -38,6 +39,7 @@ class Gait:
     single_support: float = 0.6
     double_support: float = 0.9
     step_length: float = 0.1
+    step_side: float = 0.0
     step_turn: float = 0.0
     pelvis_rotation: float = 0.08
     clearance: float = 0.05
@@ -90,9 +92,16 @@ def plan_footsteps(gait: Gait, half_width: float, until: float) -> list[Footstep
     while gait.walks and start <= min(until, gait.stop):
         foot = RIGHT if len(steps) % 2 == 0 else LEFT
         yaw += gait.step_turn
-        x += gait.step_length * math.cos(yaw)
-        y += gait.step_length * math.sin(yaw)
+        aside = _aside(gait, foot)
+        x += gait.step_length * math.cos(yaw) - aside * math.sin(yaw)
+        y += gait.step_length * math.sin(yaw) + aside * math.cos(yaw)
         lateral = half_width if foot == LEFT else -half_width
         steps.append(Footstep(foot, start, gait.single_support, foot_beside(x, y, yaw, lateral)))
         start += gait.single_support + gait.double_support
     return steps
+
+
+def _aside(gait: Gait, foot: int) -> float:
+    """How far this foot takes the body to the left [m]: the leading foot goes both footprints, so legs never cross."""
+    leading = LEFT if gait.step_side > 0.0 else RIGHT
+    return 2.0 * gait.step_side if foot == leading else 0.0

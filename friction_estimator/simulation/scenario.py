@@ -107,6 +107,7 @@ _MAKERS: dict[str, Callable[[float], Scenario]] = {
     "walk_and_stop": lambda duration: Scenario("walk_and_stop", duration, Gait(stop=_PAPER_LAST_STEP)),
     "in_place": lambda duration: Scenario("in_place", duration, Gait(step_length=0.0)),
     "turn": lambda duration: Scenario("turn", duration, Gait(step_length=0.05, step_turn=0.12)),
+    "sideways": lambda duration: Scenario("sideways", duration, Gait(step_length=0.0, step_side=0.05)),
     "squat": lambda duration: Scenario("squat", duration, Gait(walks=False, squat_depth=0.18)),
     "stand": lambda duration: Scenario("stand", duration, Gait(walks=False)),
     "slope": lambda duration: Scenario("slope", duration, ground=Ground(slope=_SLOPE)),

@@ -14,6 +14,7 @@ TABLE_I = np.array([[0.7, 100, 10, 0.6, 100, 0.9], [0.05, 100, 10, 0.01, 100, 0.
 PARAMETERS = {
     "asymmetric": np.array([[0.7, 0.9, 0.4, 0.5], [0.2, 0.1, 0.2, 0.3]]),
     "asymmetric_stribeck": np.array([[0.85, 0.9, 1.27, 1.95], [0.2, 0.1, 0.3, 0.1]]),
+    "asymmetric_stribeck_scaled": np.array([[0.85, 0.9, 1.27, 1.95, 0.02], [0.2, 0.1, 0.3, 0.1, 0.2]]),
     "coulomb_viscous": np.array([[0.7, 0.9], [0.2, 0.1]]),
     "four_slope": np.array([[0.5, 0.6, 0.3, -0.4, 0.9], [0.1, 0.0, 0.2, 0.0, 0.1]]),
     "four_slope_load": np.array([[0.5, 0.6, 0.3, -0.4, 0.9, 0.1, 0.002], [0.1, 0.0, 0.2, 0.0, 0.1, 0.0, 0.001]]),
@@ -45,7 +46,14 @@ def test_turning_the_joint_axis_around_turns_the_friction_around(name, dq, load)
     np.testing.assert_allclose(law.torque(PARAMETERS[name], -dq, -load), -torque, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "swapped"), [("asymmetric", [2, 3, 0, 1]), ("asymmetric_stribeck", [0, 1, 3, 2])])
+@pytest.mark.parametrize(
+    ("name", "swapped"),
+    [
+        ("asymmetric", [2, 3, 0, 1]),
+        ("asymmetric_stribeck", [0, 1, 3, 2]),
+        ("asymmetric_stribeck_scaled", [0, 1, 3, 2, 4]),
+    ],
+)
 @given(dq=velocities)
 def test_an_asymmetric_joint_turned_around_has_its_directions_swapped(name, swapped, dq):
     law, parameters = make_law(name), PARAMETERS[name]
@@ -75,10 +83,38 @@ def test_regressors_of_any_shape_are_those_of_each_velocity(name):
 
 
 @pytest.mark.parametrize("name", linear_law_names())
-def test_linear_laws_say_as_much_about_each_parameter(name):
+def test_linear_laws_have_a_prior_of_each_parameter(name):
     law = make_linear_law(name)
-    assert len(law.parameter_names) == len(law.nonnegative) == len(law.prior_std)
+    assert len(law.parameter_names) == len(law.prior_std)
     assert min(law.prior_std) > 0.0
+
+
+@pytest.mark.parametrize("name", law_names())
+def test_laws_say_as_much_about_each_parameter(name):
+    law = make_law(name)
+    count = len(law.parameter_names)
+    assert len(law.units) == len(law.nonnegative) == len(getattr(law, "shape_range", law.units)) == count
+
+
+@pytest.mark.parametrize("name", sorted(set(law_names()) - set(linear_law_names())))
+@given(dq=velocities, load=loads)
+def test_nonlinear_laws_are_linear_in_all_that_is_no_shape(name, dq, load):
+    law = make_law(name)
+    scale = np.where([limits is None for limits in law.shape_range], 3.0, 1.0)
+    tripled = law.torque(scale * PARAMETERS[name], dq, load)
+    np.testing.assert_allclose(tripled, 3.0 * law.torque(PARAMETERS[name], dq, load), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(set(law_names()) - set(linear_law_names())))
+def test_beyond_the_stribeck_region_only_coulomb_and_viscous_friction_are_left(name):
+    law, parameters = make_law(name), PARAMETERS[name]
+    edge = law.stribeck_region(parameters)
+    slopes = [
+        (law.torque(parameters, k * edge + 1e-6, np.zeros(2)) - law.torque(parameters, k * edge, np.zeros(2))) / 1e-6
+        for k in (1.5, 4.0)
+    ]
+    static = np.abs(law.torque(parameters, 0.1 * edge, np.zeros(2)))
+    np.testing.assert_array_less(np.abs(slopes[0] - slopes[1]) * edge, 0.1 * static)
 
 
 @pytest.mark.parametrize("name", linear_law_names())
@@ -136,6 +172,7 @@ def test_makkar_has_the_static_friction_the_paper_names():
         # one decay velocity: 0.85 (1 - 0.367879) + 0.9 (0.0174533) + 1.27 (0.367879), and sigma_s- the other way
         ("asymmetric_stribeck", (0.85, 0.9, 1.27, 1.95), np.pi / 180, 0.0, 0.5373025 + 0.0157080 + 0.4672069),
         ("asymmetric_stribeck", (0.85, 0.9, 1.27, 1.95), -np.pi / 180, 0.0, -0.5373025 - 0.0157080 - 0.7173649),
+        ("asymmetric_stribeck_scaled", (0.85, 0.9, 1.27, 1.95, 0.1), 0.1, 0.0, 0.5373025 + 0.09 + 0.4672069),
         ("asymmetric", (0.7, 0.9, 0.4, 0.5), -2.0, 0.0, -0.4 - 1.0),
     ],
 )

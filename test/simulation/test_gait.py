@@ -30,6 +30,22 @@ def test_the_walk_of_the_paper_stops_at_10_1_seconds():
     assert last.start + last.duration == pytest.approx(10.1)
 
 
+@pytest.mark.parametrize("side", [0.05, -0.05])
+def test_sideways_the_feet_open_and_close_again_but_never_come_nearer_than_at_rest(side):
+    steps = plan_footsteps(Gait(step_length=0.0, step_side=side), 0.1, 12.0)
+    assert np.ptp([step.pose.x for step in steps]) == 0.0
+    across = {LEFT: 0.1, RIGHT: -0.1}
+    widths = []
+    for step in steps:
+        across[step.foot] = step.pose.y
+        widths.append(across[LEFT] - across[RIGHT])
+    np.testing.assert_allclose(widths[2::2], 0.2 if side > 0.0 else 0.2 + 2.0 * abs(side))
+    np.testing.assert_allclose(widths[3::2], 0.2 + 2.0 * abs(side) if side > 0.0 else 0.2)
+    assert across[LEFT] == pytest.approx(
+        0.1 + side * 2 * sum(step.foot == (LEFT if side > 0 else RIGHT) for step in steps)
+    )
+
+
 @pytest.mark.parametrize(("time", "feet"), [(0.25, 2), (0.8, LEFT), (1.6, 2), (2.3, RIGHT), (3.1, 2), (3.8, LEFT)])
 def test_contacts_of_the_simulated_feet_follow_the_plan(walk_contact, time, feet):
     expected = [True, True] if feet == 2 else [feet == LEFT, feet == RIGHT]

@@ -16,6 +16,7 @@ from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joint
 from friction_estimator.core.friction.law import (
     FrictionLaw,
     LinearFrictionLaw,
+    NonlinearFrictionLaw,
     law_names,
     linear_law_names,
     make_law,
@@ -27,6 +28,7 @@ __all__ = [
     "FrictionLaw",
     "JointLaws",
     "LinearFrictionLaw",
+    "NonlinearFrictionLaw",
     "asymmetric",
     "coulomb_viscous",
     "four_slope",

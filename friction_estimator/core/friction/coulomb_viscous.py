@@ -16,6 +16,7 @@ class CoulombViscous(LinearFrictionLaw):
 
     name: ClassVar[str] = "coulomb_viscous"
     parameter_names: ClassVar[tuple[str, ...]] = ("coulomb", "viscous")
+    units: ClassVar[tuple[str, ...]] = ("N m", "N m s/rad")
     nonnegative: ClassVar[tuple[bool, ...]] = (True, True)
     prior_std: ClassVar[tuple[float, ...]] = (10.0, 10.0)
 

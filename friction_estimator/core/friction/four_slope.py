@@ -25,6 +25,7 @@ class FourSlope(LinearFrictionLaw):
 
     name: ClassVar[str] = "four_slope"
     parameter_names: ClassVar[tuple[str, ...]] = ("tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32", "viscous")
+    units: ClassVar[tuple[str, ...]] = ("N m", "N m", "N m", "N m", "N m s/rad")
     nonnegative: ClassVar[tuple[bool, ...]] = (False, False, False, False, True)
     prior_std: ClassVar[tuple[float, ...]] = (10.0, 10.0, 10.0, 10.0, 10.0)
 

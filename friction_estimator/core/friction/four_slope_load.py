@@ -23,6 +23,7 @@ class FourSlopeLoad(LinearFrictionLaw):
 
     name: ClassVar[str] = "four_slope_load"
     parameter_names: ClassVar[tuple[str, ...]] = (*FourSlope.parameter_names, "load_linear", "load_quadratic")
+    units: ClassVar[tuple[str, ...]] = (*FourSlope.units, "", "1/(N m)")
     nonnegative: ClassVar[tuple[bool, ...]] = (*FourSlope.nonnegative, True, True)
     prior_std: ClassVar[tuple[float, ...]] = (*FourSlope.prior_std, 0.02, 0.0005)
 

@@ -20,10 +20,14 @@ class FrictionLaw(Protocol):
     ----------
     name : the key in the registry
     parameter_names : names of the ``p`` columns of a parameter array
+    units : (p) of the parameters, in SI for a revolute joint; empty for a pure number
+    nonnegative : (p) True for a parameter that no passive joint has below zero
     """
 
     name: ClassVar[str]
     parameter_names: ClassVar[tuple[str, ...]]
+    units: ClassVar[tuple[str, ...]]
+    nonnegative: ClassVar[tuple[bool, ...]]
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque [N m], same sign as the velocity it resists.
@@ -43,11 +47,9 @@ class LinearFrictionLaw(FrictionLaw, Protocol):
 
     Attributes
     ----------
-    nonnegative : (p) True for a parameter that no passive joint has below zero
     prior_std : (p) its standard deviation before any data, about zero, wide enough for a humanoid, in SI units
     """
 
-    nonnegative: ClassVar[tuple[bool, ...]]
     prior_std: ClassVar[tuple[float, ...]]
 
     def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
@@ -79,6 +81,23 @@ class LinearFrictionLaw(FrictionLaw, Protocol):
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m]: regressor times parameters (n, p)."""
         return np.asarray((self.regressor(velocity, load) * parameters).sum(axis=-1))
+
+
+@runtime_checkable
+class NonlinearFrictionLaw(FrictionLaw, Protocol):
+    """A law with parameters that shape its curve: nonlinear least squares identifies it from a recording.
+
+    Attributes
+    ----------
+    shape_range : (p) least and largest value that a parameter has in any machine, where the torque is not linear in
+        it; None where it is. A least value above zero means that orders of magnitude count
+    """
+
+    shape_range: ClassVar[tuple[tuple[float, float] | None, ...]]
+
+    def stribeck_region(self, parameters: FloatArray) -> FloatArray:
+        """Speed beyond which Coulomb and viscous friction alone are left, (n, p) -> (n,) [rad/s]."""
+        ...
 
 
 _LAWS: dict[str, type[FrictionLaw]] = {}

@@ -27,6 +27,7 @@ class LoadQuadrants(LinearFrictionLaw):
         "viscous",
         "offset",
     )
+    units: ClassVar[tuple[str, ...]] = ("N m", "", "N m", "", "N m s/rad", "N m")
     nonnegative: ClassVar[tuple[bool, ...]] = (True, True, True, True, True, False)
     prior_std: ClassVar[tuple[float, ...]] = (10.0, 0.3, 10.0, 0.3, 10.0, 5.0)
 

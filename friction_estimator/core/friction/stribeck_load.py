@@ -16,6 +16,9 @@ class StribeckLoad:
 
     name: ClassVar[str] = "stribeck_load"
     parameter_names: ClassVar[tuple[str, ...]] = ("coulomb", "static", "stribeck_velocity", "viscous", "load_quadratic")
+    units: ClassVar[tuple[str, ...]] = ("N m", "N m", "rad/s", "N m s/rad", "1/(N m)")
+    nonnegative: ClassVar[tuple[bool, ...]] = (True, True, True, True, True)
+    shape_range: ClassVar[tuple[tuple[float, float] | None, ...]] = (None, None, (1e-3, 10.0), None, None)
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m] for parameters (n, 5) and load = motor torque (n,) [N m]."""
@@ -23,3 +26,7 @@ class StribeckLoad:
         f_c, f_s, v_s, k_v, k_l = parameters.T
         dry = f_c + (f_s - f_c) * np.exp(-np.abs(velocity / v_s)) + k_l * load**2
         return np.sign(velocity) * dry + k_v * velocity
+
+    def stribeck_region(self, parameters: FloatArray) -> FloatArray:
+        """``4 v_s``: two percent of the Stribeck effect are left there, (n, 5) -> (n,) [rad/s]."""
+        return np.asarray(4.0 * parameters[..., 2])

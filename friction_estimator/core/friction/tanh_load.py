@@ -35,6 +35,7 @@ class TanhLoad(LinearFrictionLaw):
         "load_linear",
         "load_quadratic",
     )
+    units: ClassVar[tuple[str, ...]] = ("N m", "N m", "N m", "N m s/rad", "", "1/(N m)")
     nonnegative: ClassVar[tuple[bool, ...]] = (False, False, False, True, True, True)
     prior_std: ClassVar[tuple[float, ...]] = (10.0, 10.0, 10.0, 10.0, 0.3, 0.01)
 

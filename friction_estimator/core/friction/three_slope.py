@@ -24,6 +24,7 @@ class ThreeSlope(LinearFrictionLaw):
 
     name: ClassVar[str] = "three_slope"
     parameter_names: ClassVar[tuple[str, ...]] = ("tanh_steep", "tanh_middle", "tanh_flat", "viscous")
+    units: ClassVar[tuple[str, ...]] = ("N m", "N m", "N m", "N m s/rad")
     nonnegative: ClassVar[tuple[bool, ...]] = (False, False, False, True)
     prior_std: ClassVar[tuple[float, ...]] = (10.0, 10.0, 10.0, 10.0)
 
