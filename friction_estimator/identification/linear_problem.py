@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 
@@ -20,6 +20,8 @@ class LinearProblem:
     joint : (r,) which joint the row is about
     segment : (r,) which stretch of time it comes from, unique over all experiments
     nonnegative : (p) True for a parameter that no real joint has below zero
+    instant : (r,) number of the instant that the row comes from, the same for all joints of one instant and rising
+        through all experiments; None: the rows of one joint in one segment are one after another in time
     """
 
     names: tuple[str, ...]
@@ -29,6 +31,7 @@ class LinearProblem:
     joint: IntArray
     segment: IntArray
     nonnegative: BoolArray
+    instant: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +58,27 @@ class LinearFit:
     residual: FloatArray
     condition: float
     relative_error: float
+
+
+def select_rows(problem: LinearProblem, rows: BoolArray) -> LinearProblem:
+    """The same problem with the rows (r,) that are True."""
+    instant = None if problem.instant is None else problem.instant[rows]
+    return replace(
+        problem,
+        W=problem.W[rows],
+        y=problem.y[rows],
+        joint=problem.joint[rows],
+        segment=problem.segment[rows],
+        instant=instant,
+    )
+
+
+def select_columns(problem: LinearProblem, columns: IntArray) -> LinearProblem:
+    """The same problem with these parameters, in this order."""
+    return replace(
+        problem,
+        names=tuple(problem.names[k] for k in columns),
+        units=tuple(problem.units[k] for k in columns),
+        W=problem.W[:, columns],
+        nonnegative=problem.nonnegative[columns],
+    )

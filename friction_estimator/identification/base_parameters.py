@@ -1,0 +1,92 @@
+"""Parameters that a model can tell apart: base parameters by QR, and what each of them groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from friction_estimator.core.types import FloatArray, IntArray
+
+RANK_TOLERANCE = 1e-8
+"""A column that lies nearer than this, relative to its norm, to the span of the kept ones cannot be told apart."""
+_EMPTY = 1e-10
+"""A column whose norm, relative to the largest one, is below this is zero."""
+_CLEAN = 1e-7
+"""Coefficients of a group below this, in units of the parameters, are rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseParameters:
+    """Independent columns of a matrix and how the others lie in their span (Gautier 1991).
+
+    Attributes
+    ----------
+    names : (b) e.g. ``Izz shoulder + 0.05 m elbow``: what the identified number is the sum of
+    kept : (b) columns of the full matrix that stay
+    grouping : (b, s) base = grouping @ standard; ``W = W[:, kept] @ grouping``
+    """
+
+    names: tuple[str, ...]
+    kept: IntArray
+    grouping: FloatArray
+
+
+def base_parameters(names: Sequence[str], W: FloatArray, tolerance: float = RANK_TOLERANCE) -> BaseParameters:
+    """Keep every column that does not lie in the span of those before it (Hamon et al. 2010, eqs. 9-10).
+
+    The order decides who is kept: with links from base to tip, the outer links' masses are grouped into inner links.
+
+    Parameters
+    ----------
+    names : (s) of the columns
+    W : (r, s) observation matrix, of random motions (what the model can tell apart) or of data (what the data can)
+    tolerance : relative distance to the span of the kept columns below which a column is dependent
+    """
+    triangle = np.asarray(np.linalg.qr(W, mode="r"))  # the same inner products in few rows
+    norms = np.linalg.norm(triangle, axis=0)
+    scale = np.where(norms > _EMPTY * norms.max(initial=0.0), norms, np.inf)  # rounded angles of a URDF move nothing
+    kept = _independent(triangle / scale, tolerance) if norms.any() else []
+    grouping = np.zeros((len(kept), W.shape[1]))
+    if kept:
+        grouping = np.linalg.lstsq(triangle[:, kept] / scale[kept], triangle, rcond=None)[0] / scale[kept, None]
+    grouping[np.abs(grouping) < _CLEAN] = 0.0
+    grouping[:, kept] = np.eye(len(kept))
+    return BaseParameters(tuple(_in_words(names, row) for row in grouping), np.array(kept, dtype=np.intp), grouping)
+
+
+def numerical_rank(W: FloatArray, tolerance: float = RANK_TOLERANCE) -> int:
+    """Rank of a matrix whose columns are scaled to unit norm, by QR with pivoting."""
+    norms = np.linalg.norm(W, axis=0)
+    if not norms.any():
+        return 0
+    diagonal = np.abs(np.diagonal(qr(W[:, norms > 0.0] / norms[norms > 0.0], mode="r", pivoting=True)[0]))
+    return int((diagonal > tolerance).sum())
+
+
+def _independent(triangle: FloatArray, tolerance: float) -> list[int]:
+    """Columns in order that do not lie in the span of those kept before."""
+    basis = np.zeros((triangle.shape[0], 0))
+    kept = []
+    for column in range(triangle.shape[1]):
+        rest = triangle[:, column]
+        for _ in range(2):  # once more, or rounding of the first projection stays
+            rest = rest - basis @ (basis.T @ rest)
+        distance = np.linalg.norm(rest)
+        if distance > tolerance:
+            kept.append(column)
+            basis = np.column_stack((basis, rest / distance))
+    return kept
+
+
+def _in_words(names: Sequence[str], row: FloatArray) -> str:
+    lead = int(np.argmax(row != 0.0)) if row.any() else 0
+    words = names[lead]
+    for column in map(int, np.flatnonzero(row)):
+        if column != lead:
+            factor = row[column]
+            size = "" if np.isclose(abs(factor), 1.0) else f"{abs(factor):.4g} "
+            words += f" {'+' if factor > 0.0 else '-'} {size}{names[column]}"
+    return words

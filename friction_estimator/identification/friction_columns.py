@@ -1,0 +1,185 @@
+"""Columns of the observation matrix that hold friction: any linear law, at joints and at motors that move several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.friction import LinearFrictionLaw, make_linear_law
+from friction_estimator.core.types import BoolArray, FloatArray
+
+OFFSET = "offset"
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionSite:
+    """Where friction acts: a joint, or a motor that moves several joints.
+
+    Attributes
+    ----------
+    name : of the joint or the motor
+    law : of its friction
+    direction : (n) velocity of the site is ``direction @ dq``; its friction f acts on the joints as ``direction * f``
+    """
+
+    name: str
+    law: LinearFrictionLaw
+    direction: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """What the columns mean.
+
+    Attributes
+    ----------
+    names : (f) e.g. ``knee/viscous``
+    units : (f)
+    nonnegative : (f)
+    prior_std : (f) of load terms as their law gives it, infinite elsewhere
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    nonnegative: BoolArray
+    prior_std: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionColumns:
+    """Friction torque of all joints, linear in its parameters.
+
+    Attributes
+    ----------
+    joint_names : (n)
+    sites : one a joint, then one a motor that moves several joints
+    temperature : dry and viscous friction of every joint also change with its temperature, linearly
+    harmonics : dry friction of every joint also changes with cosine and sine of these multiples of its position
+    """
+
+    joint_names: tuple[str, ...]
+    sites: tuple[FrictionSite, ...]
+    temperature: bool = False
+    harmonics: tuple[float, ...] = ()
+
+    @property
+    def described(self) -> ColumnNames:
+        """Names, units and bounds of the columns, in their order."""
+        names: list[str] = []
+        units: list[str] = []
+        nonnegative: list[bool] = []
+        prior: list[float] = []
+        for site in self.sites:
+            law = site.law
+            names += [f"{site.name}/{parameter}" for parameter in law.parameter_names]
+            units += law.units
+            nonnegative += law.nonnegative
+            prior += [
+                std if parameter.startswith("load_") else np.inf
+                for parameter, std in zip(law.parameter_names, law.prior_std, strict=True)
+            ]
+        for joint in self.joint_names:
+            extra = [(OFFSET, "N m")] * self._needs_offset(joint)
+            extra += [("coulomb_per_kelvin", "N m/K"), ("viscous_per_kelvin", "N m s/(rad K)")] * self.temperature
+            extra += [(f"coulomb_{wave}_{k:g}", "N m") for k in self.harmonics for wave in ("cos", "sin")]
+            names += [f"{joint}/{name}" for name, _ in extra]
+            units += [unit for _, unit in extra]
+            nonnegative += [False] * len(extra)
+            prior += [np.inf] * len(extra)
+        return ColumnNames(tuple(names), tuple(units), np.array(nonnegative, dtype=bool), np.array(prior))
+
+    def columns(
+        self, position: FloatArray, velocity: FloatArray, load: FloatArray, inputs: Mapping[str, FloatArray]
+    ) -> FloatArray:
+        """The columns at every sample, (N, n, f).
+
+        Parameters
+        ----------
+        position, velocity : (N, n) [rad, rad/s]
+        load : (N, n) motor torque, for laws that depend on it [N m]
+        inputs : ``temperature`` (N, n) [K or degrees Celsius], when asked for
+        """
+        blocks = []
+        for site in self.sites:
+            speed = velocity @ site.direction
+            own_load = load @ (site.direction / (site.direction @ site.direction))
+            phi = site.law.regressor(speed, own_load)
+            blocks.append(site.direction[:, None] * phi[:, None, :])
+        for joint, name in enumerate(self.joint_names):
+            extra = self._extra(joint, name, position[:, joint], velocity[:, joint], inputs)
+            block = np.zeros((len(position), len(self.joint_names), extra.shape[1]))
+            block[:, joint] = extra
+            blocks.append(block)
+        return np.concatenate(blocks, axis=2)
+
+    def speeds(self, velocity: FloatArray) -> FloatArray:
+        """Velocities (N, k) of the sites."""
+        return np.column_stack([velocity @ site.direction for site in self.sites])
+
+    def _needs_offset(self, joint: str) -> bool:
+        return not any(OFFSET in site.law.parameter_names for site in self.sites if site.name == joint)
+
+    def _extra(
+        self, joint: int, name: str, position: FloatArray, velocity: FloatArray, inputs: Mapping[str, FloatArray]
+    ) -> FloatArray:
+        direction = np.sign(velocity)
+        columns = [np.ones_like(velocity)] * self._needs_offset(name)
+        if self.temperature:
+            warmth = inputs["temperature"][:, joint] - np.nanmean(inputs["temperature"][:, joint])
+            columns += [warmth * direction, warmth * velocity]
+        for k in self.harmonics:
+            columns += [direction * np.cos(k * position), direction * np.sin(k * position)]
+        return np.column_stack(columns) if columns else np.zeros((velocity.size, 0))
+
+
+def friction_sites(
+    joint_names: Sequence[str], law_names: Sequence[str], coupling: Coupling | None = None
+) -> tuple[FrictionSite, ...]:
+    """A site for every joint, and one for every motor that turns with more than one of them (a coupled wrist).
+
+    A motor that turns with one joint only needs none: its friction cannot be told from the joint's.
+
+    Parameters
+    ----------
+    joint_names, law_names : (n)
+    coupling : of some or all of the joints; None: every joint has its motor
+    """
+    sites = [
+        FrictionSite(name, make_linear_law(law), row)
+        for name, law, row in zip(joint_names, law_names, np.eye(len(joint_names)), strict=True)
+    ]
+    if coupling is not None:
+        places = [list(joint_names).index(name) for name in coupling.joint_names]
+        inverse = np.linalg.inv(coupling.matrix)
+        inverse[np.abs(inverse) < 1e-12 * np.abs(inverse).max()] = 0.0
+        for motor, row in zip(coupling.motor_names, inverse, strict=True):
+            if np.count_nonzero(row) > 1:
+                direction = np.zeros(len(joint_names))
+                direction[places] = row
+                law = law_names[places[int(np.argmax(np.abs(row)))]]
+                sites.append(FrictionSite(motor, make_linear_law(law), direction))
+    return tuple(sites)
+
+
+def drive_inertia_columns(
+    joint_names: Sequence[str], acceleration: FloatArray, coupling: Coupling | None = None
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Names and columns (N, n, m) of the inertia of the drives, Ia of Hamon et al. 2010, eq. 9, seen at the joint.
+
+    Parameters
+    ----------
+    acceleration : (N, n) [rad/s^2]
+    coupling : drives turn with the motors' accelerations, and act on the joints through the coupling
+    """
+    directions = np.eye(len(joint_names))
+    names = list(joint_names)
+    if coupling is not None:
+        places = [list(joint_names).index(name) for name in coupling.joint_names]
+        directions[np.ix_(places, places)] = np.linalg.inv(coupling.matrix)
+        for place, motor in zip(places, coupling.motor_names, strict=True):
+            names[place] = motor
+    columns = np.einsum("mi,mj,ti->tjm", directions, directions, acceleration)
+    return tuple(f"Ia {name}" for name in names), np.asarray(columns)

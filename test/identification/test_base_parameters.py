@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+
+from friction_estimator.identification.base_parameters import base_parameters, numerical_rank
+
+
+def test_grouped_parameters_give_the_same_torque_and_say_what_they_hold():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 50))
+    W = np.column_stack((a, b, 0.25 * a - b, np.zeros(50)))
+    base = base_parameters(("Izz upper", "mx upper", "m lower", "m base"), W)
+    assert base.names == ("Izz upper + 0.25 m lower", "mx upper - m lower")
+    np.testing.assert_allclose(W[:, base.kept] @ base.grouping, W, atol=1e-12)
+    assert numerical_rank(W) == 2
+
+
+def test_columns_of_very_different_size_are_all_kept():
+    W = np.random.default_rng(1).normal(size=(60, 4)) * [1e-5, 1.0, 1e4, 1e-2]
+    assert len(base_parameters("abcd", W).kept) == numerical_rank(W) == 4
+
+
+@pytest.mark.parametrize("distance, kept", [(1e-3, 2), (1e-12, 1)])
+def test_tolerance_separates_badly_excited_from_indistinguishable(distance, kept):
+    a, b = np.random.default_rng(2).normal(size=(2, 40))
+    assert len(base_parameters("ab", np.column_stack((a, a + distance * b))).kept) == kept
