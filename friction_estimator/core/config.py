@@ -395,7 +395,7 @@ class IdentifierConfig(_Validated):
     law: str = parameter(
         "",
         "friction law of every joint, linear in its parameters; "
-        "empty: four_slope_load for kalman, else coulomb_viscous",
+        "empty: five_slope_load for kalman, else coulomb_viscous",
     )
     joint_laws: tuple[str, ...] = parameter(
         (), "joints with another law: entries joint=law, the joint a name or a pattern such as *_knee"
@@ -517,7 +517,7 @@ class Config(_Validated):
     @property
     def friction_law(self) -> str:
         """Name of the law of all joints that ``identifier.joint_laws`` does not name."""
-        return self.identifier.law or ("four_slope_load" if self.observer == "kalman" else "coulomb_viscous")
+        return self.identifier.law or ("five_slope_load" if self.observer == "kalman" else "coulomb_viscous")
 
     def __post_init__(self) -> None:
         _Validated.__post_init__(self)

@@ -16,6 +16,8 @@ from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import FloatArray
 
 _FINEST_MOMENTUM = 1e-5
+_SHAKING = 4.0
+"""Readings shake when they scatter with so many times the variance of their noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,8 @@ class WindowDynamics:
         variance = np.diag(np.full(m, self._noise.effort_std**2))
         if mean.accelerometer_lever.any():
             lever = mean.accelerometer_lever[rows]
-            variance += self._noise.specific_force_std**2 * (lever @ lever.T)
+            rough = _rougher(self._noise.specific_force_std**2, window.specific_force_roughness)
+            variance += (lever * rough) @ lever.T
         for index, foot in enumerate(limb.feet):
             torque_per_wrench = mean.foot_jacobian[foot][:, rows].T
             bias = layout.foot(layout.foot_bias, index)
@@ -129,11 +132,17 @@ class WindowDynamics:
             columns[:, layout.foot(layout.foot_gain, index)] = torque_per_wrench * (
                 self._wrenches_before[foot] - state[bias]
             )
-            variance += (torque_per_wrench * self.wrench_variance) @ torque_per_wrench.T
+            rough = _rougher(self.wrench_variance, window.wrench_roughness[foot])
+            variance += (torque_per_wrench * rough) @ torque_per_wrench.T
         momentum, covariance = self.momentum(limb, window)
         variance /= window.samples
         variance.ravel()[:: m + 1] += window.regressor_variance[rows]  # slow: no mean over the window makes it less
         return LimbWindow(window.duration, force, columns, variance, momentum, covariance)
+
+
+def _rougher(noise: FloatArray | float, roughness: FloatArray) -> FloatArray:
+    """Variance of a reading: that of the sensor's noise, or of what shakes, where that is clearly more."""
+    return np.where(roughness > _SHAKING * noise, roughness, noise)
 
 
 def _mean(before: EndDynamics, now: EndDynamics) -> EndDynamics:

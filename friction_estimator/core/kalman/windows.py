@@ -81,6 +81,7 @@ class Window:
     acceleration : (n,) of the joints at the end
     effort, specific_force, wrenches : means (n,), (3,), (k, 6)
     normal_force : (2, k) smallest and largest normal force [N]
+    specific_force_roughness, wrench_roughness : (3,), (k, 6) variance of the readings about a smooth course
     regressor : (n, p) mean
     regressor_variance : (n,) mean
     complete : True where no samples are missing
@@ -98,6 +99,8 @@ class Window:
     specific_force: FloatArray
     wrenches: FloatArray
     normal_force: FloatArray
+    specific_force_roughness: FloatArray
+    wrench_roughness: FloatArray
     regressor: FloatArray
     regressor_variance: FloatArray
     complete: bool
@@ -164,6 +167,7 @@ class WindowBuffer:
         weight = self._weights([sample.time for sample in inside])
         trapezoid = self._weights([sample.time for sample in inside], held=False)
         wrenches = np.array([sample.frame.wrenches for sample in inside])
+        specific_force = np.array([sample.specific_force for sample in inside])
         used = samples[start - half : end + half + 1]
         last = samples[end]
         return Window(
@@ -174,9 +178,11 @@ class WindowBuffer:
             angular_acceleration=last.angular_acceleration,
             acceleration=last.acceleration,
             effort=weight @ np.array([sample.frame.effort for sample in inside]),
-            specific_force=weight @ np.array([sample.specific_force for sample in inside]),
+            specific_force=weight @ specific_force,
             wrenches=np.tensordot(weight, wrenches, 1),
             normal_force=np.array((wrenches[:, :, 2].min(axis=0), wrenches[:, :, 2].max(axis=0))),
+            specific_force_roughness=_roughness(specific_force),
+            wrench_roughness=_roughness(wrenches),
             regressor=np.tensordot(trapezoid, np.array([sample.regressor for sample in inside]), 1),
             regressor_variance=trapezoid @ np.array([sample.regressor_variance for sample in inside]),
             complete=bool(np.max(np.diff([sample.time for sample in used]), initial=0.0) <= _GAP * self._period),
@@ -198,3 +204,13 @@ class WindowBuffer:
             weight[:-1] += 0.5 * steps
             weight[1:] += 0.5 * steps
         return weight
+
+
+def _roughness(readings: FloatArray) -> FloatArray:
+    """Variance of readings (N, ...) about a smooth course: second differences of white noise have six times its own.
+
+    What shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean.
+    """
+    if len(readings) < _FEWEST:
+        return np.zeros(readings.shape[1:])
+    return np.asarray((np.diff(readings, n=2, axis=0) ** 2).mean(axis=0) / 6.0)

@@ -25,7 +25,8 @@ def window(force: float, rng: np.random.Generator, fresh: bool = True) -> Window
         time=0.0, duration=0.01, samples=10, end=MOTION, angular_acceleration=np.zeros(3), acceleration=np.zeros(2),
         effort=np.zeros(2), specific_force=np.zeros(3), wrenches=readings.mean(axis=0)[None],
         normal_force=np.array([[normal.min()], [normal.max()]]), regressor=np.zeros((2, 1)),
-        regressor_variance=np.zeros(2), imu_fresh=True, wrench_fresh=np.array([fresh]),
+        regressor_variance=np.zeros(2), specific_force_roughness=np.zeros(3),
+            wrench_roughness=np.zeros((1, 6)), imu_fresh=True, wrench_fresh=np.array([fresh]),
         disturbed=np.zeros(2, dtype=bool), complete=True,
     )  # fmt: skip
 

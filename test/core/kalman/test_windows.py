@@ -142,3 +142,12 @@ def test_reset_begins_anew():
     second = [buffer.add(item) for item in collected[:137]]
     times = [[window.time for window in part if window is not None] for part in (first, second)]
     assert times[0] == times[1] and len(times[0]) == 13
+
+
+def test_roughness_is_the_variance_of_white_noise_and_nothing_of_a_smooth_course():
+    rng = np.random.default_rng(3)
+    found = windows([sample(time, rng) for time in np.arange(4000) * 1e-3])[1:]
+    assert np.mean([window.specific_force_roughness for window in found]) == pytest.approx(1.0, rel=0.05)
+    assert np.mean([window.wrench_roughness for window in found]) == pytest.approx(1.0, rel=0.05)
+    slope = [dataclasses.replace(item, specific_force=40.0 * item.time * np.ones(3)) for item in samples(EVEN)]
+    np.testing.assert_allclose([window.specific_force_roughness for window in windows(slope)[1:]], 0.0, atol=1e-20)
