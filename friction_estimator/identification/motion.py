@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ class Motion:
     payload : what the robot carried
     digest : of the file
     choices : how it was filtered and why, in sentences
+    parallel_hz : up to where motion and torque are worth comparing, the usual cut-off of the parallel filter [Hz]; NaN
+        when nothing is known of it
     """
 
     name: str
@@ -41,3 +44,4 @@ class Motion:
     payload: Payload | None
     digest: str
     choices: tuple[str, ...]
+    parallel_hz: float = math.nan

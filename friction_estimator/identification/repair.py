@@ -1,0 +1,112 @@
+"""What cannot be used in a log: bad samples are left out and counted, bad logs refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import BoolArray
+
+FEWEST_SAMPLES = 50
+_BAD_SHARE = 0.1
+"""Share of the samples that may be left out; above it the log tells of a fault that should be mended instead."""
+
+
+def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
+    """Leave out samples with missing numbers or repeated stamps, and put late ones in their place.
+
+    A hole of one or two samples is bridged later, a longer one becomes a gap. ``inputs`` may hold NaN: they mean that
+    a joint has none or that nothing was measured.
+
+    Returns
+    -------
+    log : time strictly increasing, position finite; velocity and effort finite, or NaN in the whole column of a joint
+        that has none
+    notes : what was done, with counts; empty when nothing was
+
+    Raises
+    ------
+    InputError
+        When the log is too short, more than a tenth of it is bad, or time runs backwards.
+    """
+    if log.time.size < FEWEST_SAMPLES:
+        raise InputError(f"{log.name}: {log.time.size} samples are too few, at least {FEWEST_SAMPLES} are needed")
+    notes = []
+    log, count = _without_missing(log)
+    if count:
+        notes.append(f"{count} samples with missing numbers left out")
+    log, count = _ordered(log)
+    if count:
+        notes.append(f"{count} samples whose stamp was late put in their place")
+    log, count = _without_repeated(log)
+    if count:
+        notes.append(f"{count} samples with the stamp of the one before left out")
+    return log, tuple(notes)
+
+
+def _without_missing(log: JointLog) -> tuple[JointLog, int]:
+    bad = ~np.isfinite(log.time)
+    counts = {"time": int(bad.sum())} if bad.any() else {}
+    for kind in ("position", "velocity", "effort"):
+        signal = getattr(log, kind)
+        if signal is None:
+            continue
+        missing = ~np.isfinite(signal)
+        absent = missing.all(axis=0)
+        if kind == "position" and absent.any():
+            joint = log.joint_names[int(np.argmax(absent))]
+            raise InputError(f"{log.name}: position/{joint} holds no number at all; leave the joint out")
+        missing &= ~absent
+        counts |= {
+            f"{kind}/{joint}": int(number)
+            for joint, number in zip(log.joint_names, missing.sum(axis=0), strict=True)
+            if number
+        }
+        bad |= missing.any(axis=1)
+    if bad.mean() > _BAD_SHARE:
+        told = ", ".join(f"{name} {number}" for name, number in counts.items())
+        raise InputError(
+            f"{log.name}: {bad.sum()} of {bad.size} samples lack numbers (NaN), too many to be left out: {told}; "
+            "leave these joints or this part of the file out"
+        )
+    return (_rows(log, ~bad), int(bad.sum())) if bad.any() else (log, 0)
+
+
+def _ordered(log: JointLog) -> tuple[JointLog, int]:
+    late = log.time < np.maximum.accumulate(log.time)
+    count = int(late.sum())
+    if not count:
+        return log, 0
+    back = int(np.argmax(late))
+    if count > _BAD_SHARE * late.size:
+        raise InputError(
+            f"{log.name}: time does not increase, first at sample {back} ({log.time[back - 1]:.6g} s, then "
+            f"{log.time[back]:.6g} s): is it the column of the time? Where a clock was set back, cut the file in two"
+        )
+    return _rows(log, np.argsort(log.time, kind="stable")), count
+
+
+def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
+    again = np.concatenate([[False], np.diff(log.time) <= 0.0])
+    count = int(again.sum())
+    if count > _BAD_SHARE * again.size:
+        raise InputError(
+            f"{log.name}: {count} of {again.size} stamps repeat the one before: time needs more digits, "
+            "or the file holds every sample more than once"
+        )
+    return (_rows(log, ~again), count) if count else (log, 0)
+
+
+def _rows(log: JointLog, rows: BoolArray | np.ndarray) -> JointLog:
+    return replace(
+        log,
+        time=log.time[rows],
+        position=log.position[rows],
+        velocity=None if log.velocity is None else log.velocity[rows],
+        effort=None if log.effort is None else log.effort[rows],
+        inputs=MappingProxyType({kind: signal[rows] for kind, signal in log.inputs.items()}),
+    )

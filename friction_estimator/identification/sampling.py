@@ -1,0 +1,87 @@
+"""Stamps as they come: the usual period, gaps, and signals on an even grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import make_interp_spline
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.types import FloatArray
+
+LONGEST_BRIDGE = 3.5
+"""Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""
+
+EVEN = 0.02
+"""Stamps that stray less than this from an even grid, in periods (RMS), count as even."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Samples without a gap between them.
+
+    Attributes
+    ----------
+    start, stop : first sample and the one after the last
+    jitter : RMS distance of the stamps from the nearest even grid, in periods
+    missing : how many samples were lost and are bridged
+    """
+
+    start: int
+    stop: int
+    jitter: float
+    missing: int
+
+    @property
+    def even(self) -> bool:
+        """Whether the samples may be used as they are."""
+        return self.jitter < EVEN and not self.missing
+
+
+def usual_period(time: FloatArray) -> float:
+    """Time between two samples (N,), as most of them have it [s].
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two samples.
+    """
+    if time.size < 2:
+        raise InputError(f"{time.size} samples make no motion")
+    steps = np.diff(time)
+    median = float(np.median(steps))
+    return float(np.mean(steps[np.abs(steps - median) < 0.5 * median]))  # the clock may count coarsely
+
+
+def find_stretches(time: FloatArray, period: float) -> tuple[Stretch, ...]:
+    """Where the samples (N,), strictly increasing in time [s], have no gap between them."""
+    gaps = np.flatnonzero(np.diff(time) > LONGEST_BRIDGE * period) + 1
+    edges = np.concatenate([[0], gaps, [time.size]])
+    return tuple(
+        _stretch(int(start), time[start:stop], period) for start, stop in zip(edges[:-1], edges[1:], strict=True)
+    )
+
+
+def _stretch(start: int, time: FloatArray, period: float) -> Stretch:
+    steps = np.rint(np.diff(time) / period)
+    number = np.concatenate([[0.0], np.cumsum(np.maximum(steps, 1.0))])
+    slope = np.polyfit(number, time - time[0], 1) if time.size > 2 else np.array([period, 0.0])
+    jitter = float(np.sqrt(np.mean((time - time[0] - np.polyval(slope, number)) ** 2))) / period
+    return Stretch(start, start + time.size, jitter, int(number[-1]) + 1 - time.size)
+
+
+def even_times(time: FloatArray, period: float) -> FloatArray:
+    """Grid (K,) of the period from the first to the last of the stamps (N,) [s]."""
+    return time[0] + period * np.arange(int((time[-1] - time[0]) / period + 1e-6) + 1)
+
+
+def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: bool) -> FloatArray:
+    """Signal (N, ...) at other times (K,): by a cubic spline where it is smooth, else along straight lines.
+
+    A torque may jump, where a spline overshoots; a position may not, where straight lines break its second derivative.
+    """
+    if smooth and time.size > 3:
+        values: FloatArray = make_interp_spline(time, signal, k=3)(grid)
+        return values
+    return np.asarray(make_interp_spline(time, signal, k=1)(grid))

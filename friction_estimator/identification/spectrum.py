@@ -1,0 +1,189 @@
+"""Cut-off of the low-pass from the spectrum of the motion, with the reasoning."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.signal import welch
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.filters import HIGHEST
+from friction_estimator.identification.sampling import at_times, even_times, find_stretches, usual_period
+
+ORDER = 4
+_FLAT = 2.0  # a low-pass of order 4 changes amplitudes by less than 1 % up to half of its cut-off
+_HIGHEST_SHARE = 0.8  # of the Nyquist frequency
+_WINDOW = 256  # samples of a spectrum at the least, where there are as many
+_SHORTEST = 32  # samples that a spectrum can be made of
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """Low-pass for the motion of one experiment.
+
+    Attributes
+    ----------
+    cutoff_hz : of position, velocity and acceleration, one for all joints: the highest that one of them needs
+    order : of one pass of a Butterworth filter, or of the polynomial of a Savitzky-Golay filter
+    parallel_hz : for the parallel filter of motion and torque, not above ``cutoff_hz``: vibrations of the joints are
+        real motion, which friction answers to, but no rigid body explains their torque
+    per_joint : (n) ``cutoff_hz`` that each joint alone would need [Hz], NaN where it does not move
+    reason : in a sentence
+    """
+
+    cutoff_hz: float
+    order: int
+    parallel_hz: float
+    per_joint: FloatArray
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """What the spectrum of one joint shows; NaN where it shows no motion above the noise.
+
+    Attributes
+    ----------
+    floor : density of the noise of the signal, as if it were white [rad^2/Hz, or (rad/s)^2/Hz of a velocity]
+    travel_hz : below it lie 99.9 % of the variance of the position
+    motion_hz : below it lie 99 % of the variance of the velocity
+    sunk_hz : above it the signal is within its noise floor
+    valley_hz : where the acceleration is weakest between ``travel_hz`` and ``sunk_hz``
+    """
+
+    floor: float
+    travel_hz: float
+    motion_hz: float
+    sunk_hz: float
+    valley_hz: float
+
+    @property
+    def cutoff_hz(self) -> float:
+        """At the valley, but so high that the filter is flat where the motion is."""
+        return max(self.valley_hz, _FLAT * self.motion_hz)
+
+
+def choose_cutoff(
+    time: FloatArray, position: FloatArray, velocity: FloatArray | None = None, effort: FloatArray | None = None
+) -> Cutoff:
+    """Cut-off between the motion and what is not motion.
+
+    The acceleration of a motion falls with frequency, that of sensor noise rises with its fourth power in a spectrum,
+    and elastic gears vibrate in between: the spectrum of the acceleration has a valley. The cut-off lies there, or
+    twice as high as 99 % of the velocity, whichever is higher. The largest over the joints is taken for all of them:
+    coupled torques then keep their phases, and no joint loses its motion.
+
+    Parameters
+    ----------
+    time : (N,) strictly increasing [s]
+    position : (N,) or (N, n) [rad or m]
+    velocity : (N,) or (N, n) measured, when it is to be used instead of the derivative of the position
+    effort : (N,) or (N, n); says in ``reason`` how much of the torque lies below the cut-off, and does not choose
+
+    Raises
+    ------
+    InputError
+        When the samples are too few for a spectrum, or no joint moves.
+    """
+    signal = position if velocity is None else velocity
+    period, even = _longest_stretch(time, signal.reshape(time.size, -1), True)
+    highest_hz = _HIGHEST_SHARE * 0.5 / period
+    spectra = [joint_spectrum(column, period, 0 if velocity is None else 1) for column in even.T]
+    per_joint = np.array([min(spectrum.cutoff_hz, highest_hz) for spectrum in spectra])
+    if np.isnan(per_joint).all():
+        raise InputError("no joint moves by more than its noise, so that there is no motion to filter")
+    leading = int(np.nanargmax(per_joint))
+    cutoff = float(per_joint[leading])
+    parallel = min(float(np.nanmax([spectrum.valley_hz for spectrum in spectra])), cutoff)
+    signal_name = "position" if velocity is None else "measured velocity"
+    reason = f"cut-off {cutoff:.3g} Hz, of the {signal_name} of joint {leading + 1}: "
+    reason += _reason(spectra[leading], cutoff, 0.5 / period) + f"; torques are compared up to {parallel:.3g} Hz"
+    if effort is not None:
+        reason += _torque_share(time, effort.reshape(time.size, -1), parallel)
+    return Cutoff(cutoff, ORDER, parallel, per_joint, reason)
+
+
+def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectrum:
+    """Look at a position (``derivative`` 0) or velocity (1) (N,) of one joint, sampled evenly."""
+    frequency, density = _welch(signal, period, derivative == 0)
+    floor = float(np.median(density[(frequency > 0.25 / period) & (frequency < HIGHEST / period)]))
+    clean = np.maximum(density - 2.0 * floor, 0.0)
+    if not clean.any() or np.ptp(signal) == 0.0:
+        return Spectrum(floor, *[math.nan] * 4)
+    omega = 2.0 * math.pi * frequency
+    travel_hz = _share(frequency, clean * omega ** (-2 * derivative), 0.999)
+    motion_hz = _share(frequency, clean * omega ** (2 - 2 * derivative), 0.99)
+    mean = _half_octaves(frequency, density)
+    sunk = frequency[(mean < 2.0 * floor) & (frequency >= travel_hz)]
+    sunk_hz = float(sunk[0]) if sunk.size else float(frequency[-1])
+    between = np.flatnonzero((frequency >= travel_hz) & (frequency <= sunk_hz))
+    valley = between[np.argmin((mean * omega ** (4 - 2 * derivative))[between])]
+    return Spectrum(floor, travel_hz, motion_hz, sunk_hz, float(frequency[valley]))
+
+
+def _longest_stretch(time: FloatArray, signals: FloatArray, smooth: bool) -> tuple[float, FloatArray]:
+    """Period [s] and even samples (K, n) of the longest stretch without a gap."""
+    period = usual_period(time)
+    stretch = max(find_stretches(time, period), key=lambda s: s.stop - s.start)
+    rows = slice(stretch.start, stretch.stop)
+    if stretch.stop - stretch.start < _SHORTEST:
+        raise InputError(
+            f"the longest stretch without a gap has {stretch.stop - stretch.start} samples, "
+            f"a spectrum needs {_SHORTEST}"
+        )
+    if stretch.even:
+        return period, signals[rows]
+    return period, at_times(even_times(time[rows], period), time[rows], signals[rows], smooth)
+
+
+def _welch(signal: FloatArray, period: float, differences: bool = False) -> tuple[FloatArray, FloatArray]:
+    """Frequencies [Hz] above zero and power spectral density; through ``differences`` a steep one leaks less."""
+    white = np.diff(signal) if differences else signal - signal.mean()
+    length = min(white.size, max(_WINDOW, white.size // 3))
+    frequency, density = welch(white, 1.0 / period, "hann", nperseg=length, detrend="constant")
+    frequency, density = frequency[1:], density[1:]
+    if differences:
+        density = density / (2.0 * np.sin(math.pi * frequency * period)) ** 2
+    return frequency, density
+
+
+def _share(frequency: FloatArray, density: FloatArray, share: float) -> float:
+    """Frequency below which a share of the variance lies."""
+    power = np.cumsum(density)
+    return float(frequency[np.searchsorted(power, share * power[-1])])
+
+
+def _half_octaves(frequency: FloatArray, density: FloatArray) -> FloatArray:
+    """Mean density within a quarter of an octave below and above each frequency: lines of a periodic motion merge."""
+    power = np.concatenate([[0.0], np.cumsum(density)])
+    first = np.searchsorted(frequency, frequency * 2.0**-0.25)
+    last = np.searchsorted(frequency, frequency * 2.0**0.25, side="right")
+    return np.asarray((power[last] - power[first]) / (last - first))
+
+
+def _torque_share(time: FloatArray, effort: FloatArray, cutoff: float) -> str:
+    known = effort[:, np.isfinite(effort).all(axis=0)]
+    if not known.shape[1]:
+        return ""
+    period, even = _longest_stretch(time, known, False)
+    shares = []
+    for column in even.T:
+        frequency, density = _welch(column - column.mean(), period)
+        shares.append(density[frequency <= cutoff].sum() / total if (total := density.sum()) > 0.0 else 1.0)
+    return f"; {100.0 * min(shares):.3g} % or more of the variance of every torque lie below that"
+
+
+def _reason(spectrum: Spectrum, cutoff: float, nyquist: float) -> str:
+    limits = f"99 % of the variance of its velocity lie below {spectrum.motion_hz:.3g} Hz"
+    if spectrum.sunk_hz < _HIGHEST_SHARE * nyquist:
+        limits += f", it sinks into its noise floor at {spectrum.sunk_hz:.3g} Hz"
+    else:
+        limits += f", no noise floor shows below {nyquist:.4g} Hz"
+    if cutoff < spectrum.cutoff_hz:
+        return limits + "; as high as the sampling rate allows"
+    if spectrum.valley_hz >= _FLAT * spectrum.motion_hz:
+        return limits + "; where its acceleration is weakest"
+    return limits + f"; {_FLAT:g} times the first of these"
