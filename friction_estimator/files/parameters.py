@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import yaml
 
 from friction_estimator.core.exceptions import ConfigError, choices
 from friction_estimator.core.friction import FrictionLaw, law_names, make_law
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.types import FloatArray
-from friction_estimator.files.yaml_document import read_yaml
+from friction_estimator.files.atomic import write_atomically
+from friction_estimator.files.yaml_document import read_yaml, yaml_text
 
 FORMAT = "friction_estimator/identified_parameters"
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
@@ -32,13 +33,7 @@ def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParamete
     ConfigError
         When the file cannot be written.
     """
-    target = Path(path).expanduser()
-    text = yaml.safe_dump(_to_document(identified), sort_keys=False, default_flow_style=None, width=120)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target.resolve(), text)
-    except OSError as error:
-        raise ConfigError(f"cannot write the parameters to {target}: {error.strerror or error}") from None
+    write_document(path, parameters_document(identified))
 
 
 def load_parameters(path: str | os.PathLike[str], joint_names: Sequence[str] | None = None) -> IdentifiedParameters:
@@ -54,20 +49,71 @@ def load_parameters(path: str | os.PathLike[str], joint_names: Sequence[str] | N
     ConfigError
         When the file cannot be read, is not such a file, or lacks one of the joints.
     """
+    return parse_parameters(read_document(path), path, joint_names)
+
+
+def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Write the content of a parameter file atomically, every number to the bit.
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be written.
+    """
+    target = Path(path).expanduser()
+    text = yaml_text(document)
+    try:
+        write_atomically(target, text)
+    except OSError as error:
+        raise ConfigError(f"cannot write the parameters to {target}: {error.strerror or error}") from None
+
+
+def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Content of a parameter file.
+
+    Raises
+    ------
+    ConfigError
+        When it cannot be read or is no such file.
+    """
     source = Path(path).expanduser()
     document = read_yaml(source)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ConfigError(f"{source} does not hold identified parameters: expected the line 'format: {FORMAT}'")
+    return document
+
+
+def parse_parameters(
+    document: Mapping[str, Any], path: str | os.PathLike[str], joint_names: Sequence[str] | None = None
+) -> IdentifiedParameters:
+    """Parameters in the content of a file, see :func:`load_parameters`; the path is for messages.
+
+    Raises
+    ------
+    ConfigError
+        When they are incomplete, or lack one of the joints.
+    """
     try:
         return _from_document(document, joint_names)
     except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from None
+        raise ConfigError(f"{Path(path).expanduser()}: {error}") from None
 
 
-def _to_document(identified: IdentifiedParameters) -> dict[str, Any]:
+def parameters_document(
+    identified: IdentifiedParameters, sections: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Content of a parameter file.
+
+    Parameters
+    ----------
+    identified : what the live node starts from
+    sections : more to write by name, of plain Python types; it stands before the joints, so that a file that was cut
+        short lacks some of these
+    """
     return {
         "format": FORMAT,
         "units": _UNITS,
+        **sections,
         "joint_names": list(identified.joint_names),
         "joints": {joint: _joint_entry(identified, row) for row, joint in enumerate(identified.joint_names)},
     }
@@ -80,27 +126,11 @@ def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
     return {
         "law": identified.law_names[row],
         "values": dict(zip(names, identified.values[row, :p].tolist(), strict=True)),
+        "units": dict(zip(names, make_law(identified.law_names[row]).units, strict=True)),
         "sigma": dict(zip(names, np.sqrt(np.diagonal(covariance)).tolist(), strict=True)),
         **{name: float(getattr(identified, name)[row]) for name in _SCALARS},
         "covariance": covariance.tolist(),  # last: a truncated list is never valid
     }
-
-
-def _replace(target: Path, text: str) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(target.parent, os.O_RDONLY)  # the rename itself must reach the disk too
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | None) -> IdentifiedParameters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,26 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
+
+
+class Lines(list[str]):
+    """Sentences to write one a line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Safe dumper that knows :class:`Lines`."""
+
+
+_Dumper.add_representer(
+    Lines, lambda dumper, lines: dumper.represent_sequence("tag:yaml.org,2002:seq", lines, flow_style=False)
+)
+
+
+def yaml_text(document: Mapping[str, Any]) -> str:
+    """YAML of plain Python types and :class:`Lines`: numbers to the bit, innermost lists and tables on one line."""
+    return yaml.dump(
+        dict(document), Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True
+    )
 
 
 def read_yaml(path: Path) -> Any:

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction import JointLaws
 from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.files import load_parameters, save_parameters
+from friction_estimator.files import load_identification, load_parameters, save_identification, save_parameters
+from friction_estimator.files.identification import SavedIdentification, saved_form
+from test.known_identification import make_identification
 
 JOINTS = ("hip", "knee", "ankle")
 
@@ -159,6 +162,93 @@ def test_a_truncated_file_never_loads(tmp_path: Path, identified: IdentifiedPara
     save_parameters(path, identified)
     text = path.read_text()
     for end in range(0, text.rindex("]"), 7):
+        path.write_text(text[:end])
+        with pytest.raises(ConfigError):
+            load_parameters(path)
+
+
+def assert_same_identification(a: SavedIdentification, b: SavedIdentification) -> None:
+    assert_same(a.friction, b.friction)
+    assert a.parameters and b.parameters
+    assert (a.parameters.names, a.parameters.units) == (b.parameters.names, b.parameters.units)
+    for name in ("values", "sigma", "reference", "identifiable"):
+        first, second = getattr(a.parameters, name), getattr(b.parameters, name)
+        assert (first is None) == (second is None)
+        if first is not None:
+            np.testing.assert_array_equal(first, second)
+            zeros = first == 0
+            np.testing.assert_array_equal(np.signbit(first[zeros] * 1.0), np.signbit(second[zeros] * 1.0))
+    assert (a.scores, a.ranges, a.condition) == (b.scores, b.ranges, b.condition)
+    assert (a.verdicts, a.provenance) == (b.verdicts, b.provenance)
+
+
+def test_a_whole_identification_comes_back_bit_by_bit(tmp_path: Path) -> None:
+    identification = make_identification()
+    save_identification(tmp_path / "friction.yaml", identification)
+    assert_same_identification(load_identification(tmp_path / "friction.yaml"), saved_form(identification))
+
+
+def test_odd_names_unknown_numbers_and_missing_references_survive(tmp_path: Path) -> None:
+    identification = make_identification(("yes", "1.0", "null", "a: b # c"))
+    score = replace(identification.scores[0], rigid_body_error=float("inf"), torque_rms=1e-300)
+    odd = replace(
+        identification,
+        parameters=replace(identification.parameters, reference=None, identifiable=None),
+        scores=(score, *identification.scores[1:]),
+        verdicts=("- not a list: {a}", "Zeile mit Umlaut äöü\nund Umbruch", ""),
+        provenance=replace(identification.provenance, command="", data=(("x: y", ""),)),
+    )
+    save_identification(tmp_path / "friction.yaml", odd)
+    loaded = load_identification(tmp_path / "friction.yaml")
+    assert_same_identification(loaded, saved_form(odd))
+    assert loaded.friction.joint_names == ("yes", "1.0", "null", "a: b # c")
+
+
+def test_the_live_node_reads_an_identification_as_any_parameter_file(tmp_path: Path) -> None:
+    identification = make_identification()
+    save_identification(tmp_path / "friction.yaml", identification)
+    assert_same(load_parameters(tmp_path / "friction.yaml"), identification.friction)
+    save_parameters(tmp_path / "plain.yaml", identification.friction)
+    plain = load_identification(tmp_path / "plain.yaml")
+    assert_same(plain.friction, identification.friction)
+    assert (plain.parameters, plain.scores, plain.ranges, plain.provenance) == (None, (), (), None)
+
+
+def test_the_file_keeps_where_the_friction_was_seen(tmp_path: Path) -> None:
+    identification = make_identification()
+    samples = identification.samples[0]
+    save_identification(tmp_path / "friction.yaml", identification)
+    seen = load_identification(tmp_path / "friction.yaml").ranges[0]
+    used = samples.velocity[samples.used]
+    assert (seen.joint, seen.lowest, seen.highest) == ("hip", used.min(), used.max())
+    assert seen.slowest == np.abs(used).min() > 0.02 > np.abs(samples.velocity).min()
+    assert seen.load[2] == np.median(samples.load[samples.used])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("condition: 41.5", "condition: high", "'identification' is damaged: could not convert"),
+        ("method: inverse_dynamics", "methud: inverse_dynamics", "'identification' is damaged: 'method' is missing"),
+        ("slowest: ", "slow: ", "'identification' is damaged: 'slowest' is missing"),
+    ],
+)
+def test_a_damaged_identification_is_one_clear_error(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "friction.yaml"
+    save_identification(path, make_identification())
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigError, match=message):
+        load_identification(path)
+    assert load_parameters(path).joint_names == ("hip", "knee", "ankle")
+
+
+def test_a_truncated_identification_never_loads(tmp_path: Path) -> None:
+    path = tmp_path / "friction.yaml"
+    save_identification(path, make_identification())
+    text = path.read_text()
+    for end in np.linspace(0, text.rindex("]"), 40).astype(int):
         path.write_text(text[:end])
         with pytest.raises(ConfigError):
             load_parameters(path)

@@ -1,0 +1,70 @@
+"""The friction laws in C: one expression a law, over its parameters ``p->...``, ``velocity`` and ``load``.
+
+Every number in them comes from the Python law. A law without a line here is exported as Coulomb and viscous friction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from friction_estimator.core.friction import asymmetric, five_slope, tanh_load, three_slope
+from friction_estimator.core.types import FloatArray
+from friction_estimator.files.export.c_names import identifiers
+
+
+def _tangents(parameter_names: tuple[str, ...], velocities: FloatArray) -> str:
+    """The first parameters times tangents that saturate at these velocities, and the viscous friction."""
+    names = identifiers(parameter_names[: velocities.size])
+    terms = [f"p->{name} * tanh(velocity / {at!r})" for name, at in zip(names, velocities.tolist(), strict=True)]
+    return "\n    + ".join(("return p->viscous * velocity", *terms))
+
+
+def _load(velocity: float) -> str:
+    """Dry friction that grows with the load."""
+    factor = "fabs(load) * (p->load_linear + p->load_quadratic * fabs(load))"
+    return f"\n    + tanh(velocity / {velocity!r}) * {factor}"
+
+
+_THREE_SLOPE = _tangents(three_slope.ThreeSlope.parameter_names, three_slope.SLOPE_VELOCITIES)
+_TANH_LOAD = _tangents(tanh_load.TanhLoad.parameter_names, tanh_load.SLOPE_VELOCITIES)
+_FIVE_SLOPE = _tangents(five_slope.FiveSlope.parameter_names, five_slope.SLOPE_VELOCITIES)
+
+C_LAWS: Mapping[str, tuple[str, ...]] = {
+    "coulomb_viscous": ("return p->coulomb * friction_sign(velocity) + p->viscous * velocity;",),
+    "three_slope": (f"{_THREE_SLOPE};",),
+    "tanh_load": (f"{_TANH_LOAD}{_load(tanh_load.LOAD_VELOCITY)};",),
+    "five_slope": (f"{_FIVE_SLOPE};",),
+    "five_slope_load": (f"{_FIVE_SLOPE}{_load(float(five_slope.SLOPE_VELOCITIES[0]))};",),
+    "load_quadrants": (
+        "const double direction = friction_sign(velocity);",
+        "const double driving = 0.5 * (1.0 + friction_sign(load) * direction);",
+        "const double dry = driving * (p->coulomb_motor + p->load_motor * fabs(load))",
+        "    + (1.0 - driving) * (p->coulomb_generator + p->load_generator * fabs(load));",
+        "return direction * dry + p->viscous * velocity + p->offset;",
+    ),
+    "asymmetric": (
+        "if (velocity > 0.0) return p->coulomb_positive + p->viscous_positive * velocity;",
+        "if (velocity < 0.0) return -p->coulomb_negative + p->viscous_negative * velocity;",
+        "return velocity;",
+    ),
+    "asymmetric_stribeck": (
+        "const double direction = friction_sign(velocity);",
+        f"const double fading = exp(-fabs(velocity) / {asymmetric.STRIBECK_VELOCITY!r});",
+        "const double starting = velocity > 0.0 ? p->static_positive : p->static_negative;",
+        "return direction * (p->coulomb * (1.0 - fading) + starting * fading) + p->viscous * velocity;",
+    ),
+    "tanh_stribeck": (
+        "const double relative = velocity / p->stribeck_velocity;",
+        "const double bell = 1.0 + p->stribeck * exp(-relative * relative);",
+        "return p->viscous * velocity + p->coulomb * tanh(p->slope * velocity) * bell + p->offset;",
+    ),
+    "makkar": (
+        "return p->gamma_1 * (tanh(p->gamma_2 * velocity) - tanh(p->gamma_3 * velocity))",
+        "    + p->gamma_4 * tanh(p->gamma_5 * velocity) + p->gamma_6 * velocity;",
+    ),
+    "stribeck_load": (
+        "const double fading = exp(-fabs(velocity / p->stribeck_velocity));",
+        "const double dry = p->coulomb + (p->static_ - p->coulomb) * fading + p->load_quadratic * load * load;",
+        "return friction_sign(velocity) * dry + p->viscous * velocity;",
+    ),
+}

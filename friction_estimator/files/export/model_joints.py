@@ -1,0 +1,34 @@
+"""Joints of a model file that friction belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from friction_estimator.core.exceptions import RobotModelError, choices
+from friction_estimator.files.export.joint_friction import JointFriction
+from friction_estimator.files.export.xml_edit import Element
+
+
+def matched(
+    joints: Sequence[JointFriction], elements: Sequence[Element], what: str
+) -> tuple[list[tuple[JointFriction, Element]], list[str]]:
+    """Joints with their elements, and warnings about those that the model lacks.
+
+    Raises
+    ------
+    RobotModelError
+        When it has none of them.
+    """
+    by_name = {element.attributes["name"]: element for element in elements if "name" in element.attributes}
+    pairs = [(joint, by_name[joint.joint]) for joint in joints if joint.joint in by_name]
+    if not pairs:
+        raise RobotModelError(
+            f"the {what} has none of the joints {choices(joint.joint for joint in joints)}; it has {choices(by_name)}"
+        )
+    missing = [joint.joint for joint in joints if joint.joint not in by_name]
+    return pairs, [f"the {what} has no joint {choices(missing)}: left out"] if missing else []
+
+
+def reductions(pairs: Sequence[tuple[JointFriction, Element]]) -> Iterator[str]:
+    """What Coulomb and viscous friction do not say of these joints."""
+    return filter(None, (joint.reduction for joint, _ in pairs))
