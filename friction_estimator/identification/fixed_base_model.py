@@ -85,7 +85,8 @@ class FixedBaseModel:
         columns = np.empty((len(position), len(self.joint_names), len(self.standard_names)))
         motions = zip(driven.configuration(position), driven.expand(velocity), driven.expand(acceleration), strict=True)
         for sample, (q, v, a) in enumerate(motions):
-            columns[sample] = driven.reduce(pin.computeJointTorqueRegressor(model, data, q, v, a))
+            regressor = np.atleast_2d(pin.computeJointTorqueRegressor(model, data, q, v, a))  # a vector for one joint
+            columns[sample] = driven.reduce(regressor)
         return columns
 
     def torque(

@@ -115,6 +115,18 @@ class FrictionColumns:
             blocks.append(block)
         return np.concatenate(blocks, axis=2)
 
+    @property
+    def in_law(self) -> BoolArray:
+        """(f,) True for columns of laws, False for offset, temperature and position."""
+        names = self.described.names
+        count = sum(len(site.law.parameter_names) for site in self.sites)
+        return np.arange(len(names)) < count
+
+    @property
+    def directions(self) -> FloatArray:
+        """(k, n) of the sites."""
+        return np.array([site.direction for site in self.sites])
+
     def speeds(self, velocity: FloatArray) -> FloatArray:
         """Velocities (N, k) of the sites."""
         return np.column_stack([velocity @ site.direction for site in self.sites])

@@ -1,0 +1,121 @@
+"""From observations to parameters: linear where the model is, else by Gauss-Newton on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.identification.base_parameters import base_parameters
+from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.linear_problem import LinearFit, LinearProblem, select_columns
+from friction_estimator.identification.observation import Observation
+from friction_estimator.identification.torque_model import TorqueModel
+
+DATA_TOLERANCE = 1e-6
+"""Columns nearer than this, relative to their norm, to the span of others cannot be told apart by any real data."""
+_ROUNDS = 15
+_CONVERGED = 1e-6
+"""Relative change of the predicted torque at which Gauss-Newton and the iteration of the load end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Parameters of a torque model.
+
+    Attributes
+    ----------
+    model : whose parameters
+    observations : what they were estimated from
+    usable : (K, n) rows of every motion that were used
+    loads : (N, n) torque of every motion that friction depends on: the model's own [N m]
+    fit : of the columns that were kept, about the solution
+    kept : (q) which of the model's p parameters the fit has; the others are zero
+    names : (q) with what else each holds, because the data cannot tell it apart
+    values : (p,)
+    """
+
+    model: TorqueModel
+    observations: tuple[Observation, ...]
+    usable: tuple[BoolArray, ...]
+    loads: tuple[FloatArray, ...]
+    fit: LinearFit
+    kept: IntArray
+    names: tuple[str, ...]
+    values: FloatArray
+
+    @property
+    def covariance(self) -> FloatArray:
+        """(p, p) honest covariance, zero for parameters that are not in the fit."""
+        full = np.zeros((self.values.size, self.values.size))
+        full[np.ix_(self.kept, self.kept)] = self.fit.covariance
+        return full
+
+
+def estimate(
+    model: TorqueModel,
+    observations: Sequence[Observation],
+    usable: Sequence[BoolArray],
+    solver: SolverOptions,
+    allowed: BoolArray | None = None,
+) -> Estimate:
+    """Estimate all parameters of a model.
+
+    Friction that depends on the load takes the torque that the model itself predicts: with the measured torque on both
+    sides, its noise would be explained by itself. The first round takes the measured one.
+
+    Parameters
+    ----------
+    usable : (K, n) rows of every motion
+    solver : how each linear problem is solved
+    allowed : (p,) False for parameters that are zero; None: all are estimated
+
+    Raises
+    ------
+    InputError
+        When no usable rows are left.
+    """
+    if not any(mask.any() for mask in usable):
+        raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
+    permitted = np.ones(len(model.names), dtype=bool) if allowed is None else allowed
+    gains = np.zeros(len(model.names), dtype=bool)
+    gains[model.friction_count : model.friction_count + model.gain_count] = True
+    loads = [observation.load for observation in observations]
+    values: FloatArray | None = None
+    for turn in range(_ROUNDS if model.load_dependent else 1):
+        problem = model.problem(observations, loads, usable, values)
+        columns = permitted & ~gains if turn == 0 else permitted  # gains multiply what is not known before
+        kept, names = _told_apart(problem, columns, model.prior_std)
+        fit = solve(select_columns(problem, kept), solver, _prior(model, kept))
+        values = np.zeros(len(model.names))
+        values[kept] = fit.values
+        if model.load_dependent:
+            predicted = [
+                model.torque(observation, load, values) for observation, load in zip(observations, loads, strict=True)
+            ]
+            change = max(np.abs(new - old).max() for new, old in zip(predicted, loads, strict=True))
+            loads = predicted
+            if turn and change < _CONVERGED * max(np.abs(load).max() for load in loads):
+                break
+    assert values is not None
+    return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, names, values)
+
+
+def _told_apart(problem: LinearProblem, allowed: BoolArray, prior_std: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
+    """Columns that the data can tell apart, friction first; those with a prior always stay."""
+    free = np.flatnonzero(allowed & np.isinf(prior_std))
+    base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE)
+    moving = np.linalg.norm(problem.W, axis=0) > 0.0
+    certain = np.flatnonzero(allowed & np.isfinite(prior_std) & moving)
+    kept = np.concatenate((free[base.kept], certain))
+    names = base.names + tuple(problem.names[k] for k in certain)
+    order = np.argsort(kept)
+    return kept[order], tuple(names[k] for k in order)
+
+
+def _prior(model: TorqueModel, kept: IntArray) -> FloatArray | None:
+    prior = model.prior_std[kept]
+    return prior if np.isfinite(prior).any() else None

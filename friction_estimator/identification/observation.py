@@ -1,0 +1,168 @@
+"""Both sides of the equation for one motion, before and after the parallel filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.identification.filters import low_pass
+from friction_estimator.identification.linear_problem import LinearProblem
+from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.parallel import ORDER, ParallelFilter, make_parallel_filter
+from friction_estimator.identification.rigid_body import RigidBody
+
+_WORKING_RATE = 20.0
+"""Samples a period of the cut-off frequency at which columns are computed: the step of sgn(dq) stays sharp."""
+_ACTIVE_POWER = 0.99
+_BANDS = 10.0
+"""Cut-off of the parallel filter in bandwidths of the motion, which hold 99 % of the power of the velocities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One motion, ready to become rows.
+
+    Attributes
+    ----------
+    motion : thinned out to the working rate
+    filter : the same for both sides of the equation
+    rigid : (N, n, b) columns of the rigid body at the working rate
+    known : (N, n) torque of known bodies [N m]
+    load : (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
+    torque : (K, n) measured torque behind the parallel filter [N m]
+    segment : (K,) unique over all motions
+    """
+
+    motion: Motion
+    filter: ParallelFilter
+    rigid: FloatArray
+    known: FloatArray
+    load: FloatArray
+    torque: FloatArray
+    segment: IntArray
+
+
+def observe(motions: Sequence[Motion], body: RigidBody, cutoff_hz: float) -> tuple[Observation, ...]:
+    """Compute columns and filter the measured torque of every motion.
+
+    Raises
+    ------
+    InputError
+        When a motion has no torque, or other joints than the first one.
+    """
+    observations = []
+    first_segment = 0
+    for motion in motions:
+        _check(motion, motions[0])
+        thin = _thinned(motion, cutoff_hz)
+        design = make_parallel_filter(thin, cutoff_hz)
+        rigid, known = body.columns(thin)
+        segment = thin.segment[design.kept]
+        _, segment = np.unique(segment, return_inverse=True)
+        load = _low_passed(_effort(thin), design.stretches, thin.period, cutoff_hz)
+        segment = segment.reshape(-1) + first_segment
+        observations.append(Observation(thin, design, rigid, known, load, load[design.kept], segment))
+        first_segment = int(segment.max()) + 1
+    return tuple(observations)
+
+
+def stack(
+    observations: Sequence[Observation],
+    columns: Sequence[FloatArray],
+    sides: Sequence[FloatArray],
+    usable: Sequence[BoolArray],
+    names: Sequence[str],
+    units: Sequence[str],
+    nonnegative: BoolArray,
+) -> LinearProblem:
+    """Rows of all motions, instant by instant, joint by joint (Hamon et al. 2010, eqs. 36-43).
+
+    Parameters
+    ----------
+    columns : (K, n, p) of every motion, filtered
+    sides : (K, n) left sides, filtered [N m]
+    usable : (K, n) False where the row is left out
+    names, units, nonnegative : (p)
+    """
+    joints = len(observations[0].motion.joint_names)
+    keep = np.concatenate([mask.ravel() for mask in usable])
+    segment = np.concatenate([observation.segment for observation in observations])
+    return LinearProblem(
+        names=tuple(names),
+        units=tuple(units),
+        W=np.concatenate([block.reshape(-1, len(names)) for block in columns])[keep],
+        y=np.concatenate([side.ravel() for side in sides])[keep],
+        joint=np.tile(np.arange(joints), segment.size)[keep],
+        segment=np.repeat(segment, joints)[keep],
+        nonnegative=nonnegative,
+        instant=np.repeat(np.arange(segment.size), joints)[keep],
+    )
+
+
+def motion_bandwidth(motions: Sequence[Motion]) -> float:
+    """Frequency below which the velocities of all joints have 99 % of their power, of the widest motion [Hz]."""
+    widest = 0.0
+    for motion in motions:
+        spectrum = np.abs(np.fft.rfft(motion.velocity - motion.velocity.mean(axis=0), axis=0)) ** 2
+        power = np.cumsum((spectrum / np.maximum(spectrum.sum(axis=0), np.finfo(float).tiny)).sum(axis=1))
+        index = int(np.searchsorted(power, _ACTIVE_POWER * power[-1]))
+        widest = max(widest, index / (motion.period * len(motion.velocity)))
+    return widest
+
+
+def parallel_cutoff(motions: Sequence[Motion]) -> float:
+    """Cut-off of the parallel filter [Hz]: ten bandwidths of the motion, at most 0.8 of the lowest Nyquist rate."""
+    nyquist = min(0.5 / motion.period for motion in motions)
+    return float(min(_BANDS * motion_bandwidth(motions), 0.8 * nyquist))
+
+
+def _thinned(motion: Motion, cutoff_hz: float) -> Motion:
+    """A motion recorded much faster than it moves, at the working rate: its torque behind a low-pass."""
+    step = int(1.0 / (_WORKING_RATE * cutoff_hz * motion.period))
+    if step < 2:
+        return motion
+    gaps = np.flatnonzero(np.diff(motion.time) > 1.5 * motion.period) + 1
+    borders = [0, *gaps.tolist(), motion.time.size]
+    stretches = tuple(zip(borders[:-1], borders[1:], strict=True))
+    kept = np.concatenate([np.arange(start, stop, step) for start, stop in stretches])
+    smooth = _low_passed(_effort(motion), stretches, motion.period, 0.4 / (step * motion.period))
+    return replace(
+        motion,
+        period=motion.period * step,
+        time=motion.time[kept],
+        position=motion.position[kept],
+        velocity=motion.velocity[kept],
+        acceleration=motion.acceleration[kept],
+        effort=smooth[kept],
+        inputs={kind: values[kept] for kind, values in motion.inputs.items()},
+        segment=motion.segment[kept],
+    )
+
+
+def _low_passed(
+    signal: FloatArray, stretches: Sequence[tuple[int, int]], period: float, cutoff_hz: float
+) -> FloatArray:
+    smooth = signal.copy()
+    for start, stop in stretches:
+        if stop - start > 1:
+            smooth[start:stop] = low_pass(signal[start:stop], period, cutoff_hz, ORDER)
+    return smooth
+
+
+def _effort(motion: Motion) -> FloatArray:
+    if motion.effort is None:
+        raise InputError(f"{motion.name}: inverse dynamics needs the motor torque, 'effort/<joint>' of every joint")
+    return motion.effort
+
+
+def _check(motion: Motion, first: Motion) -> None:
+    _effort(motion)
+    if motion.joint_names != first.joint_names:
+        raise InputError(
+            f"{motion.name} has the joints {', '.join(motion.joint_names)}, {first.name} has "
+            f"{', '.join(first.joint_names)}: select the same joints of every experiment"
+        )

@@ -1,0 +1,111 @@
+"""A result in words, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.friction import linear_law_names, make_linear_law
+from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.identification import JointScore
+
+_GOOD = 0.1
+"""Relative error of a torque that is predicted well."""
+_OVERFIT = 1.5
+_ILL = 1000.0
+_UNSEEN_SHARE = 0.5
+"""A parameter whose sigma is more than this share of its prior was not seen."""
+_VAGUE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence and how bad it is: 2 do not use, 1 beware, 0 good to know."""
+
+    weight: float
+    text: str
+
+
+def verdicts(
+    scores: Sequence[JointScore], friction: IdentifiedParameters, condition: float, further: Sequence[Finding] = ()
+) -> tuple[str, ...]:
+    """What to think of an identification, one sentence each, worst first.
+
+    Parameters
+    ----------
+    scores : (n) held-out errors
+    friction : (n) parameters
+    condition : of the column-scaled observation matrix
+    further : findings of the method itself
+    """
+    findings = list(further)
+    for score in scores:
+        findings += _about_score(score)
+    for joint in range(len(friction.joint_names)):
+        findings += _about_parameters(friction, joint)
+    if condition > _ILL:
+        findings.append(
+            Finding(
+                0.9,
+                f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL:.0f} is fair): "
+                "single inertial parameters are uncertain, friction usually is not",
+            )
+        )
+    return tuple(finding.text for finding in sorted(findings, key=lambda finding: -finding.weight))
+
+
+def _about_score(score: JointScore) -> list[Finding]:
+    joint, relative = score.joint, score.relative_error
+    if not score.samples:
+        return [Finding(2.0, f"{joint}: never moved fast enough, nothing is known of its friction")]
+    found = []
+    quality = f"its torque is predicted to {100 * relative:.1f} % on segments that the fit has not seen"
+    if not relative < 1.0:
+        found.append(Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it"))
+    elif relative > _GOOD:
+        found.append(Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD:.0f} % is good"))
+    else:
+        found.append(Finding(0.1 + relative, f"{joint}: {quality}"))
+    if score.model_error > _OVERFIT * score.fit_error:
+        found.append(
+            Finding(
+                1.2,
+                f"{joint}: the error on unseen segments is {score.model_error / score.fit_error:.1f} times that of the "
+                "fit: too many parameters for this motion, or the robot changed; record more, or other, motion",
+            )
+        )
+    if np.isfinite(score.rigid_body_error) and score.model_error > score.rigid_body_error:
+        found.append(Finding(1.8, f"{joint}: friction does not improve the prediction; the rigid body alone is better"))
+    return found
+
+
+def _about_parameters(friction: IdentifiedParameters, joint: int) -> list[Finding]:
+    if friction.law_names[joint] not in linear_law_names():  # what such a law cannot show is told by its own method
+        return []
+    law = make_linear_law(friction.law_names[joint])
+    name = friction.joint_names[joint]
+    found = []
+    p = len(law.parameter_names)
+    sigma = np.sqrt(np.diagonal(friction.covariance[joint]))[:p]
+    for k, parameter in enumerate(law.parameter_names):
+        if friction.samples[joint] and sigma[k] > _UNSEEN_SHARE * law.prior_std[k]:
+            found.append(
+                Finding(1.5, f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]})")
+            )
+        elif law.nonnegative[k] and friction.samples[joint] and friction.values[joint, k] <= 0.0:
+            found.append(
+                Finding(
+                    1.1, f"{name}: {parameter} wants to be negative and was held at zero: a doubtful torque or model"
+                )
+            )
+    basis = np.eye(p)
+    for what, weights in (("Coulomb", law.coulomb(basis)), ("viscous", law.viscous(basis))):
+        value = float(weights @ friction.values[joint, :p])
+        spread = float(np.sqrt(weights @ friction.covariance[joint, :p, :p] @ weights))
+        if friction.samples[joint] and value > 0.0 and _VAGUE * value < spread:
+            found.append(
+                Finding(1.05, f"{name}: {what} friction is known to {100 * spread / value:.0f} % only (one sigma)")
+            )
+    return found
