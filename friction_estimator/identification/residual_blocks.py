@@ -9,6 +9,8 @@ from friction_estimator.identification.linear_problem import LinearProblem
 
 _BLOCK_TIMES = 5.0
 """Length of a block in correlation times: neighbouring blocks are then nearly independent."""
+_AT_ONCE = 64
+"""Blocks that are left out in one call: bounds the memory."""
 _MIN_BLOCKS = 20
 """Fewer blocks would make the variance itself uncertain by a third and more."""
 
@@ -78,15 +80,20 @@ def block_jackknife(
     if prior_std is not None:
         total += np.diag((scale / prior_std) ** 2)
     everything = np.linalg.pinv(total, hermitian=True) @ moments.sum(axis=0)
-    without = np.array(
+    without = np.concatenate(
         [
-            np.linalg.pinv(total - gram, rcond=1e-13, hermitian=True) @ (moments.sum(axis=0) - moment)
-            for gram, moment in zip(grams, moments, strict=True)
+            _without(total - grams[k : k + _AT_ONCE], moments.sum(axis=0) - moments[k : k + _AT_ONCE])
+            for k in range(0, count, _AT_ONCE)
         ]
     )
     deviation = without - everything
     covariance = deviation.T @ deviation * ((count - 1) / count) * np.outer(scale, scale)
     return _at_least(covariance, fallback)
+
+
+def _without(grams: FloatArray, moments: FloatArray) -> FloatArray:
+    """Solutions (b, p) of several sets of normal equations (b, p, p), (b, p)."""
+    return np.asarray((np.linalg.pinv(grams, rcond=1e-13, hermitian=True) @ moments[..., None])[..., 0])
 
 
 def _at_least(covariance: FloatArray, white: FloatArray) -> FloatArray:

@@ -1,0 +1,211 @@
+"""The method `motor`: friction motor by motor behind a coupling matrix, then drive gain and offset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.exceptions import ConfigError, InputError, choices
+from friction_estimator.core.friction.asymmetric import STRIBECK_VELOCITY, AsymmetricStribeck
+from friction_estimator.core.identification import Identification, Provenance
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.drive_gain import fit_drive_gain
+from friction_estimator.identification.least_squares import SolverOptions
+from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.motor_findings import motor_choices, motor_findings
+from friction_estimator.identification.motor_friction import FrictionUnknowns, fit_motor_friction
+from friction_estimator.identification.motor_law import MotorLaw
+from friction_estimator.identification.motor_motion import DRIVES, TORQUE, MotorSamples, drive_kind, motor_samples
+from friction_estimator.identification.motor_result import (
+    MotorResult,
+    identified_friction,
+    motor_figures,
+    motor_score,
+    parameter_table,
+)
+from friction_estimator.identification.stick import StickOptions
+from friction_estimator.identification.validation import FOLDS
+from friction_estimator.identification.verdict import verdicts
+from friction_estimator.identification.zero_phase import to_motion
+
+METHOD = "motor"
+_UNDRIVEN = 0.01
+"""A drive below this share of its largest value in the driven logs counts as zero."""
+_BACKWARD = 0.1
+"""Share of the power that friction may give back before the torque is taken to have the wrong sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class MotorOptions:
+    """How to identify.
+
+    Attributes
+    ----------
+    law : linear friction law of every motor that needs no load
+    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as printed; None: searched, motor by motor
+    zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
+    inertia : reflected inertia of the motors at the output of their gearboxes, by name; others have none [kg m^2]
+    identify_inertia : find the inertia of motors that ``inertia`` does not name
+    offset : a constant torque acts in the free logs too; None: where the law lets it be told from friction
+    drive : ``pwm`` or ``current``; None: whichever was recorded
+    known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
+    stick : what counts as standing still
+    solver : weights, robustness and bounds of both phases
+    cutoff_hz : of the velocities; None: from the spectrum of each log
+    folds : of the validation
+    """
+
+    law: str = AsymmetricStribeck.name
+    stribeck_velocity: float | None = STRIBECK_VELOCITY
+    zero_slope: str = "none"
+    inertia: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    identify_inertia: bool = False
+    offset: bool | None = None
+    drive: str | None = None
+    known_gain: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    stick: StickOptions = field(default_factory=StickOptions)
+    solver: SolverOptions = field(default_factory=SolverOptions)
+    cutoff_hz: float | None = None
+    folds: int = FOLDS
+
+
+def identify_motor(
+    free_logs: Sequence[JointLog],
+    driven_logs: Sequence[JointLog],
+    coupling: Coupling,
+    options: MotorOptions = MotorOptions(),
+    command: str = "",
+) -> Identification:
+    """Friction, drive gain and offset of motors that move joints through a coupling (Guedelha et al. 2017, section 3).
+
+    Parameters
+    ----------
+    free_logs : joints moved from outside with PWM = 0; the input ``joint_torque`` is the torque that the transmission
+        passes on to the joint's child link [N m]
+    driven_logs : with the input ``pwm`` or ``current`` as well, the k-th joint's column that of the k-th motor; none:
+        friction only
+    coupling : of the motors and joints to identify; the logs may have more joints
+    command : for the provenance
+
+    Returns
+    -------
+    identification : friction by the name of the motor, which is that of the joint where they are not coupled
+
+    Raises
+    ------
+    ConfigError
+        When an option is unknown, or names a motor that the coupling lacks.
+    InputError
+        When the logs lack a signal, motors hardly slide, or the free logs are driven.
+    """
+    if not free_logs:
+        raise InputError("the method 'motor' begins with logs of joints that are moved from outside with PWM = 0")
+    _check_names(options, coupling)
+    law = motor_law(options)
+    free, driven = (
+        [to_motion(log.select(coupling.joint_names), options.cutoff_hz) for log in logs]
+        for logs in (free_logs, driven_logs)
+    )
+    kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
+    free_samples = motor_samples(free, coupling, kind, options.stick, True, options.inertia)
+    driven_samples = motor_samples(driven, coupling, kind, options.stick, False, options.inertia)
+    results = []
+    for samples, moved in zip(free_samples, driven_samples, strict=True):
+        driving = _driving(samples, moved, kind, options)
+        slides, unknowns = samples.slides, _unknowns(samples.motor, law, options)
+        friction = fit_motor_friction(samples.select(slides), unknowns, driving[slides], options.solver)
+        gain = fit_drive_gain(moved.select(moved.slides), kind, friction, options.solver) if driven else None
+        results.append(MotorResult(samples, driving, friction, gain))
+    return _identification(results, (*free, *driven), coupling, options, command)
+
+
+def motor_law(options: MotorOptions) -> MotorLaw:
+    """The law of every motor, with the Stribeck velocity to take or to begin with.
+
+    Raises
+    ------
+    ConfigError
+        When it is not known, or Stribeck options are given for a law without them.
+    """
+    if options.stribeck_velocity is None and options.law != AsymmetricStribeck.name:
+        raise ConfigError(f"a Stribeck velocity is searched for {AsymmetricStribeck.name!r}, not for {options.law!r}")
+    velocity = STRIBECK_VELOCITY if options.stribeck_velocity is None else options.stribeck_velocity
+    law = MotorLaw(options.law, velocity, options.zero_slope)
+    if options.offset and not law.offset_shows:
+        raise ConfigError(f"a constant torque cannot be told from the friction of {options.law!r}: leave offset out")
+    return law
+
+
+def _unknowns(motor: str, law: MotorLaw, options: MotorOptions) -> FrictionUnknowns:
+    searched = options.identify_inertia and motor not in options.inertia
+    return FrictionUnknowns(
+        law,
+        search=options.stribeck_velocity is None,
+        inertia=None if searched else options.inertia.get(motor, 0.0),
+        offset=law.offset_shows if options.offset is None else options.offset,
+    )
+
+
+def _check_names(options: MotorOptions, coupling: Coupling) -> None:
+    for name, given in (("inertia", options.inertia), ("known_gain", options.known_gain)):
+        unknown = set(given) - set(coupling.motor_names)
+        if unknown:
+            raise ConfigError(f"{name} names {choices(unknown)}; the motors are {choices(coupling.motor_names)}")
+
+
+def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: MotorOptions) -> FloatArray:
+    """Torque (r,) of the drive in the free logs [N m].
+
+    Raises
+    ------
+    InputError
+        When it is not zero and the gain is not known, or the torque seems to have the wrong sign.
+    """
+    largest = float(np.abs(np.nan_to_num(free.drive)).max(initial=0.0))
+    gain = options.known_gain.get(free.motor)
+    if gain is None and largest > _UNDRIVEN * float(np.abs(np.nan_to_num(driven.drive)).max(initial=0.0)):
+        raise InputError(
+            f"the motor {free.motor!r} is driven in the free logs ({kind} up to {largest:g}): record it with PWM = 0, "
+            "give its known gain, or pass the file with the driven logs"
+        )
+    driving = np.zeros_like(free.drive) if gain is None else gain * np.nan_to_num(free.drive)
+    power = np.nan_to_num((driving - free.torque) * free.velocity)
+    if power.sum() < -_BACKWARD * np.abs(power).sum():
+        raise InputError(
+            f"{TORQUE!r} pushes the motor {free.motor!r} along with its motion although it is not driven: it has the "
+            "wrong sign (it is the torque that the joint exerts on its child link), or the coupling matrix has"
+        )
+    return driving
+
+
+def _identification(
+    results: Sequence[MotorResult],
+    motions: Sequence[Motion],
+    coupling: Coupling,
+    options: MotorOptions,
+    command: str,
+) -> Identification:
+    friction = identified_friction(results)
+    scores = tuple(motor_score(result, options.solver, options.folds) for result in results)
+    condition = max(result.friction.fit.condition for result in results)
+    findings = [finding for result in results for finding in motor_findings(result)]
+    filtered = tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices)
+    return Identification(
+        friction,
+        parameter_table(results),
+        scores,
+        tuple(motor_figures(result) for result in results),
+        condition,
+        verdicts(scores, friction, condition, findings),
+        Provenance(
+            command,
+            METHOD,
+            tuple((motion.name, motion.digest) for motion in motions),
+            (*filtered, *motor_choices(results, coupling)),
+        ),
+    )

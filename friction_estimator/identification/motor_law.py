@@ -1,0 +1,105 @@
+"""Friction law of a motor as columns of a linear problem: Stribeck velocity given, slope at standstill constrained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.core.friction import make_linear_law
+from friction_estimator.core.friction.asymmetric import (
+    STRIBECK_VELOCITY,
+    AsymmetricStribeck,
+    AsymmetricStribeckScaled,
+    stribeck_columns,
+)
+from friction_estimator.core.types import BoolArray, FloatArray
+
+ZERO_SLOPES = ("none", "positive", "negative", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class MotorLaw:
+    """A linear law, or the asymmetric Stribeck law at a Stribeck velocity of choice.
+
+    Attributes
+    ----------
+    name : of a linear law that needs no load
+    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s]; other laws have none of their own here
+    zero_slope : directions in which friction must leave standstill with zero slope (section 4.1.2): at ``0+`` the
+        slope of ``asymmetric_stribeck`` is ``K_v - (sigma+ - K_c) / v_s``, so ``sigma+ = K_c + v_s K_v``
+    """
+
+    name: str
+    stribeck_velocity: float = STRIBECK_VELOCITY
+    zero_slope: str = "none"
+
+    def __post_init__(self) -> None:
+        make_linear_law(self.name)
+        if self.zero_slope not in ZERO_SLOPES:
+            raise ConfigError(f"unknown zero slope {self.zero_slope!r}; it is one of {choices(ZERO_SLOPES)}")
+        if not self.is_stribeck and (self.zero_slope != "none" or self.stribeck_velocity != STRIBECK_VELOCITY):
+            raise ConfigError(
+                f"a Stribeck velocity and a zero slope at standstill are for the law {AsymmetricStribeck.name!r}, "
+                f"not for {self.name!r}"
+            )
+        if not self.stribeck_velocity > 0.0:
+            raise ConfigError(f"the Stribeck velocity is {self.stribeck_velocity!r} rad/s, it must be above zero")
+
+    @property
+    def is_stribeck(self) -> bool:
+        """Whether the law has a Stribeck velocity that can be chosen."""
+        return self.name == AsymmetricStribeck.name
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """(p)."""
+        return make_linear_law(self.name).parameter_names
+
+    def columns(self, velocity: FloatArray) -> FloatArray:
+        """Regressor (r, p) at velocities (r,) [rad/s]."""
+        if self.is_stribeck:
+            return stribeck_columns(velocity, self.stribeck_velocity)
+        return make_linear_law(self.name).regressor(velocity)
+
+    @property
+    def offset_shows(self) -> bool:
+        """Whether a constant torque can be told from the friction: not when both directions have their own dry part."""
+        velocity = np.concatenate((np.linspace(-1.0, 1.0, 101), np.geomspace(1e-3, 1.0, 50)))
+        columns, ones = self.columns(velocity), np.ones(velocity.size)
+        rest = ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]
+        return bool(np.linalg.norm(rest[velocity != 0.0]) > 1e-6)
+
+    @property
+    def constrained(self) -> BoolArray:
+        """(p) True for a parameter that the constraint gives, and the others leave free."""
+        sides = {"none": (), "positive": (2,), "negative": (3,), "both": (2, 3)}[self.zero_slope]
+        return np.isin(np.arange(len(self.parameter_names)), sides)
+
+    @property
+    def basis(self) -> FloatArray:
+        """N (p, k): the parameters that meet the constraint are ``N z``, z the free ones in their order."""
+        held = self.constrained
+        basis = np.eye(held.size)
+        basis[held, 0], basis[held, 1] = 1.0, self.stribeck_velocity
+        return basis[:, ~held]
+
+    def basis_rate(self, free: FloatArray) -> FloatArray:
+        """Change (p,) of the parameters ``N z`` with the Stribeck velocity, z (k,) kept."""
+        return np.where(self.constrained, free[1], 0.0)
+
+    def rate(self, velocity: FloatArray, values: FloatArray) -> FloatArray:
+        """Change (r,) of the friction with the Stribeck velocity, parameters (p,) kept [N m s/rad].
+
+        ``sgn(dq) (sigma - K_c) e |dq| / v_s^2``.
+        """
+        fading = np.exp(-np.abs(velocity) / self.stribeck_velocity)
+        static = np.where(velocity > 0.0, values[2], values[3])
+        return np.asarray((static - values[0]) * fading * velocity / self.stribeck_velocity**2)
+
+
+def registered_law(law: MotorLaw, searched: bool) -> str:
+    """Name under which the registry knows the law: with the Stribeck velocity as a parameter unless it is 1 deg/s."""
+    scaled = law.is_stribeck and (searched or law.stribeck_velocity != STRIBECK_VELOCITY)
+    return AsymmetricStribeckScaled.name if scaled else law.name

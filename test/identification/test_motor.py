@@ -1,0 +1,175 @@
+"""The method `motor`: from logs of coupled joints to friction and drive gain of each motor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.coupling import Coupling, uncoupled
+from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.identification.motor import MotorOptions, identify_motor
+from friction_estimator.identification.stick import StickOptions
+from test.identification.hand_motion import joint_log
+
+JOINTS, MOTORS = ("pitch", "roll", "yaw"), ("0B3M0", "0B3M1", "0B4M0")
+TORSO = Coupling(JOINTS, MOTORS, np.array([[0.5, -0.5, 0.0], [0.5, 0.5, 0.0], [0.275, 0.275, 0.55]]))
+FRICTION = np.array([[0.6, 12.0, 1.3, 1.9], [0.9, 8.0, 1.2, 1.6], [0.4, 15.0, 0.9, 0.7]])
+GAIN, OFFSET, INERTIA = np.array([0.25, 0.2, 0.3]), 0.12, 0.3
+KNOWN = MotorOptions(inertia=MappingProxyType(dict.fromkeys(MOTORS, INERTIA)), cutoff_hz=5.0, folds=3)
+NAMES = ("coulomb", "viscous", "static_positive", "static_negative", "free_offset", "drive_offset", "drive_gain")
+
+
+def torso_log(name: str, pwm: float = 0.0, **others):
+    return joint_log(TORSO, FRICTION, GAIN, pwm, offset=OFFSET, inertia=INERTIA, name=name, **others)
+
+
+@pytest.fixture(scope="module")
+def logs():
+    return [torso_log("free")], [torso_log("driven", pwm=20.0)]
+
+
+@pytest.fixture(scope="module")
+def found(logs):
+    return identify_motor(*logs, TORSO, KNOWN)
+
+
+def test_what_went_into_every_motor_comes_out(found):
+    truth = np.column_stack((FRICTION, np.full((3, 2), OFFSET), GAIN)).ravel()
+    assert found.parameters.names == tuple(f"{motor}/{name}" for motor in MOTORS for name in NAMES)
+    errors = (found.parameters.values - truth) / found.parameters.sigma
+    assert np.abs(errors).max() < 4.0
+    np.testing.assert_allclose(found.parameters.values, truth, rtol=0.15)
+
+
+def test_friction_has_the_names_of_the_motors(found):
+    assert found.friction.joint_names == MOTORS
+    assert found.friction.law_names == ("asymmetric_stribeck",) * 3
+    np.testing.assert_array_equal(found.friction.values.ravel(), found.parameters.values.reshape(3, -1)[:, :4].ravel())
+    assert any(
+        "pitch, roll, yaw are moved together by 0B3M0, 0B3M1, 0B4M0" in said for said in found.provenance.choices
+    )
+
+
+def test_noise_and_what_the_law_leaves_over_are_told_apart(found):
+    """Torque noise of 0.05 N m a joint, seen from the motors; the law itself is exact."""
+    noise = 0.05**2 * np.square(TORSO.matrix).sum(axis=0)
+    np.testing.assert_allclose(found.friction.measurement_variance, noise, rtol=0.1)
+    assert (found.friction.residual_variance < 0.1 * noise).all()
+
+
+def test_scores_and_figures_are_those_of_the_motors(found):
+    assert [score.joint for score in found.scores] == [samples.joint for samples in found.samples] == list(MOTORS)
+    assert all(score.model_error < 0.05 * score.torque_rms for score in found.scores)
+    for samples, row in zip(found.samples, FRICTION, strict=True):
+        fast = samples.used & (np.abs(samples.velocity) > 0.1)
+        coulomb = samples.friction[fast] - row[1] * samples.velocity[fast]
+        np.testing.assert_allclose(coulomb * np.sign(samples.velocity[fast]), row[0], atol=0.3)
+        assert samples.used.any() and not samples.used.all()
+
+
+def test_the_verdict_names_gains_and_errors(found):
+    assert any(text.startswith("0B4M0: pwm gives 0.3 +- ") for text in found.verdicts)
+    assert any("0B3M0: its torque is predicted to" in text for text in found.verdicts)
+
+
+def test_order_of_joints_and_motors_does_not_matter(logs, found):
+    rows, columns = [2, 0, 1], [1, 0, 2]
+    other = Coupling(
+        tuple(JOINTS[k] for k in rows), tuple(MOTORS[k] for k in columns), TORSO.matrix[np.ix_(rows, columns)]
+    )
+    only_friction = identify_motor(logs[0], [], other, KNOWN)
+    np.testing.assert_allclose(only_friction.friction.values, found.friction.values[columns], rtol=1e-6)
+
+
+def test_joint_by_joint_the_friction_of_coupled_motors_is_not_a_law_of_the_velocity(logs, found):
+    alone = identify_motor(logs[0], [], uncoupled(JOINTS), replace(KNOWN, inertia={}))
+    share = [score.model_error / score.torque_rms for score in alone.scores]
+    assert min(share) > 2.0 * max(score.model_error / score.torque_rms for score in found.scores)
+
+
+def test_inertia_is_found_when_asked_for():
+    brisk = [torso_log("free", noise=0.01)]
+    inertia = identify_motor(brisk, [], TORSO, MotorOptions(identify_inertia=True, cutoff_hz=5.0, folds=3)).parameters
+    values = [inertia.values[inertia.names.index(f"{motor}/inertia")] for motor in MOTORS]
+    np.testing.assert_allclose(values, INERTIA, rtol=0.1)
+
+
+def test_a_current_makes_a_torque_constant(logs):
+    driven = torso_log("driven", pwm=20.0, kind="current")
+    table = identify_motor(logs[0], [driven], TORSO, KNOWN).parameters
+    assert table.units[table.names.index("0B3M0/drive_gain")] == "N m/A"
+    assert table.values[table.names.index("0B3M0/drive_gain")] == pytest.approx(0.25, rel=0.02)
+
+
+def test_a_known_gain_makes_a_driven_log_a_free_one(found):
+    driven = [torso_log("driven", pwm=20.0)]
+    known = replace(KNOWN, known_gain=dict(zip(MOTORS, GAIN, strict=True)))
+    again = identify_motor(driven, [], TORSO, known)
+    np.testing.assert_allclose(again.friction.values, found.friction.values, rtol=0.2)
+
+
+def without(log, kind):
+    return replace(log, inputs={name: signal for name, signal in log.inputs.items() if name != kind})
+
+
+def changed(log, kind, values):
+    return replace(log, inputs={**log.inputs, kind: values})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda free, driven: ([], driven), "begins with logs of joints that are moved from outside with PWM = 0"),
+        (lambda free, driven: (driven, driven), "'0B3M0' is driven in the free logs .pwm up to 20.: record it with"),
+        (lambda free, driven: ([without(free[0], "joint_torque")], driven), "free has no 'joint_torque'.* has 'pwm'"),
+        (lambda free, driven: (free, [without(driven[0], "pwm")]), "need 'pwm' or 'current' .*; they have neither"),
+        (
+            lambda free, driven: (free, [changed(driven[0], "current", driven[0].inputs["pwm"])]),
+            "they have both: say which to use",
+        ),
+        (
+            lambda free, driven: ([changed(free[0], "joint_torque", -free[0].inputs["joint_torque"])], driven),
+            "pushes the motor '0B3M0' along with its motion",
+        ),
+        (lambda free, driven: ([free[0].select(("pitch", "yaw"))], driven), "free has no joint 'roll'"),
+    ],
+)
+def test_unusable_logs_are_refused_in_words(logs, spoil, message):
+    with pytest.raises(InputError, match=message):
+        identify_motor(*spoil(*logs), TORSO, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (MotorOptions(inertia={"knee": 1.0}), "inertia names 'knee'; the motors are '0B3M0', '0B3M1', '0B4M0'"),
+        (MotorOptions(known_gain={"knee": 1.0}), "known_gain names 'knee'"),
+        (MotorOptions(law="asymmetric", offset=True), "cannot be told from the friction of 'asymmetric'"),
+        (MotorOptions(law="coulomb_viscous", stribeck_velocity=None), "is searched for 'asymmetric_stribeck'"),
+        (MotorOptions(law="four_slope_load"), "unknown friction law|needs the load"),
+    ],
+)
+def test_impossible_options_are_refused(logs, options, message):
+    with pytest.raises(ConfigError, match=message):
+        identify_motor(*logs, TORSO, options)
+
+
+def test_a_drive_that_was_not_recorded_is_refused(logs):
+    with pytest.raises(InputError, match="'current' was not recorded in all driven logs; all of them have 'pwm'"):
+        identify_motor(*logs, TORSO, replace(KNOWN, drive="current"))
+
+
+def test_static_friction_that_was_not_seen_is_told(logs):
+    fast = replace(KNOWN, stick=StickOptions(stop_velocity=0.03))
+    told = identify_motor(logs[0], [], TORSO, fast).verdicts
+    assert sum("static friction there is extrapolated" in text for text in told) == 6
+
+
+def test_a_stribeck_velocity_that_is_not_seen_is_told(logs):
+    options = replace(KNOWN, stribeck_velocity=None, stick=StickOptions(stop_velocity=0.08))
+    found = identify_motor(logs[0], [], TORSO, options)
+    assert found.friction.law_names == ("asymmetric_stribeck_scaled",) * 3
+    assert any("the Stribeck velocity" in text and "cannot be seen" in text for text in found.verdicts)
