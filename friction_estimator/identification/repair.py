@@ -15,12 +15,14 @@ FEWEST_SAMPLES = 50
 _BAD_SHARE = 0.1
 """Share of the samples that may be left out; above it the log tells of a fault that should be mended instead."""
 
+_SLOW = "temperature"
+
 
 def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     """Leave out samples with missing numbers or repeated stamps, and put late ones in their place.
 
     A hole of one or two samples is bridged later, a longer one becomes a gap. ``inputs`` may hold NaN: they mean that
-    a joint has none or that nothing was measured.
+    a joint has none or that nothing was measured. Only a temperature, which is often logged at a lower rate, is filled.
 
     Returns
     -------
@@ -45,7 +47,18 @@ def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     log, count = _without_repeated(log)
     if count:
         notes.append(f"{count} samples with the stamp of the one before left out")
-    return log, tuple(notes)
+    return _with_slow_inputs(log), tuple(notes)
+
+
+def _with_slow_inputs(log: JointLog) -> JointLog:
+    if _SLOW not in log.inputs or not np.isnan(log.inputs[_SLOW]).any():
+        return log
+    filled = log.inputs[_SLOW].copy()
+    for column in filled.T:
+        known = np.isfinite(column)
+        if known.any():
+            column[:] = np.interp(log.time, log.time[known], column[known])
+    return replace(log, inputs=MappingProxyType({**log.inputs, _SLOW: filled}))
 
 
 def _without_missing(log: JointLog) -> tuple[JointLog, int]:

@@ -14,7 +14,7 @@ LONGEST_BRIDGE = 3.5
 """Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""
 
 EVEN = 0.02
-"""Stamps that stray less than this from an even grid, in periods (RMS), count as even."""
+"""Steps between stamps that vary less than this, in periods (RMS), count as even; slow drift of a clock may add up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Stretch:
     Attributes
     ----------
     start, stop : first sample and the one after the last
-    jitter : RMS distance of the stamps from the nearest even grid, in periods
+    jitter : RMS deviation of the steps between stamps from whole periods, in periods
     missing : how many samples were lost and are bridged
     """
 
@@ -64,11 +64,10 @@ def find_stretches(time: FloatArray, period: float) -> tuple[Stretch, ...]:
 
 
 def _stretch(start: int, time: FloatArray, period: float) -> Stretch:
-    steps = np.rint(np.diff(time) / period)
-    number = np.concatenate([[0.0], np.cumsum(np.maximum(steps, 1.0))])
-    slope = np.polyfit(number, time - time[0], 1) if time.size > 2 else np.array([period, 0.0])
-    jitter = float(np.sqrt(np.mean((time - time[0] - np.polyval(slope, number)) ** 2))) / period
-    return Stretch(start, start + time.size, jitter, int(number[-1]) + 1 - time.size)
+    steps = np.diff(time) / period
+    whole = np.maximum(np.rint(steps), 1.0)
+    jitter = float(np.sqrt(np.mean((steps - whole) ** 2))) if steps.size else 0.0
+    return Stretch(start, start + time.size, jitter, int(whole.sum()) - steps.size)
 
 
 def even_times(time: FloatArray, period: float) -> FloatArray:
@@ -80,8 +79,11 @@ def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: boo
     """Signal (N, ...) at other times (K,): by a cubic spline where it is smooth, else along straight lines.
 
     A torque may jump, where a spline overshoots; a position may not, where straight lines break its second derivative.
+    Between a number and NaN is NaN.
     """
     if smooth and time.size > 3:
-        values: FloatArray = make_interp_spline(time, signal, k=3)(grid)
-        return values
-    return np.asarray(make_interp_spline(time, signal, k=1)(grid))
+        return np.asarray(make_interp_spline(time, signal, k=3)(grid))
+    after = np.clip(np.searchsorted(time, grid), 1, time.size - 1)
+    weight = (grid - time[after - 1]) / (time[after] - time[after - 1])
+    weight = weight.reshape(-1, *[1] * (signal.ndim - 1))
+    return np.asarray((1.0 - weight) * signal[after - 1] + weight * signal[after])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,11 @@ from friction_estimator.identification.filters import HIGHEST
 from friction_estimator.identification.sampling import at_times, even_times, find_stretches, usual_period
 
 ORDER = 4
+_MOVES = (20.0, 3.0)  # position and velocity over their RMS noise
+_BITS = 20  # that a motion must span, where the signal comes in steps
+_TRAVEL, _MOTION = 0.999, 0.95  # of the variances of position and velocity
 _FLAT = 2.0  # a low-pass of order 4 changes amplitudes by less than 1 % up to half of its cut-off
+_FLOOR_FROM = 0.1  # of the sampling rate: above it there is a half octave without vibration
 _HIGHEST_SHARE = 0.8  # of the Nyquist frequency
 _WINDOW = 256  # samples of a spectrum at the least, where there are as many
 _SHORTEST = 32  # samples that a spectrum can be made of
@@ -43,13 +48,13 @@ class Cutoff:
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """What the spectrum of one joint shows; NaN where it shows no motion above the noise.
+    """What the spectrum of one joint shows; NaN where the joint hardly moves.
 
     Attributes
     ----------
     floor : density of the noise of the signal, as if it were white [rad^2/Hz, or (rad/s)^2/Hz of a velocity]
     travel_hz : below it lie 99.9 % of the variance of the position
-    motion_hz : below it lie 99 % of the variance of the velocity
+    motion_hz : below it lie 95 % of the variance of the velocity
     sunk_hz : above it the signal is within its noise floor
     valley_hz : where the acceleration is weakest between ``travel_hz`` and ``sunk_hz``
     """
@@ -67,13 +72,17 @@ class Spectrum:
 
 
 def choose_cutoff(
-    time: FloatArray, position: FloatArray, velocity: FloatArray | None = None, effort: FloatArray | None = None
+    time: FloatArray,
+    position: FloatArray,
+    velocity: FloatArray | None = None,
+    effort: FloatArray | None = None,
+    joint_names: Sequence[str] = (),
 ) -> Cutoff:
     """Cut-off between the motion and what is not motion.
 
     The acceleration of a motion falls with frequency, that of sensor noise rises with its fourth power in a spectrum,
     and elastic gears vibrate in between: the spectrum of the acceleration has a valley. The cut-off lies there, or
-    twice as high as 99 % of the velocity, whichever is higher. The largest over the joints is taken for all of them:
+    twice as high as 95 % of the velocity, whichever is higher. The largest over the joints is taken for all of them:
     coupled torques then keep their phases, and no joint loses its motion.
 
     Parameters
@@ -82,6 +91,7 @@ def choose_cutoff(
     position : (N,) or (N, n) [rad or m]
     velocity : (N,) or (N, n) measured, when it is to be used instead of the derivative of the position
     effort : (N,) or (N, n); says in ``reason`` how much of the torque lies below the cut-off, and does not choose
+    joint_names : (n) for ``reason``
 
     Raises
     ------
@@ -98,8 +108,9 @@ def choose_cutoff(
     leading = int(np.nanargmax(per_joint))
     cutoff = float(per_joint[leading])
     parallel = min(float(np.nanmax([spectrum.valley_hz for spectrum in spectra])), cutoff)
-    signal_name = "position" if velocity is None else "measured velocity"
-    reason = f"cut-off {cutoff:.3g} Hz, of the {signal_name} of joint {leading + 1}: "
+    name = joint_names[leading] if joint_names else f"joint {leading + 1}"
+    name = f"{'position' if velocity is None else 'measured velocity'} of {name}"
+    reason = f"cut-off {cutoff:.3g} Hz, from the {name}: "
     reason += _reason(spectra[leading], cutoff, 0.5 / period) + f"; torques are compared up to {parallel:.3g} Hz"
     if effort is not None:
         reason += _torque_share(time, effort.reshape(time.size, -1), parallel)
@@ -109,19 +120,33 @@ def choose_cutoff(
 def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectrum:
     """Look at a position (``derivative`` 0) or velocity (1) (N,) of one joint, sampled evenly."""
     frequency, density = _welch(signal, period, derivative == 0)
-    floor = float(np.median(density[(frequency > 0.25 / period) & (frequency < HIGHEST / period)]))
-    clean = np.maximum(density - 2.0 * floor, 0.0)
-    if not clean.any() or np.ptp(signal) == 0.0:
-        return Spectrum(floor, *[math.nan] * 4)
-    omega = 2.0 * math.pi * frequency
-    travel_hz = _share(frequency, clean * omega ** (-2 * derivative), 0.999)
-    motion_hz = _share(frequency, clean * omega ** (2 - 2 * derivative), 0.99)
     mean = _half_octaves(frequency, density)
+    floor = float(mean[(frequency > _FLOOR_FROM / period) & (frequency < HIGHEST / period)].min())
+    if np.ptp(signal) < _BITS * _last_bit(signal) or signal_to_noise(signal, floor, period) < _MOVES[derivative]:
+        return Spectrum(floor, *[math.nan] * 4)
+    clean = np.where(mean > 2.0 * floor, np.maximum(density - floor, 0.0), 0.0)
+    if not clean.any():  # slower than the spectrum resolves
+        clean = density
+    omega = 2.0 * math.pi * frequency
+    travel_hz = _share(frequency, clean * omega ** (-2 * derivative), _TRAVEL)
+    motion_hz = _share(frequency, clean * omega ** (2 - 2 * derivative), _MOTION)
     sunk = frequency[(mean < 2.0 * floor) & (frequency >= travel_hz)]
     sunk_hz = float(sunk[0]) if sunk.size else float(frequency[-1])
     between = np.flatnonzero((frequency >= travel_hz) & (frequency <= sunk_hz))
     valley = between[np.argmin((mean * omega ** (4 - 2 * derivative))[between])]
     return Spectrum(floor, travel_hz, motion_hz, sunk_hz, float(frequency[valley]))
+
+
+def signal_to_noise(signal: FloatArray, floor: float, period: float) -> float:
+    """Standard deviation of a signal (N,) over that of white noise with the density ``floor``; zero when constant."""
+    noise = math.sqrt(0.5 * floor / period) + np.finfo(float).tiny
+    return float(np.std(signal)) / noise if np.ptp(signal) > 0.0 else 0.0
+
+
+def _last_bit(signal: FloatArray) -> float:
+    """Smallest step between two values that occur, zero for a constant."""
+    values = np.unique(signal)
+    return float(np.diff(values).min()) if values.size > 1 else 0.0
 
 
 def _longest_stretch(time: FloatArray, signals: FloatArray, smooth: bool) -> tuple[float, FloatArray]:
@@ -177,7 +202,7 @@ def _torque_share(time: FloatArray, effort: FloatArray, cutoff: float) -> str:
 
 
 def _reason(spectrum: Spectrum, cutoff: float, nyquist: float) -> str:
-    limits = f"99 % of the variance of its velocity lie below {spectrum.motion_hz:.3g} Hz"
+    limits = f"95 % of the variance of its velocity lie below {spectrum.motion_hz:.3g} Hz"
     if spectrum.sunk_hz < _HIGHEST_SHARE * nyquist:
         limits += f", it sinks into its noise floor at {spectrum.sunk_hz:.3g} Hz"
     else:

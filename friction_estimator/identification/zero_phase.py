@@ -85,7 +85,7 @@ def _cutoff(log: JointLog, cutoff: Cutoff | float | None, order: int | None, sou
         return Cutoff(
             given, order or ORDER, given, np.full(len(log.joint_names), given), f"cut-off {given:g} Hz, given"
         )
-    return choose_cutoff(log.time, log.position, log.velocity if source.measured else None, log.effort)
+    return choose_cutoff(log.time, log.position, log.velocity if source.measured else None, log.effort, log.joint_names)
 
 
 def _part(
@@ -159,7 +159,7 @@ def _sampling(period: float, stretches: Sequence[Stretch], used: int) -> tuple[s
     missing = sum(stretch.missing for stretch in stretches)
     if any(not stretch.even for stretch in stretches):
         said.append(
-            f"brought to an even grid of {1.0 / period:.4g} Hz: stamps stray by {100.0 * jitter:.2g} % of the period, "
+            f"brought to an even grid of {1.0 / period:.4g} Hz: steps between stamps vary by {100.0 * jitter:.2g} %, "
             f"{missing} lost samples are bridged"
         )
     if len(stretches) > 1:

@@ -1,0 +1,61 @@
+"""Which joint does a torque belong to? Friction is local: it answers to the velocity of its own joint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.parallel import make_parallel_filter
+
+_STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
+_MORE = 3.0
+_SEEN = 0.02  # of the variance of a torque
+_ROWS_A_COLUMN = 4
+
+
+def exchanged_torques(motion: Motion) -> list[tuple[str, str]]:
+    """Pairs of joints whose torques answer to each other's velocity, and not to their own."""
+    if motion.effort is None:
+        return []
+    share = velocity_shares(motion)
+    pairs = []
+    for one in range(len(motion.joint_names)):
+        for other in range(one):
+            own = max(share[one, one], share[other, other])
+            if min(share[one, other], share[other, one]) > max(_MORE * own, _SEEN):
+                pairs.append((motion.joint_names[other], motion.joint_names[one]))
+    return pairs
+
+
+def velocity_shares(motion: Motion) -> FloatArray:
+    """Share of the variance of each torque (row) that the velocity of each joint (column) alone explains, (n, n).
+
+    What the accelerations of all joints, and sines and cosines of their positions explain is taken off before, and so
+    are the velocities of all other joints.
+    """
+    n = len(motion.joint_names)
+    if motion.effort is None or n < 2:
+        return np.zeros((n, n))
+    v = motion.velocity
+    slow = np.maximum(_STANDSTILL * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
+    common = [motion.acceleration, np.sin(motion.position), np.cos(motion.position), np.ones((v.shape[0], 1))]
+    try:
+        design = make_parallel_filter(motion)
+    except InputError:  # too short between the edges
+        return np.zeros((n, n))
+    columns = design.apply(np.column_stack([*common, v, np.tanh(v / slow)]))
+    effort = design.apply(np.nan_to_num(motion.effort))
+    if effort.shape[0] < _ROWS_A_COLUMN * columns.shape[1]:
+        return np.zeros((n, n))
+    variance = np.maximum(np.var(effort, axis=0), np.finfo(float).tiny)
+    first = columns.shape[1] - 2 * n
+    whole = _squares(columns, effort)
+    without = [_squares(np.delete(columns, [first + joint, first + n + joint], axis=1), effort) for joint in range(n)]
+    return np.asarray((np.column_stack(without) - whole[:, None]) / (effort.shape[0] * variance[:, None]))
+
+
+def _squares(W: FloatArray, y: FloatArray) -> FloatArray:
+    """Sum of squares (n,) of what W (K, p) leaves of y (K, n)."""
+    return np.asarray(np.sum((y - W @ np.linalg.lstsq(W, y, rcond=None)[0]) ** 2, axis=0))
