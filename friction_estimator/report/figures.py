@@ -11,12 +11,12 @@ from friction_estimator.messages.recording import PhaseInterval, Recording, Seri
 from friction_estimator.report.decimate import envelope_rows, even_rows
 from friction_estimator.report.theme import (
     ESTIMATE,
-    ESTIMATE_BAND,
     MODELLED,
     SWING,
     TRUTH,
     PanelGrid,
 )
+from friction_estimator.report.traces import band, dots, line, padded
 
 WINDOW = 12.0
 """Long recordings open on this many seconds at their end, in fine resolution [s]."""
@@ -38,11 +38,11 @@ def friction_over_time(recording: Recording) -> go.Figure:
         rows = _rows(recording, estimate)
         time = recording.time[rows]
         for name, color, where in (("measured", ESTIMATE, measured), ("modelled", MODELLED, ~measured)):
-            grid.add(panel, _line(*_parts(time, estimate[rows], where[rows]), name, color))
+            grid.add(panel, line(*_parts(time, estimate[rows], where[rows]), name, color))
         if recording.truth is not None:
             truth = recording.truth[:, joint]
             kept = _rows(recording, truth)
-            grid.add(panel, _line(recording.time[kept], truth[kept], "truth", TRUTH, dash="dash"))
+            grid.add(panel, line(recording.time[kept], truth[kept], "truth", TRUTH, dash="dash"))
         grid.limit_y(panel, low, high)
     return _opened(grid.figure, recording)
 
@@ -53,11 +53,11 @@ def paper_figure(recording: Recording) -> go.Figure:
     for panel, _, joint in panels:
         estimate = recording.friction[:, joint]
         rows = _rows(recording, estimate)
-        grid.add(panel, _line(recording.time[rows], estimate[rows], "estimated", ESTIMATE))
+        grid.add(panel, line(recording.time[rows], estimate[rows], "estimated", ESTIMATE))
         if recording.truth is not None:
             truth = recording.truth[:, joint]
             rows = _rows(recording, truth)
-            grid.add(panel, _line(recording.time[rows], truth[rows], "true", TRUTH, dash="dash"))
+            grid.add(panel, line(recording.time[rows], truth[rows], "true", TRUTH, dash="dash"))
         grid.limit_y(panel, *_limits(recording, joint))
     return _opened(grid.figure, recording)
 
@@ -70,12 +70,12 @@ def friction_over_velocity(recording: Recording) -> go.Figure:
         velocity, estimate = recording.velocity[rows, joint], recording.friction[rows, joint]
         measured = recording.measured[rows, joint]
         for name, color, where in (("measured", ESTIMATE, measured), ("modelled", MODELLED, ~measured)):
-            grid.add(panel, _dots(velocity[where], estimate[where], name, color))
+            grid.add(panel, dots(velocity[where], estimate[where], name, color))
         if recording.truth is not None:
-            grid.add(panel, _dots(velocity, recording.truth[rows, joint], "truth", TRUTH, size=2.5))
+            grid.add(panel, dots(velocity, recording.truth[rows, joint], "truth", TRUTH, size=2.5))
         law = _law_curve(recording, joint)
         if law is not None:
-            grid.add(panel, _line(*law, "Coulomb and viscous part at the end", "#1f2933"))
+            grid.add(panel, line(*law, "Coulomb and viscous part at the end", "#1f2933"))
         grid.limit_y(panel, *_limits(recording, joint))
     return grid.figure
 
@@ -102,13 +102,13 @@ def convergence(recording: Recording, parameter: str) -> go.Figure | None:
         value = values.values[:, joint]
         spread = _two_sigma(values, sigma, joint)
         rows = even_rows(value.size, _SMOOTH_POINTS)
-        band = _band(values.time[rows], value[rows], spread[rows])
+        spread_band = band(values.time[rows], value[rows], spread[rows])
         if sigma is not None:
-            grid.add(panel, band)
-        grid.add(panel, _line(values.time[rows], value[rows], "identified", ESTIMATE))
+            grid.add(panel, spread_band)
+        grid.add(panel, line(values.time[rows], value[rows], "identified", ESTIMATE))
         settled = slice(value.size // 4, None)
         inside = np.concatenate((value[settled] - spread[settled], value[settled] + spread[settled], [0.0]))
-        grid.limit_y(panel, *_padded(inside, 100.0))
+        grid.limit_y(panel, *padded(inside, 100.0))
     return grid.figure
 
 
@@ -157,36 +157,6 @@ def _joint_grid(
     return PanelGrid(titles, len(groups), x_title, y_title, shared_x), panels
 
 
-def _line(x: FloatArray, y: FloatArray, name: str, color: str, dash: str = "solid") -> go.Scatter:
-    width = 1.1 if dash == "solid" else 1.6
-    return go.Scatter(
-        x=_short(x),
-        y=_short(y),
-        name=name,
-        mode="lines",
-        line={"color": color, "width": width, "dash": dash},
-        hovertemplate="%{x:.3f}, %{y:.3f}<extra>" + name + "</extra>",
-    )
-
-
-def _dots(x: FloatArray, y: FloatArray, name: str, color: str, size: float = 3.5) -> go.Scatter:
-    marker = {"color": color, "size": size, "opacity": 0.55}
-    return go.Scatter(x=_short(x), y=_short(y), name=name, mode="markers", marker=marker)
-
-
-def _band(time: FloatArray, value: FloatArray, spread: FloatArray) -> go.Scatter:
-    return go.Scatter(
-        x=_short(np.concatenate((time, time[::-1]))),
-        y=_short(np.concatenate((value + spread, (value - spread)[::-1]))),
-        name="2 standard deviations",
-        mode="lines",
-        fill="toself",
-        fillcolor=ESTIMATE_BAND,
-        line={"width": 0},
-        hoverinfo="skip",
-    )
-
-
 def _shade_swing(grid: PanelGrid, panel: int, swings: list[PhaseInterval], low: float, high: float) -> None:
     """One polygon for all swing phases: quick to draw, however long the walk."""
     if not swings:
@@ -219,16 +189,7 @@ def _limits(recording: Recording, joint: int) -> tuple[float, float]:
     parts = [recording.friction[:, joint]]
     if recording.truth is not None:
         parts += 2 * [recording.truth[:, joint]]
-    return _padded(np.concatenate(parts), 99.5)
-
-
-def _padded(values: FloatArray, percentile: float) -> tuple[float, float]:
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return -1.0, 1.0
-    low, high = np.percentile(finite, (100.0 - percentile, percentile)).tolist()
-    margin = 0.12 * (high - low) or 0.1
-    return low - margin, high + margin
+    return padded(np.concatenate(parts), 99.5)
 
 
 def _parts(x: FloatArray, y: FloatArray, where: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -236,8 +197,3 @@ def _parts(x: FloatArray, y: FloatArray, where: BoolArray) -> tuple[FloatArray, 
     keep = where.copy()
     keep[1:] |= where[:-1]
     return x[keep], np.where(where, y, np.nan)[keep]
-
-
-def _short(values: FloatArray) -> FloatArray:
-    """Single precision: half the size of the page, and more digits than any screen shows."""
-    return values.astype(np.float32)

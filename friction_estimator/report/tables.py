@@ -34,12 +34,14 @@ class Table:
     groups : title and number of columns of each group, left to right after the joint
     columns : headings
     rows : joint name first
+    first : heading of the first column
     """
 
     caption: str
     groups: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    first: str = "joint"
 
 
 def error_table(recording: Recording, after: float = 0.0) -> Table | None:
@@ -88,7 +90,7 @@ def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
     masks = [phase_mask(recording.time, [(p.start, p.end) for p in phases if p.name == name]) for name in names]
     errors = [_errors(recording, np.broadcast_to((mask & late)[:, None], recording.friction.shape)) for mask in masks]
     rows = [
-        (Cell(joint), *(Cell(_number(error.rmse[row])) for error in errors))
+        (Cell(joint), *(Cell(number(error.rmse[row])) for error in errors))
         for row, joint in enumerate(recording.joint_names)
     ]
     titles = tuple(name.replace("_", " ") for name in names)
@@ -126,14 +128,15 @@ def _errors(recording: Recording, where: BoolArray) -> JointErrors:
 def _error_cells(errors: JointErrors, row: int) -> tuple[Cell, ...]:
     relative, nees = float(errors.relative_rmse[row]), float(errors.nees[row])
     return (
-        Cell(_number(errors.rmse[row])),
-        Cell(_number(relative), _grade(relative)),
-        Cell(_number(errors.bias[row], signed=True)),
-        Cell(_number(nees), "" if math.isnan(nees) else "good" if _CONSISTENT[0] <= nees <= _CONSISTENT[1] else "fair"),
+        Cell(number(errors.rmse[row])),
+        Cell(number(relative), grade(relative)),
+        Cell(number(errors.bias[row], signed=True)),
+        Cell(number(nees), "" if math.isnan(nees) else "good" if _CONSISTENT[0] <= nees <= _CONSISTENT[1] else "fair"),
     )
 
 
-def _grade(relative: float) -> str:
+def grade(relative: float) -> str:
+    """Style of an error that is relative to what predicting zero would make."""
     if math.isnan(relative):
         return ""
     return "good" if relative < GOOD else "fair" if relative < USEFUL else "bad"
@@ -145,7 +148,7 @@ def _with_spread(pair: tuple[float, float]) -> Cell:
     return Cell(text.replace("-", "\N{MINUS SIGN}"))
 
 
-def _number(value: float, signed: bool = False) -> str:
+def number(value: float, signed: bool = False) -> str:
     """Three significant digits."""
     if not math.isfinite(value):
         return "–"

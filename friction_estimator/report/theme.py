@@ -13,6 +13,8 @@ FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 INK, FAINT, GRID = "#1f2933", "#6b7785", "#e6eaef"
 ESTIMATE, MODELLED, TRUTH, SWING = "#1f5fbf", "#e07b1a", "#c92a2a", "rgba(110, 125, 145, 0.14)"
 ESTIMATE_BAND = "rgba(31, 95, 191, 0.18)"
+MODELLED_BAND = "rgba(224, 123, 26, 0.25)"
+LEFT_OUT = "#b4bdc8"
 PANEL_HEIGHT = 170
 
 
@@ -79,13 +81,19 @@ class PanelGrid:
             figure.update_xaxes(title_text=self.x_title, row=last, col=column)
         figure.update_yaxes(title_text=self.y_title)
         figure.update_annotations(font={"size": 13, "color": INK})
+        self.style_layout(figure, PANEL_HEIGHT * rows + 110)
+        figure.update_layout(legend={"y": 1.0 + 30.0 / (PANEL_HEIGHT * rows)})
+
+    @staticmethod
+    def style_layout(figure: go.Figure, height: int) -> None:
+        """Fonts, margins and legend of any figure, ``height`` pixels high."""
         figure.update_layout(
             template="plotly_white",
-            height=PANEL_HEIGHT * rows + 110,
+            height=height,
             margin={"l": 60, "r": 20, "t": 70, "b": 50},
             font={"family": FONT, "color": INK, "size": 12},
             showlegend=True,
-            legend={"orientation": "h", "x": 0.0, "y": 1.0 + 30.0 / (PANEL_HEIGHT * rows), "yanchor": "bottom"},
+            legend={"orientation": "h", "x": 0.0, "yanchor": "bottom"},
             legend_itemsizing="constant",
             hovermode="closest",
             hoverlabel={"font": {"family": FONT}},

@@ -1,0 +1,119 @@
+"""One self-contained HTML page: facts, tiles and sections; nothing is loaded from a network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import plotly.graph_objects as go
+from plotly.io import to_html
+from plotly.offline import get_plotlyjs
+
+from friction_estimator.core.exceptions import FrictionEstimatorError
+from friction_estimator.report.tables import Table
+
+
+class ReportError(FrictionEstimatorError):
+    """The page cannot be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of the page; ``text`` and ``body`` are HTML."""
+
+    anchor: str
+    title: str
+    text: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, in plain text but for its sections.
+
+    Attributes
+    ----------
+    kind : what sort of page it is, above the title
+    title : of the page
+    facts : name and value of what is known of its data
+    tiles : name, value and unit of the numbers to see first
+    sections : the parts, in order
+    """
+
+    kind: str
+    title: str
+    facts: Sequence[tuple[str, str]]
+    tiles: Sequence[tuple[str, str, str]]
+    sections: Sequence[Section]
+
+    def render(self) -> str:
+        """Text of the page."""
+        template = Template((files(__package__) / "template.html").read_text(encoding="utf-8"))
+        return template.substitute(
+            kind=escape(self.kind),
+            title=escape(self.title),
+            style=(files(__package__) / "style.css").read_text(encoding="utf-8"),
+            plotly=get_plotlyjs(),
+            facts="".join(
+                f"<div><dt>{escape(name)}</dt><dd>{escape(value or 'not recorded')}</dd></div>"
+                for name, value in self.facts
+            ),
+            tiles="".join(
+                f'<div class="tile"><span>{escape(name)}</span><strong>{escape(value)}</strong>'
+                f"<small>{escape(unit)}</small></div>"
+                for name, value, unit in self.tiles
+            ),
+            navigation="".join(f'<a href="#{part.anchor}">{escape(part.title)}</a>' for part in self.sections),
+            sections="".join(
+                f'<section id="{part.anchor}"><h2>{escape(part.title)}</h2><p>{part.text}</p>{part.body}</section>'
+                for part in self.sections
+            ),
+        )
+
+
+def write_page(path: str | os.PathLike[str], text: str) -> None:
+    """Write a page whole or not at all.
+
+    Raises
+    ------
+    ReportError
+        When the file cannot be written.
+    """
+    target = Path(path).expanduser()
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
+    except OSError as error:
+        raise ReportError(f"cannot write the report {target}: {error.strerror or error}") from None
+
+
+def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:
+    """A figure with the identifier ``name``; one that is not ``narrow`` scrolls on a narrow screen."""
+    config = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]}
+    body = to_html(figure, full_html=False, include_plotlyjs=False, include_mathjax=False, div_id=name, config=config)
+    return f'<div class="figure{" narrow" if narrow else ""}">{body}</div>'
+
+
+def table_html(table: Table) -> str:
+    """A table; headings are HTML, cells are text."""
+    groups = "".join(f'<th colspan="{span}" class="group">{title}</th>' for title, span in table.groups)
+    columns = "".join(f"<th>{column}</th>" for column in table.columns)
+    rows = "".join(
+        "<tr>"
+        + f'<th scope="row">{escape(row[0].text)}</th>'
+        + "".join(f'<td class="{cell.style}">{escape(cell.text)}</td>' for cell in row[1:])
+        + "</tr>"
+        for row in table.rows
+    )
+    return (
+        f'<div class="table"><table><caption>{escape(table.caption)}</caption>'
+        f"<thead><tr><th></th>{groups}</tr><tr><th>{table.first}</th>{columns}</tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+    )
