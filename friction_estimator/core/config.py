@@ -234,10 +234,22 @@ class BaseStateConfig(_Validated):
     process_window: float = parameter(5000.0, "N_Q of eqs. 27-31", "samples", 2.0, 1e7)
     method: str = parameter(
         "odometry",
-        "lipm: the printed filter alone; odometry: the standing feet also measure base position and velocity",
+        "lipm: the printed filter alone; odometry: the standing feet also measure base position and velocity, and hold "
+        "the heading",
         choices=("lipm", "odometry"),
     )
     landing_std: float = parameter(0.003, "how far a foot settles or slips while it lands", "m", 0.0, 1.0)
+    twist_std: float = parameter(
+        0.1,
+        "odometry: how far a sole twists about the vertical, a random walk over the way the robot makes; lightly "
+        "loaded ones twist more",
+        "rad/sqrt(m)",
+        0.0,
+        10.0,
+    )
+    twist_gate: float = parameter(3.0, "soles this many sigma from their heading have twisted", "", 0.5, 1e6)
+    rest_speed: float = parameter(0.001, "at rest soles twist as if the robot moved this fast", "m/s", 0.0, 1.0)
+    rotation_std: float = parameter(0.002, "error of the rotation of a sole by the joints", "rad", 1e-6, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

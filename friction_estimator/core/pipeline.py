@@ -50,7 +50,7 @@ class Pipeline:
         self.attitude = AttitudeEstimator(config.attitude, config.sensors, robot.rotation_imu_to_base)
         names = tuple(foot.support_name for foot in config.feet)
         self.contact_phase = ContactPhaseDetector(config.contact_phase, robot.weight, names)
-        self.base_state = BaseStateEstimator(config.base_state, robot.imu_position_in_base, len(config.feet))
+        self.base_state = BaseStateEstimator(config, robot.imu_position_in_base)
         self.friction: FrictionStage = (
             KalmanFriction(config, robot) if config.observer == "kalman" else ObservedFriction(config, robot)
         )
@@ -74,11 +74,7 @@ class Pipeline:
         attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
         phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
         dynamics = self.robot.update(frame.position, frame.velocity, attitude.angular_velocity, attitude.specific_force)
-        base = (
-            self.base_state.step(attitude, phase, dynamics, frame.wrenches, frame.wrench_fresh, frame.dt)
-            if self.robot.base_dofs
-            else resting_base()
-        )
+        base = self.base_state.step(attitude, phase, dynamics, frame) if self.robot.base_dofs else resting_base()
         return SensedFrame(attitude, phase, dynamics, base)
 
 

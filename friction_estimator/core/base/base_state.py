@@ -2,7 +2,7 @@
 
     foot wrenches ─► ZMP (8) ──────────────────────────────┐
     IMU ─► CoM acceleration (16) ─► jerk (14) ─► predict ─► correct ─► CoM ─► base position, velocity (32, 33)
-    standing feet ─► base height, position and velocity ───┘ (method "odometry" only)
+    standing feet ─► base position and velocity ───────────┘ (method "odometry" only, with the heading of heading.py)
 
 World: the robot starts above its origin, x forward, feet on z = 0. A standing foot does not slip, so its place in the
 world, fixed when it lands, is the p_m of eq. 9; were it taken from the present base position, the position would
@@ -14,9 +14,19 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.core.base.adaptive_kalman import AdaptiveKalmanFilter
+from friction_estimator.core.base.heading import HeadingFilter
 from friction_estimator.core.base.rotations import cross
-from friction_estimator.core.config import BaseStateConfig
-from friction_estimator.core.types import GRAVITY, Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray
+from friction_estimator.core.config import Config
+from friction_estimator.core.types import (
+    GRAVITY,
+    Attitude,
+    BaseState,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    SensorFrame,
+)
 
 _I3, _I6, _I9 = np.eye(3), np.eye(6), np.eye(9)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
@@ -59,50 +69,64 @@ class BaseStateEstimator:
 
     Parameters
     ----------
-    config : Table II and the choice of measurements
+    config : ``base_state`` (Table II and the choice of measurements), and what the heading needs
     imu_position_in_base : (3,) r_I
-    foot_count : k
     """
 
-    def __init__(self, config: BaseStateConfig, imu_position_in_base: FloatArray, foot_count: int) -> None:
-        self._config = config
+    def __init__(self, config: Config, imu_position_in_base: FloatArray) -> None:
+        self._config = config.base_state
         self._imu = imu_position_in_base
-        self._foot_count = foot_count
-        self._rows = 9 if config.method == "odometry" else 3
+        self._foot_count = len(config.feet)
+        odometry = config.base_state.method == "odometry"
+        self._rows = 9 if odometry else 3
+        self._heading = HeadingFilter(config) if odometry else None
         self.reset()
 
     def reset(self) -> None:
         """Begin anew, above the origin of the world, at the next sample."""
         self._running = False
+        if self._heading is not None:
+            self._heading.reset()
         self._anchor = np.full((self._foot_count, 3), np.nan)
         self._anchored = np.zeros(self._foot_count, dtype=bool)
         self._anchor_variance = np.zeros((self._foot_count, 3))
         self._drift_variance = np.zeros(3)
 
-    def step(
-        self,
-        attitude: Attitude,
-        phase: ContactPhase,
-        dynamics: Dynamics,
-        wrenches: FloatArray,
-        fresh: BoolArray,
-        dt: float,
-    ) -> BaseState:
-        """Advance by one sample; wrenches (k, 6) in the sole frames, used where ``fresh`` (k,)."""
+    def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
+        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``."""
+        standing = phase.contact & frame.wrench_fresh
+        if self._heading is not None:
+            attitude = self._hold_heading(self._heading, attitude, standing, dynamics, frame)
         R = attitude.rotation_base_to_world
         com_from_base = R @ dynamics.com_in_base
         feet_from_base = dynamics.foot_position_in_base @ R.T
         acceleration = com_acceleration(attitude, dynamics.com_in_base - self._imu)
         if not self._running:
             self._start(com_from_base, feet_from_base, acceleration)
-        elif dt > 0.0:
-            self._predict(acceleration, dt)
-            standing = phase.contact & fresh
+        elif frame.dt > 0.0:
+            self._predict(acceleration, frame.dt)
             self._place_feet(standing, self._kalman.state[:3] - com_from_base + feet_from_base)
             if standing.any():
-                self._correct(attitude, standing, dynamics, wrenches, com_from_base, feet_from_base)
+                self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base)
         self._last_acceleration = acceleration
         return self._output(attitude, dynamics, com_from_base)
+
+    def _hold_heading(
+        self,
+        heading: HeadingFilter,
+        attitude: Attitude,
+        standing: BoolArray,
+        dynamics: Dynamics,
+        frame: SensorFrame,
+    ) -> Attitude:
+        """Attitude with the heading that the standing feet hold."""
+        load = frame.wrenches[:, 2]
+        mean = load[standing].mean() if standing.any() else 1.0
+        share = load / mean if mean > 0.0 else np.zeros_like(load)
+        speed = float(np.hypot(*self._kalman.state[3:5])) if self._running else 0.0
+        foot_to_world = attitude.rotation_base_to_world @ dynamics.foot_rotation_to_base
+        heading.step(foot_to_world, standing, share, speed * frame.dt, frame.dt, frame.imu_fresh)
+        return heading.corrected(attitude)
 
     def _start(self, com_from_base: FloatArray, feet_from_base: FloatArray, acceleration: FloatArray) -> None:
         """Table II, but from the kinematics instead of zero, so that the world starts under the robot."""
