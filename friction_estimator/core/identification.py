@@ -19,6 +19,7 @@ class ParameterTable:
     values : (p,)
     sigma : (p,) standard deviations that allow for coloured residuals
     reference : (p,) what was known before (URDF, file, injected truth), NaN where nothing was; None when nothing at all
+    identifiable : (p,) False where the data does not show the parameter, whatever its value says; None when not judged
     """
 
     names: tuple[str, ...]
@@ -26,6 +27,7 @@ class ParameterTable:
     values: FloatArray
     sigma: FloatArray
     reference: FloatArray | None = None
+    identifiable: BoolArray | None = None
 
 
 @dataclass(frozen=True, slots=True)

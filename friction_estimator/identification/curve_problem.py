@@ -1,0 +1,155 @@
+"""Friction over velocity of one joint, and a law to be fitted to it, in coordinates of size one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.friction import FrictionLaw, NonlinearFrictionLaw
+from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+
+_LARGEST = 10.0
+"""No single term of a law gives more than so many times the largest friction that was seen."""
+_GRID = 50
+_STEP, _SMALL = 1e-5, 1e-2
+"""Relative step of differences, and the value below which it is no longer relative."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveSamples:
+    """Measured friction of one joint.
+
+    Attributes
+    ----------
+    velocity : (N,) [rad/s]
+    friction : (N,) with the sign of the velocity it resists [N m]
+    load : (N,) torque through the joint [N m]; None when unknown
+    segment : (N,) which stretch of time a sample comes from, rising
+    """
+
+    velocity: FloatArray
+    friction: FloatArray
+    load: FloatArray | None
+    segment: IntArray
+
+    @property
+    def torque_rms(self) -> float:
+        """RMS of the friction: the error of "predict zero" [N m]."""
+        return float(np.sqrt(np.mean(self.friction**2)))
+
+    @property
+    def top_speed(self) -> float:
+        """Largest speed [rad/s]."""
+        return float(np.abs(self.velocity).max())
+
+    def select(self, rows: BoolArray | IntArray | slice) -> CurveSamples:
+        """These rows of it."""
+        load = None if self.load is None else self.load[rows]
+        return CurveSamples(self.velocity[rows], self.friction[rows], load, self.segment[rows])
+
+    def thinned(self, largest: int) -> CurveSamples:
+        """Every so many-th row, at most ``largest`` of them."""
+        return self.select(slice(None, None, -(-self.velocity.size // largest)))
+
+
+class CurveProblem:
+    """Residuals of a law, and bounds, in coordinates ``z`` of size one.
+
+    Parameters that the torque is linear in are counted in the largest friction seen, those that shape the curve over
+    orders of magnitude by their logarithm.
+
+    Parameters
+    ----------
+    law : any of the registry
+    samples : finite; with a load where the law needs one
+
+    Attributes
+    ----------
+    shape : (p) True for parameters that the torque is not linear in
+    lower, upper : (p,) bounds of the parameters, from the law's signs and ranges and from the size of the friction
+
+    Raises
+    ------
+    InputError
+        When there are not more samples than parameters, or nothing moves.
+    """
+
+    def __init__(self, law: FrictionLaw, samples: CurveSamples) -> None:
+        p = len(law.parameter_names)
+        if samples.friction.size <= p:
+            raise InputError(f"{samples.friction.size} usable samples cannot give the {p} parameters of {law.name!r}")
+        if samples.top_speed == 0.0 or samples.torque_rms == 0.0:
+            raise InputError("velocity or friction is zero everywhere: there is no friction curve to fit")
+        self.law, self.samples = law, samples
+        ranges = law.shape_range if isinstance(law, NonlinearFrictionLaw) else (None,) * p
+        self.shape: BoolArray = np.array([limits is not None for limits in ranges])
+        self._log = np.array([limits is not None and limits[0] > 0.0 for limits in ranges])
+        low, high = np.array([(0.0, 0.0) if limits is None else limits for limits in ranges], dtype=float).T
+        self._scale = np.where(self.shape, 1.0, self._linear_scales(np.sqrt(np.maximum(low, 1e-3) * high)))
+        self.upper = np.where(self.shape, high, _LARGEST * self._scale)
+        self.lower = np.where(self.shape, low, np.where(law.nonnegative, 0.0, -self.upper))
+
+    def _linear_scales(self, shape: FloatArray) -> FloatArray:
+        """Which value of each linear parameter gives the largest friction seen, at a shape in the middle, (p,)."""
+        samples = self.samples
+        speeds = np.concatenate((samples.velocity, samples.top_speed * np.linspace(-1.0, 1.0, _GRID)))
+        load = None if samples.load is None else np.append(samples.load, np.full(_GRID, np.abs(samples.load).max()))
+        largest = np.abs(linear_columns(self.law, np.where(self.shape, shape, 0.0), self.shape, speeds, load)).max(
+            axis=0
+        )
+        return np.abs(samples.friction).max() / np.where(largest > 0.0, largest, 1.0)
+
+    def to_z(self, values: FloatArray) -> FloatArray:
+        """Coordinates (p,) of parameters (p,)."""
+        return np.where(self._log, np.log(np.where(self._log, values, 1.0)), values / self._scale)
+
+    def from_z(self, z: FloatArray) -> FloatArray:
+        """Parameters (p,) at coordinates (p,)."""
+        return np.where(self._log, np.exp(np.where(self._log, z, 0.0)), z * self._scale)
+
+    def slopes(self, values: FloatArray) -> FloatArray:
+        """Derivative of each parameter by its coordinate, (p,)."""
+        return np.where(self._log, values, self._scale)
+
+    def residual(self, z: FloatArray) -> FloatArray:
+        """Law minus measurement, (N,) [N m]."""
+        return torque_of(self.law, self.from_z(z), self.samples) - self.samples.friction
+
+    def jacobian(self, z: FloatArray) -> FloatArray:
+        """Derivative of :meth:`residual`, (N, p)."""
+        values = self.from_z(z)
+        return gradient(self.law, values, self.samples.velocity, self.samples.load) * self.slopes(values)
+
+    def linear_columns(self, values: FloatArray) -> FloatArray:
+        """Torque that each linear parameter gives alone, at one N m of it and this shape, (N, p); zero for shapes."""
+        return linear_columns(self.law, values, self.shape, self.samples.velocity, self.samples.load)
+
+
+def torque_of(law: FrictionLaw, values: FloatArray, samples: CurveSamples) -> FloatArray:
+    """Torque (N,) [N m] of a law with parameters (p,) at the velocities and loads of the samples."""
+    return law.torque(values[None, :], samples.velocity, samples.load)
+
+
+def linear_columns(
+    law: FrictionLaw, values: FloatArray, shape: BoolArray, velocity: FloatArray, load: FloatArray | None
+) -> FloatArray:
+    """Torque per unit of each parameter that it is linear in, the shape being that of ``values``; (N, p)."""
+    columns = np.zeros((velocity.size, values.size))
+    for k in np.flatnonzero(~shape):
+        alone = np.where(shape, values, 0.0)
+        alone[k] = 1.0
+        columns[:, k] = law.torque(alone[None, :], velocity, load)
+    return columns
+
+
+def gradient(law: FrictionLaw, values: FloatArray, velocity: FloatArray, load: FloatArray | None) -> FloatArray:
+    """Derivative of the torque (N,) by the parameters (p,), by central differences; (N, p)."""
+    columns = np.empty((velocity.size, values.size))
+    for k, value in enumerate(values):
+        step = np.zeros(values.size)
+        step[k] = _STEP * max(abs(value), _SMALL)
+        above, below = (law.torque((values + sign * step)[None, :], velocity, load) for sign in (1.0, -1.0))
+        columns[:, k] = (above - below) / (2.0 * step[k])
+    return columns

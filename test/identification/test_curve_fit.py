@@ -1,0 +1,125 @@
+"""Claims about the fit of friction curves: exact, unbiased by outliers, honest about its errors, for every law."""
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.core.friction import law_names, make_law
+from friction_estimator.identification.curve_fit import CurveOptions, fit_curve, refit
+from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples, gradient
+from test.core.test_friction_laws import PARAMETERS
+from test.identification.curves import KNEE, curve
+
+
+@pytest.mark.parametrize("name", law_names())
+def test_every_law_of_the_registry_finds_itself_without_noise(name):
+    truth = PARAMETERS[name][0]
+    samples = curve(name, truth, 2.0)
+    fit = fit_curve(make_law(name), samples)
+    torque, _ = fit.predict(samples.velocity, samples.load)
+    assert np.abs(torque - samples.friction).max() < 1e-4 * samples.torque_rms
+    if name != "makkar":  # two of its tangents are equal here, and then cannot be told apart to first order
+        np.testing.assert_allclose(fit.values, truth, rtol=1e-4, atol=1e-5)
+
+
+def test_the_law_of_the_thesis_is_exact_on_noiseless_data_with_the_printed_loss():
+    fit = fit_curve(make_law("tanh_stribeck"), curve("tanh_stribeck", KNEE, 2.0), CurveOptions(loss="linear"))
+    np.testing.assert_allclose(fit.values, KNEE, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["makkar", "stribeck_load", "tanh_stribeck", "five_slope_load"])
+def test_the_jacobian_is_that_of_finite_differences_in_the_coordinates_of_the_solver(name):
+    problem = CurveProblem(make_law(name), curve(name, PARAMETERS[name][0], 1.0))
+    z = problem.to_z(PARAMETERS[name][1]) + 0.01
+    np.testing.assert_allclose(problem.from_z(problem.to_z(PARAMETERS[name][1])), PARAMETERS[name][1])
+    for k, column in enumerate(problem.jacobian(z).T):
+        step = 1e-6 * np.eye(z.size)[k]
+        difference = (problem.residual(z + step) - problem.residual(z - step)) / 2e-6
+        np.testing.assert_allclose(column, difference, atol=1e-5 * max(1.0, np.abs(difference).max()))
+
+
+def test_errors_of_the_parameters_are_as_large_as_their_sigma_says_though_the_noise_remembers():
+    law, errors = make_law("tanh_stribeck"), []
+    for seed in range(12):
+        fit = fit_curve(law, curve("tanh_stribeck", KNEE, 2.0, 0.02, seed), CurveOptions(starts=8))
+        errors.append((fit.values - KNEE) / fit.sigma)
+    spread = np.sqrt(np.mean(np.square(errors)))
+    assert 0.8 < spread < 1.5  # 72 numbers, correlated; sigma itself is known to a few tens of percent
+
+
+def test_sampling_more_often_does_not_pretend_to_know_more():
+    samples = curve("tanh_stribeck", KNEE, 2.0, 0.02)
+    often = CurveSamples(*(np.repeat(column, 5) for column in (samples.velocity, samples.friction, samples.load)),
+                         np.repeat(samples.segment, 5))  # fmt: skip
+    law, options = make_law("tanh_stribeck"), CurveOptions(starts=8)
+    ratio = fit_curve(law, often, options).sigma / fit_curve(law, samples, options).sigma
+    np.testing.assert_allclose(ratio, 1.0, atol=0.25)
+
+
+def test_outliers_pull_the_printed_loss_but_not_the_robust_one():
+    samples = curve("tanh_stribeck", KNEE, 2.0, 0.01)
+    friction = samples.friction.copy()
+    friction[::23] += 15.0
+    hit = CurveSamples(samples.velocity, friction, samples.load, samples.segment)
+    law = make_law("tanh_stribeck")
+    error = {loss: np.abs(fit_curve(law, hit, CurveOptions(loss)).values - KNEE) for loss in ("linear", "huber")}
+    assert error["linear"][4] > 0.3  # the offset takes up their mean
+    np.testing.assert_allclose(error["huber"] / KNEE, 0.0, atol=0.15)
+    assert error["huber"][4] < 0.03
+
+
+def test_the_band_is_narrow_where_data_was_and_widens_beyond():
+    samples = curve("tanh_stribeck", KNEE, 0.3, 0.01)
+    fit = fit_curve(make_law("tanh_stribeck"), samples)
+    seen, beyond = fit.predict(np.array([0.2]))[1], fit.predict(np.array([2.0]))[1]
+    truth = make_law("tanh_stribeck").torque(KNEE[None, :], np.array([2.0]))
+    assert seen[0] < 0.02 and beyond[0] > 10.0 * seen[0]
+    assert np.abs(fit.predict(np.array([2.0]))[0] - truth)[0] < 3.0 * beyond[0]
+
+
+def test_what_no_sample_shows_has_the_width_of_its_bounds_as_sigma():
+    samples = curve("asymmetric", np.array([0.7, 0.9, 0.5, 0.6]), 1.0, 0.01)
+    fit = fit_curve(make_law("asymmetric"), samples.select(samples.velocity > 0.0))
+    np.testing.assert_allclose(fit.sigma[2:], (fit.upper - fit.lower)[2:], rtol=0.1)
+    assert (fit.sigma[:2] < 0.02).all()
+
+
+def test_parameters_never_leave_their_bounds_and_no_passive_one_is_negative():
+    rng = np.random.default_rng(0)
+    velocity = rng.normal(size=500)
+    samples = CurveSamples(velocity, -0.5 * velocity + rng.normal(size=500), None, np.arange(500) // 50)
+    fit = fit_curve(make_law("tanh_stribeck"), samples)
+    assert (fit.values >= fit.lower - 1e-12).all() and (fit.values <= fit.upper + 1e-12).all()
+    assert (fit.values[[0, 1, 2, 3, 5]] >= 0.0).all()
+
+
+def test_the_result_does_not_depend_on_the_unit_of_torque():
+    samples = curve("tanh_stribeck", KNEE, 2.0, 0.02)
+    tiny = CurveSamples(samples.velocity, 1e-4 * samples.friction, samples.load, samples.segment)
+    law = make_law("tanh_stribeck")
+    scale = np.array([1e-4, 1e-4, 1.0, 1.0, 1e-4, 1.0])
+    np.testing.assert_allclose(fit_curve(law, tiny).values, scale * fit_curve(law, samples).values, rtol=1e-3)
+
+
+def test_a_refit_of_other_samples_starts_where_the_fit_is():
+    samples = curve("tanh_stribeck", KNEE, 2.0, 0.02)
+    fit = fit_curve(make_law("tanh_stribeck"), samples)
+    np.testing.assert_allclose(refit(fit, samples), fit.values, rtol=1e-3)
+
+
+def test_the_gradient_of_a_parameter_that_is_zero_is_not_lost():
+    columns = gradient(make_law("coulomb_viscous"), np.array([1e-300, 0.0]), np.array([0.5]), None)
+    np.testing.assert_allclose(columns, [[1.0, 0.5]])
+
+
+def test_bad_requests_get_one_clear_error():
+    samples = curve("tanh_stribeck", KNEE, 2.0)
+    with pytest.raises(InputError, match="6 usable samples cannot give the 6 parameters of 'tanh_stribeck'"):
+        fit_curve(make_law("tanh_stribeck"), samples.select(slice(6)))
+    still = CurveSamples(np.zeros(100), np.ones(100), None, np.zeros(100, dtype=int))
+    with pytest.raises(InputError, match="no friction curve"):
+        fit_curve(make_law("coulomb_viscous"), still)
+    with pytest.raises(ConfigError, match="'huber', 'linear', 'soft_l1'"):
+        CurveOptions(loss="cauchy")
+    with pytest.raises(ConfigError, match="at least one start"):
+        CurveOptions(starts=0)

@@ -1,0 +1,130 @@
+"""The method from motions to a result: per joint, validated by segment, with the lateness of the observer taken out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.core.friction.identified import parameters_sigma
+from friction_estimator.identification.curve_fit import CurveOptions
+from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
+from test.identification.curves import KNEE, PERIOD, as_motion, coloured, curve
+
+OPTIONS = FrictionCurveOptions(CurveOptions(starts=16))
+ANKLE = np.array([0.3, 0.5])
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return {
+        "knee": curve("tanh_stribeck", KNEE, 2.0, 0.02, 1),
+        "ankle": curve("coulomb_viscous", ANKLE, 1.0, 0.02, 2),
+    }
+
+
+@pytest.fixture(scope="module")
+def result(curves):
+    return identify_friction_curve([as_motion(curves)], ("tanh_stribeck", "coulomb_viscous"), OPTIONS, "identify walk")
+
+
+def test_every_joint_gets_its_own_law_and_its_parameters_with_sigma(result):
+    friction = result.friction
+    assert friction.joint_names == ("knee", "ankle")
+    assert friction.law_names == ("tanh_stribeck", "coulomb_viscous")
+    np.testing.assert_array_less(np.abs(friction.values[0] - KNEE), 4.0 * parameters_sigma(friction)[0])
+    np.testing.assert_array_less(np.abs(friction.values[1, :2] - ANKLE), 4.0 * parameters_sigma(friction)[1, :2])
+    assert not friction.values[1, 2:].any()  # padding
+    assert result.parameters.names[:2] == ("knee/viscous", "knee/coulomb")
+    assert result.parameters.units[5:7] == ("s/rad", "N m")
+    np.testing.assert_array_equal(result.parameters.sigma[:6], parameters_sigma(friction)[0])
+    assert result.parameters.identifiable.all()
+
+
+def test_held_out_errors_stand_beside_predict_zero(result, curves):
+    for score, noise in zip(result.scores, (0.02, 0.02), strict=True):
+        assert score.torque_rms == pytest.approx(np.sqrt(np.mean(curves[score.joint].friction ** 2)))
+        assert np.isnan(score.rigid_body_error)
+        assert noise * 0.9 < score.fit_error <= score.model_error < noise * 1.3
+    assert any(sentence.startswith("knee: tanh_stribeck leaves 1% of its friction") for sentence in result.verdicts)
+
+
+def test_friction_that_does_not_depend_on_velocity_is_called_useless(curves):
+    noise = replace(curves["knee"], friction=coloured(np.random.default_rng(3), curves["knee"].velocity.size))
+    result = identify_friction_curve([as_motion({"knee": noise, "ankle": curves["ankle"]})], "coulomb_viscous", OPTIONS)
+    assert "knee: coulomb_viscous leaves" in result.verdicts[0] and "predicting zero" in result.verdicts[0]
+    assert result.scores[0].model_error > 0.9 * result.scores[0].torque_rms
+
+
+def test_folds_are_stretches_of_time_not_shuffled_samples(curves):
+    """Friction that wanders looks well explained to folds that are shuffled."""
+    samples = curves["knee"]
+    wander = np.sign(np.sin(np.arange(samples.velocity.size) * PERIOD * 2.0 * np.pi / 8.0))
+    wandering = replace(samples, friction=samples.friction * (1.0 + 0.5 * wander))
+    score = identify_friction_curve([as_motion({"knee": wandering})], "tanh_stribeck", OPTIONS).scores[0]
+    assert score.model_error > 1.1 * score.fit_error
+
+
+@pytest.mark.parametrize("late", [0, 60])
+def test_the_lateness_of_an_observer_is_found(curves, late):
+    samples = {"knee": curve("tanh_stribeck", KNEE, 2.0, 0.02)}
+    result = identify_friction_curve([as_motion(samples, late)], "tanh_stribeck", OPTIONS)
+    sentence = next(choice for choice in result.provenance.choices if choice.startswith("friction is taken"))
+    assert ("0.12 s late" in sentence) == (late == 60)
+    np.testing.assert_allclose(result.friction.values[0], KNEE, rtol=0.12)
+
+
+def test_a_given_lateness_is_kept_and_gaps_are_not_crossed(curves):
+    motion = as_motion({"knee": curves["knee"]}, 60)
+    half = motion.time.size // 2
+    gap = replace(motion, time=np.concatenate((motion.time[:half], motion.time[half:] + 3.0)))
+    options = replace(OPTIONS, delay=0.12)
+    whole, cut = (identify_friction_curve([one], "tanh_stribeck", options) for one in (motion, gap))
+    assert whole.scores[0].samples - cut.scores[0].samples == 60
+    assert "friction is taken as 0.12 s late, as given" in cut.provenance.choices
+
+
+def test_dead_zone_and_uncertain_friction_are_left_out(curves):
+    motion = as_motion({"knee": curves["knee"]})
+    sigma = np.where(np.arange(motion.time.size) % 2, 0.1, 5.0)[:, None]
+    motion = replace(motion, inputs={**motion.inputs, "friction_sigma": sigma})
+    options = replace(OPTIONS, dead_zone=0.05, max_sigma=1.0, delay=0.0)
+    result = identify_friction_curve([motion], "coulomb_viscous", options)
+    fast = np.abs(curves["knee"].velocity) >= 0.05
+    assert result.scores[0].samples == np.count_nonzero(fast[1::2])
+    assert not result.samples[0].used.all()
+    np.testing.assert_array_equal(result.samples[0].used, np.abs(result.samples[0].velocity) >= 0.05)
+
+
+def test_several_experiments_count_together_and_are_named(curves):
+    first, second = as_motion({"knee": curve("tanh_stribeck", KNEE, 0.3, 0.02)}), as_motion({"knee": curves["knee"]})
+    alone = identify_friction_curve([first], "tanh_stribeck", OPTIONS)
+    both = identify_friction_curve([first, replace(second, name="run", digest="d2")], "tanh_stribeck", OPTIONS)
+    assert any("never left the Stribeck region" in sentence for sentence in alone.verdicts)
+    assert not alone.parameters.identifiable[0] and both.parameters.identifiable[0]
+    assert both.provenance.data == (("walk", "d1"), ("run", "d2"))
+
+
+def test_a_joint_without_measured_friction_is_left_out_and_named(curves):
+    motion = as_motion(curves)
+    motion.inputs["friction"][:, 1] = np.nan
+    result = identify_friction_curve([motion], "tanh_stribeck", OPTIONS)
+    assert result.friction.joint_names == ("knee",)
+    assert any(choice.startswith("ankle is left out: 0 samples") for choice in result.provenance.choices)
+
+
+def test_bad_requests_get_one_clear_error(curves):
+    motion = as_motion(curves)
+    with pytest.raises(InputError, match=r"no measured friction.*topic joint_friction.*friction/JOINT.*'pwm'"):
+        identify_friction_curve([replace(motion, inputs={"pwm": motion.velocity})], "tanh_stribeck", OPTIONS)
+    with pytest.raises(ConfigError, match="3 laws for 2 joints"):
+        identify_friction_curve([motion], ["makkar"] * 3, OPTIONS)
+    with pytest.raises(ConfigError, match="unknown friction law 'lugre'"):
+        identify_friction_curve([motion], "lugre", OPTIONS)
+    with pytest.raises(InputError, match="no data"):
+        identify_friction_curve([], "makkar", OPTIONS)
+    with pytest.raises(InputError, match="has the joints ankle, knee"):
+        identify_friction_curve([motion, replace(motion, joint_names=("ankle", "knee"))], "makkar", OPTIONS)
+    motion.inputs["friction"][:] = np.nan
+    with pytest.raises(InputError, match="no joint has enough measured friction.*knee.*ankle"):
+        identify_friction_curve([motion], "makkar", OPTIONS)
