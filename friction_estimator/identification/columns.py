@@ -10,8 +10,8 @@ from scipy.integrate import cumulative_trapezoid
 
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.joint_spectrum import joint_spectrum
 from friction_estimator.identification.sampling import at_times, even_times, find_stretches
-from friction_estimator.identification.spectrum import joint_spectrum, signal_to_noise
 
 _ALIKE, _UNLIKE = 0.9, 0.75  # correlations
 _CLOSE, _SCALED = 1.2, 1.5  # factors between slopes: equal below the first, in other units above the second
@@ -73,7 +73,7 @@ class _Increments:
 
     def __init__(self, position: FloatArray, velocity: FloatArray | None, period: float) -> None:
         spectra = [joint_spectrum(column, period, 0) for column in position.T]
-        self.motion = [signal_to_noise(q, s.floor, period) for q, s in zip(position.T, spectra, strict=True)]
+        self.motion = [spectrum.excursion for spectrum in spectra]
         swing = [_SWING if math.isnan(s.travel_hz) else 0.5 / (s.travel_hz * period) for s in spectra]
         self._steps = np.clip(np.rint(swing), 1, max(position.shape[0] // 10, 1)).astype(int)
         self._position, self._velocity = position, velocity

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import welch
 
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import FloatArray
-from friction_estimator.identification.filters import HIGHEST
+from friction_estimator.identification.joint_spectrum import FLAT, Spectrum, joint_spectrum, welch_density
 from friction_estimator.identification.sampling import at_times, even_times, find_stretches, usual_period
 
 ORDER = 4
-_MOVES = (20.0, 3.0)  # position and velocity over their RMS noise
-_BITS = 20  # that a motion must span, where the signal comes in steps
-_TRAVEL, _MOTION = 0.999, 0.95  # of the variances of position and velocity
-_FLAT = 2.0  # a low-pass of order 4 changes amplitudes by less than 1 % up to half of its cut-off
-_FLOOR_FROM = 0.1  # of the sampling rate: above it there is a half octave without vibration
 _HIGHEST_SHARE = 0.8  # of the Nyquist frequency
-_WINDOW = 256  # samples of a spectrum at the least, where there are as many
 _SHORTEST = 32  # samples that a spectrum can be made of
 
 
@@ -46,31 +38,6 @@ class Cutoff:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spectrum:
-    """What the spectrum of one joint shows; NaN where the joint hardly moves.
-
-    Attributes
-    ----------
-    floor : density of the noise of the signal, as if it were white [rad^2/Hz, or (rad/s)^2/Hz of a velocity]
-    travel_hz : below it lie 99.9 % of the variance of the position
-    motion_hz : below it lie 95 % of the variance of the velocity
-    sunk_hz : above it the signal is within its noise floor
-    valley_hz : where the acceleration is weakest between ``travel_hz`` and ``sunk_hz``
-    """
-
-    floor: float
-    travel_hz: float
-    motion_hz: float
-    sunk_hz: float
-    valley_hz: float
-
-    @property
-    def cutoff_hz(self) -> float:
-        """At the valley, but so high that the filter is flat where the motion is."""
-        return max(self.valley_hz, _FLAT * self.motion_hz)
-
-
 def choose_cutoff(
     time: FloatArray,
     position: FloatArray,
@@ -81,9 +48,11 @@ def choose_cutoff(
     """Cut-off between the motion and what is not motion.
 
     The acceleration of a motion falls with frequency, that of sensor noise rises with its fourth power in a spectrum,
-    and elastic gears vibrate in between: the spectrum of the acceleration has a valley. The cut-off lies there, or
-    twice as high as 95 % of the velocity, whichever is higher. The largest over the joints is taken for all of them:
-    coupled torques then keep their phases, and no joint loses its motion.
+    and elastic gears vibrate in between: the spectrum of the acceleration has a valley. Motion and torque are compared
+    up to there. The motion itself is filtered twice as high as the valley, or as 95 % of the velocity where that is
+    higher: the torque does not go through this filter, which must therefore be flat where both are compared. The
+    largest cut-off over the joints is taken for all of them: coupled torques then keep their phases, and no joint
+    loses its motion.
 
     Parameters
     ----------
@@ -117,38 +86,6 @@ def choose_cutoff(
     return Cutoff(cutoff, ORDER, parallel, per_joint, reason)
 
 
-def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectrum:
-    """Look at a position (``derivative`` 0) or velocity (1) (N,) of one joint, sampled evenly."""
-    frequency, density = _welch(signal, period, derivative == 0)
-    mean = _half_octaves(frequency, density)
-    floor = float(mean[(frequency > _FLOOR_FROM / period) & (frequency < HIGHEST / period)].min())
-    if np.ptp(signal) < _BITS * _last_bit(signal) or signal_to_noise(signal, floor, period) < _MOVES[derivative]:
-        return Spectrum(floor, *[math.nan] * 4)
-    clean = np.where(mean > 2.0 * floor, np.maximum(density - floor, 0.0), 0.0)
-    if not clean.any():  # slower than the spectrum resolves
-        clean = density
-    omega = 2.0 * math.pi * frequency
-    travel_hz = _share(frequency, clean * omega ** (-2 * derivative), _TRAVEL)
-    motion_hz = _share(frequency, clean * omega ** (2 - 2 * derivative), _MOTION)
-    sunk = frequency[(mean < 2.0 * floor) & (frequency >= travel_hz)]
-    sunk_hz = float(sunk[0]) if sunk.size else float(frequency[-1])
-    between = np.flatnonzero((frequency >= travel_hz) & (frequency <= sunk_hz))
-    valley = between[np.argmin((mean * omega ** (4 - 2 * derivative))[between])]
-    return Spectrum(floor, travel_hz, motion_hz, sunk_hz, float(frequency[valley]))
-
-
-def signal_to_noise(signal: FloatArray, floor: float, period: float) -> float:
-    """Standard deviation of a signal (N,) over that of white noise with the density ``floor``; zero when constant."""
-    noise = math.sqrt(0.5 * floor / period) + np.finfo(float).tiny
-    return float(np.std(signal)) / noise if np.ptp(signal) > 0.0 else 0.0
-
-
-def _last_bit(signal: FloatArray) -> float:
-    """Smallest step between two values that occur, zero for a constant."""
-    values = np.unique(signal)
-    return float(np.diff(values).min()) if values.size > 1 else 0.0
-
-
 def _longest_stretch(time: FloatArray, signals: FloatArray, smooth: bool) -> tuple[float, FloatArray]:
     """Period [s] and even samples (K, n) of the longest stretch without a gap."""
     period = usual_period(time)
@@ -164,31 +101,6 @@ def _longest_stretch(time: FloatArray, signals: FloatArray, smooth: bool) -> tup
     return period, at_times(even_times(time[rows], period), time[rows], signals[rows], smooth)
 
 
-def _welch(signal: FloatArray, period: float, differences: bool = False) -> tuple[FloatArray, FloatArray]:
-    """Frequencies [Hz] above zero and power spectral density; through ``differences`` a steep one leaks less."""
-    white = np.diff(signal) if differences else signal - signal.mean()
-    length = min(white.size, max(_WINDOW, white.size // 3))
-    frequency, density = welch(white, 1.0 / period, "hann", nperseg=length, detrend="constant")
-    frequency, density = frequency[1:], density[1:]
-    if differences:
-        density = density / (2.0 * np.sin(math.pi * frequency * period)) ** 2
-    return frequency, density
-
-
-def _share(frequency: FloatArray, density: FloatArray, share: float) -> float:
-    """Frequency below which a share of the variance lies."""
-    power = np.cumsum(density)
-    return float(frequency[np.searchsorted(power, share * power[-1])])
-
-
-def _half_octaves(frequency: FloatArray, density: FloatArray) -> FloatArray:
-    """Mean density within a quarter of an octave below and above each frequency: lines of a periodic motion merge."""
-    power = np.concatenate([[0.0], np.cumsum(density)])
-    first = np.searchsorted(frequency, frequency * 2.0**-0.25)
-    last = np.searchsorted(frequency, frequency * 2.0**0.25, side="right")
-    return np.asarray((power[last] - power[first]) / (last - first))
-
-
 def _torque_share(time: FloatArray, effort: FloatArray, cutoff: float) -> str:
     known = effort[:, np.isfinite(effort).all(axis=0)]
     if not known.shape[1]:
@@ -196,19 +108,20 @@ def _torque_share(time: FloatArray, effort: FloatArray, cutoff: float) -> str:
     period, even = _longest_stretch(time, known, False)
     shares = []
     for column in even.T:
-        frequency, density = _welch(column - column.mean(), period)
+        frequency, density = welch_density(column - column.mean(), period)
         shares.append(density[frequency <= cutoff].sum() / total if (total := density.sum()) > 0.0 else 1.0)
     return f"; {100.0 * min(shares):.3g} % or more of the variance of every torque lie below that"
 
 
 def _reason(spectrum: Spectrum, cutoff: float, nyquist: float) -> str:
-    limits = f"95 % of the variance of its velocity lie below {spectrum.motion_hz:.3g} Hz"
+    told = (
+        f"its acceleration is weakest at {spectrum.valley_hz:.3g} Hz, 95 % of the variance of its velocity lie below "
+    )
+    told += f"{spectrum.motion_hz:.3g} Hz"
     if spectrum.sunk_hz < _HIGHEST_SHARE * nyquist:
-        limits += f", it sinks into its noise floor at {spectrum.sunk_hz:.3g} Hz"
+        told += f", it sinks into its noise floor at {spectrum.sunk_hz:.3g} Hz"
     else:
-        limits += f", no noise floor shows below {nyquist:.4g} Hz"
+        told += f", no noise floor shows below {nyquist:.4g} Hz"
     if cutoff < spectrum.cutoff_hz:
-        return limits + "; as high as the sampling rate allows"
-    if spectrum.valley_hz >= _FLAT * spectrum.motion_hz:
-        return limits + "; where its acceleration is weakest"
-    return limits + f"; {_FLAT:g} times the first of these"
+        return told + "; as high as the sampling rate allows"
+    return told + f"; {FLAT:g} times the {'first' if spectrum.valley_hz >= spectrum.motion_hz else 'second'} of these"

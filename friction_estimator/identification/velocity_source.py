@@ -11,8 +11,8 @@ from friction_estimator.core.exceptions import InputError, choices
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification import filters
+from friction_estimator.identification.joint_spectrum import joint_spectrum
 from friction_estimator.identification.sampling import at_times, even_times, find_stretches
-from friction_estimator.identification.spectrum import joint_spectrum
 
 SOURCES = ("auto", "measured", "position")
 _ORDER = 4

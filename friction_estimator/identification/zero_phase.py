@@ -12,6 +12,7 @@ from friction_estimator.core.exceptions import InputError, choices
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray, IntArray
 from friction_estimator.identification.differentiators import METHODS, Differentiator, make_differentiator
+from friction_estimator.identification.joint_spectrum import FLAT
 from friction_estimator.identification.motion import Motion
 from friction_estimator.identification.repair import repair
 from friction_estimator.identification.sampling import Stretch, at_times, even_times, find_stretches, usual_period
@@ -81,10 +82,9 @@ def _cutoff(log: JointLog, cutoff: Cutoff | float | None, order: int | None, sou
     if isinstance(cutoff, Cutoff):
         return cutoff
     if cutoff is not None:
-        given = float(cutoff)
-        return Cutoff(
-            given, order or ORDER, given, np.full(len(log.joint_names), given), f"cut-off {given:g} Hz, given"
-        )
+        given, parallel = float(cutoff), float(cutoff) / FLAT
+        told = f"cut-off {given:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
+        return Cutoff(given, order or ORDER, parallel, np.full(len(log.joint_names), given), told)
     return choose_cutoff(log.time, log.position, log.velocity if source.measured else None, log.effort, log.joint_names)
 
 
