@@ -51,7 +51,7 @@ class CurveSamples:
 
     def thinned(self, largest: int) -> CurveSamples:
         """Every so many-th row, at most ``largest`` of them."""
-        return self.select(slice(None, None, -(-self.velocity.size // largest)))
+        return self.select(slice(None, None, max(1, -(-self.velocity.size // largest))))
 
 
 class CurveProblem:
