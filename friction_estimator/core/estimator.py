@@ -13,7 +13,7 @@ from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.friction.compensation import FrictionCompensation
 from friction_estimator.core.friction.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.core.health import Health
-from friction_estimator.core.pipeline import Pipeline
+from friction_estimator.core.pipeline import Pipeline, has_effort
 from friction_estimator.core.synchronizer import Synchronizer
 from friction_estimator.core.trust import JointTrust, TrustMonitor, judge
 from friction_estimator.core.types import (
@@ -84,11 +84,12 @@ class Estimator:
             When a value is not finite or cannot be true; the sample is not used.
         """
         robot = self.config.robot
-        for label, values, limit in (
-            ("position", sample.position, math.inf),
-            ("velocity", sample.velocity, robot.max_velocity),
-            ("effort", sample.effort, robot.max_effort),
-        ):
+        checks = [("position", sample.position, math.inf), ("velocity", sample.velocity, robot.max_velocity)]
+        if has_effort(sample):
+            checks.append(("effort", sample.effort, robot.max_effort))
+        else:
+            self._note_missing_effort()
+        for label, values, limit in checks:
             self._refuse_glitch(values, limit, f"joint {label}", self.joint_names)
         return self._estimates(self._synchronizer.add_joints(sample))
 
@@ -174,9 +175,18 @@ class Estimator:
         if (compensation := self.compensation) is not None:
             estimates = [replace(estimate, compensation=compensation.step(estimate)) for estimate in estimates]
         for estimate in estimates:
-            self.trust.add(estimate)
+            if has_effort(estimate):
+                self.trust.add(estimate)
         self._note_silence(frames[-1])
         return estimates
+
+    def _note_missing_effort(self) -> None:
+        if not self.health.without_effort:
+            self.health.last_event = (
+                "joint states carry no effort, the motor torques: friction is not estimated (NaN), "
+                "but attitude, contact phase and base state are"
+            )
+        self.health.without_effort += 1
 
     def _note_silence(self, frame: SensorFrame) -> None:
         health = self.health

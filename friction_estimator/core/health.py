@@ -14,6 +14,7 @@ class Health:
     frames : joint samples that became an estimate
     late : samples dropped because their stamp was older than one already used
     repeated : joint samples dropped because their stamp stood still
+    without_effort : joint samples that carried no motor torques
     gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``
     time_jumps : times the clock jumped back and the filters restarted
     imu_stale, foot_stale : which sensors are silent now
@@ -24,6 +25,7 @@ class Health:
     frames: int = 0
     late: int = 0
     repeated: int = 0
+    without_effort: int = 0
     gaps: int = 0
     time_jumps: int = 0
     imu_stale: bool = True

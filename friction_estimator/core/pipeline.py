@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+import numpy as np
+
 from friction_estimator.core.base.attitude import AttitudeEstimator
 from friction_estimator.core.base.base_state import BaseStateEstimator, resting_base
 from friction_estimator.core.base.contact_phase import ContactPhaseDetector
@@ -20,6 +22,7 @@ from friction_estimator.core.types import (
     Dynamics,
     FrictionEstimate,
     JointFriction,
+    JointSample,
     SensorFrame,
 )
 
@@ -34,6 +37,11 @@ class SensedFrame:
     phase: ContactPhase
     dynamics: Dynamics
     base: BaseState
+
+
+def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
+    """Whether the motor torques have been measured."""
+    return not bool(np.isnan(sample.effort).all())
 
 
 class Pipeline:
@@ -54,17 +62,25 @@ class Pipeline:
         self.friction: FrictionStage = (
             KalmanFriction(config, robot) if config.observer == "kalman" else ObservedFriction(config, robot)
         )
+        self._unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
         self.reset()
 
     def reset(self) -> None:
         """Restart all filters; identified parameters stay."""
         for stage in (self.attitude, self.contact_phase, self.base_state, self.friction):
             stage.reset()
+        self._without_effort = False
 
     def step(self, frame: SensorFrame) -> FrictionEstimate:
         """Use one frame; ``frame.dt == 0`` restarts the filters."""
         sensed = self.sense(frame)
-        friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+        if has_effort(frame):
+            if self._without_effort:  # the friction stage may not bridge the time without torques
+                self.friction.reset()
+            friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+        else:
+            friction = self._unknown
+        self._without_effort = friction is self._unknown
         return estimate_of(frame, sensed.phase, sensed.base, friction)
 
     def sense(self, frame: SensorFrame) -> SensedFrame:
@@ -89,3 +105,12 @@ def estimate_of(frame: SensorFrame, phase: ContactPhase, base: BaseState, fricti
         base=base,
         **{name: getattr(friction, name) for name in _FRICTION},
     )
+
+
+def _unknown_friction(joints: int, parameters: int) -> JointFriction:
+    """What is known of friction without motor torques: nothing."""
+    unknown, nothing = np.full(joints, np.nan), np.zeros(joints, dtype=bool)
+    shapes = {name: unknown for name in _FRICTION}
+    shapes.update(measured=nothing, disturbed=nothing)
+    shapes.update(dict.fromkeys(("parameters", "parameters_sigma"), np.full((joints, parameters), np.nan)))
+    return JointFriction(**shapes)

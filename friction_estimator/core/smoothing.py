@@ -7,10 +7,10 @@ from collections import deque
 
 from friction_estimator.core.config import Config
 from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.kalman.smoother import KalmanSmoother
-from friction_estimator.core.pipeline import SensedFrame, estimate_of
-from friction_estimator.core.types import FrictionEstimate, JointFriction, SensorFrame
+from friction_estimator.core.pipeline import SensedFrame, estimate_of, has_effort
+from friction_estimator.core.types import FrictionEstimate, JointFriction, JointSample, SensorFrame
 
 SMOOTHING_LAG = 2.0
 """More brings nothing on a walk [s]."""
@@ -45,6 +45,12 @@ class SmoothedEstimator(Estimator):
         self._smoother = self._smoother_class(config, self._pipeline.robot, lag)
         self._pipeline.friction = self._smoother.stage
         self._waiting: deque[tuple[SensorFrame, SensedFrame]] = deque()
+
+    def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
+        """As of :class:`Estimator`; samples without motor torques are refused, there is nothing to smooth."""
+        if not has_effort(sample):
+            raise InputError("joint states carry no effort, the motor torques: replay without smoothing")
+        return super().add_joints(sample)
 
     def flush(self) -> list[FrictionEstimate]:
         """All estimates that wait for more: the end of a recording."""

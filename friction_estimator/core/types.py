@@ -36,7 +36,8 @@ class JointSample:
     stamp_ns : header stamp [ns]
     position : (n,) joint positions [rad or m]
     velocity : (n,) joint velocities [rad/s or m/s]
-    effort : (n,) motor torques reflected to the joint, tau of eq. 34 [N m or N]
+    effort : (n,) motor torques reflected to the joint, tau of eq. 34 [N m or N]; all NaN: not measured, then attitude,
+        contact phase and base state are estimated, and friction is NaN
     """
 
     stamp_ns: int

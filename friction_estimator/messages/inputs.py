@@ -35,11 +35,17 @@ class InputReader:
         self._feet = config.feet
 
     def joint_state(self, message: Any) -> JointSample:
-        """Joint sample of a sensor_msgs/JointState: any order of joints, other joints ignored."""
+        """Joint sample of a sensor_msgs/JointState: any order of joints, other joints ignored, effort NaN if empty."""
         joints = self._joints
         joints.read(message.name)
         position = joints.pick("position", message.position)
         velocity = joints.pick("velocity", message.velocity)
+        if len(message.effort) == 0:  # not measured; empty arrays are allowed in a JointState
+            effort = np.full(self._ones.size, np.nan)
+            if not math.isfinite((position + velocity) @ self._ones):
+                joints.check_finite("position", position)
+                joints.check_finite("velocity", velocity)
+            return JointSample(header_stamp(message), position, velocity, effort)
         effort = joints.pick("effort", message.effort)
         if not math.isfinite((position + velocity + effort) @ self._ones):
             for label, values in (("position", position), ("velocity", velocity), ("effort", effort)):

@@ -106,7 +106,7 @@ def test_samples_do_not_share_memory_with_the_message() -> None:
         (["a", "b", "a"], {}, r"joint 'a' is named more than once"),
         (["a", "b"], {"position": [1.0, 2.0, 3.0]}, r"position has 3 values for 2 joint names"),
         (["a", "b"], {"velocity": []}, r"velocity is empty, .* needs the joint velocities"),
-        (["a", "b"], {"effort": []}, r"effort is empty, .* needs the motor torques"),
+        (["a", "b"], {"effort": [1.0]}, r"effort has 1 values for 2 joint names"),
         (["a", "b"], {"effort": [1.0, np.nan]}, r"effort of joint 'b' is not finite"),
         (["a", "b"], {"position": [-np.inf, np.nan]}, r"position of joint 'a', 'b' is not finite"),
     ],
@@ -117,6 +117,14 @@ def test_unusable_joint_states_are_refused(
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     with pytest.raises(InputError, match=message):
         reader.joint_state(joint_message(types, names, **fields))
+
+
+def test_a_joint_state_without_effort_has_unknown_torques(types: MessageTypes) -> None:
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    sample = reader.joint_state(joint_message(types, ["b", "a"], effort=[]))
+    assert sample.position.tolist() == [1.0, 0.0] and np.isnan(sample.effort).all()
+    with pytest.raises(InputError, match="position of joint 'a' is not finite"):
+        reader.joint_state(joint_message(types, ["b", "a"], position=[0.0, np.nan], effort=[]))
 
 
 def test_of_a_command_only_the_velocities_are_read_whatever_else_it_lacks(types: MessageTypes) -> None:
