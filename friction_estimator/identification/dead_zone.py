@@ -55,8 +55,8 @@ def choose_dead_zone(speed: FloatArray, resistance: FloatArray, reference: Float
     """Where friction no longer opposes the motion by half of the Coulomb friction that slow, sure motion shows.
 
     A joint that slides resists with its Coulomb friction; one that sticks, or whose velocity is noise, resists as often
-    as it drives. Residuals would not do as a criterion: they are also large where the law is wrong, and leaving out what
-    a law does not explain makes it look right.
+    as it drives. Residuals would not do as a criterion: they are also large where the law is wrong, and leaving out
+    what a law does not explain makes it look right.
 
     Parameters
     ----------

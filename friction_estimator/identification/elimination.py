@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.identification.estimation import Estimate, estimate
+from friction_estimator.identification.friction_columns import OFFSET
+from friction_estimator.identification.least_squares import SolverOptions
 
 
 def insignificant(
@@ -37,3 +40,21 @@ def insignificant(
         remaining[worst] = False
         eliminated.append(worst)
     return tuple(eliminated)
+
+
+def without_insignificant(solution: Estimate, relative_sigma: float, solver: SolverOptions) -> tuple[Estimate, str]:
+    """Leave out parameters that are not significant; those of friction laws always stay. Also says which went."""
+    model = solution.model
+    law = np.zeros(len(model.names), dtype=bool)
+    law[: model.friction_count] = model.friction.in_law
+    optional = np.array([f"/{OFFSET}" in name or "_beta_" in name for name in model.names])
+    candidates = (~law | optional)[solution.kept]
+    gone = insignificant(solution.fit.values, solution.fit.covariance, candidates, relative_sigma)
+    if not gone:
+        return solution, "all parameters are significant"
+    allowed = np.zeros(len(model.names), dtype=bool)
+    allowed[solution.kept] = True
+    allowed[solution.kept[list(gone)]] = False
+    names = ", ".join(solution.names[k] for k in gone)
+    sentence = f"left out, because sigma is more than {relative_sigma:.0%} of the value: {names}"
+    return estimate(model, solution.observations, solution.usable, solver, allowed), sentence

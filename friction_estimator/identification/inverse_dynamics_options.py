@@ -28,8 +28,10 @@ class InverseDynamicsOptions:
     solver : weights, robustness and bounds
     significance : sigma over absolute value above which inertial parameters, offsets and gains are left out; None: all
         stay
+    physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
+        told in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
-    cutoff_hz : of the parallel filter; None: ten bandwidths of the motion
+    cutoff_hz : of the parallel filter; None: from the spectrum, for every motion its own
     folds : of the validation
     """
 
@@ -44,6 +46,7 @@ class InverseDynamicsOptions:
     harmonics: tuple[float, ...] = ()
     solver: SolverOptions = field(default_factory=SolverOptions)
     significance: float | None = 0.5
+    physical: bool = False
     dead_zone: float | None = None
     cutoff_hz: float | None = None
     folds: int = FOLDS

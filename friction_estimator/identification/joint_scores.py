@@ -16,7 +16,8 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple
     """k-fold validation by segment, beside "predict zero" and the best rigid body without friction.
 
     What the data decided as a whole (filters, dead zone, parameters left out, q_s and, where friction multiplies the
-    load, the point of linearisation) is not decided again in every fold.
+    load, the point of linearisation) is not decided again in every fold. Rows that the robust fit does not believe
+    (pushes, collisions) do not count; `outlier_shares` says how many they are.
     """
     model = solution.model
     problem = solution.fit.problem
@@ -34,18 +35,21 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple
         [one.torque[mask] for one, mask in zip(solution.observations, solution.usable, strict=True)]
     )
     n = len(names)
-    torque_rms = rms_by_joint(torque, problem.joint, n)
-    rigid_error = rms_by_joint(_rigid_error(rigid, fold, solver), problem.joint, n)
-    model_error = rms_by_joint(problem.y - held_out_prediction(problem, fold, whole), problem.joint, n)
-    fit_error = rms_by_joint(solution.fit.residual, problem.joint, n)
-    samples = np.bincount(problem.joint, minlength=n)
+    rigid_error = _rigid_error(rigid, fold, solver)
+    model_error = problem.y - held_out_prediction(problem, fold, whole)
+    errors = (torque, rigid_error, model_error, solution.fit.residual)
+    believed = solution.fit.weights > 0.0
+    torque_rms, rigid_rms, model_rms, fit_rms = (
+        rms_by_joint(error[believed], problem.joint[believed], n) for error in errors
+    )
+    samples = np.bincount(problem.joint[believed], minlength=n)
     return tuple(
         JointScore(
             name,
             float(torque_rms[k]),
-            float(rigid_error[k]),
-            float(model_error[k]),
-            float(fit_error[k]),
+            float(rigid_rms[k]),
+            float(model_rms[k]),
+            float(fit_rms[k]),
             int(samples[k]),
         )
         for k, name in enumerate(names)
@@ -56,3 +60,11 @@ def _rigid_error(problem: LinearProblem, fold: IntArray, solver: SolverOptions) 
     if not problem.names:
         return problem.y
     return problem.y - held_out_prediction(problem, fold, lambda rows: solve(select_rows(problem, rows), solver).values)
+
+
+def outlier_shares(solution: Estimate) -> FloatArray:
+    """Share (n,) of every joint's rows that the robust fit does not believe."""
+    n = len(solution.observations[0].motion.joint_names)
+    joint = solution.fit.problem.joint
+    count = np.bincount(joint, minlength=n)
+    return np.asarray(np.bincount(joint, solution.fit.weights == 0.0, n) / np.maximum(count, 1))

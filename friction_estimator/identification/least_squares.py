@@ -16,6 +16,9 @@ HUBER = 1.345
 """Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""
 _MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
+_AT_BOUND = 1e-12
+_REJECTED = 6.0
+"""Residuals beyond this many standard deviations are no noise: a push, a collision, a lost sample."""
 _ROUNDS = 30
 _CONVERGED = 1e-4
 """Reweighting ends when no weight changes by more than this."""
@@ -28,7 +31,8 @@ class SolverOptions:
     Attributes
     ----------
     weighted : rows of a joint count by the inverse variance of its residuals
-    robust : Huber weights, found by iterated reweighting: outliers cannot pull
+    robust : Huber weights, found by iterated reweighting, and no weight for rows beyond six standard deviations of
+        their joint: outliers cannot pull, not even those of large leverage
     bounded : nonnegative parameters are kept nonnegative
     """
 
@@ -88,18 +92,19 @@ def _reweight(
     problem: LinearProblem, options: SolverOptions, values: FloatArray, prior_std: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     weights = np.ones(problem.y.size)
-    for _ in range(_ROUNDS):
-        new_weights = _weights(problem, options, problem.y - problem.W @ values)
-        change = np.abs(new_weights / weights - 1.0).max()
-        weights = new_weights
-        values = _solution(_triangle(problem, weights, prior_std), problem.nonnegative & options.bounded)
-        if change < _CONVERGED:
-            break
+    for reject in (False, True) if options.robust else (False,):  # a start that is too far off would reject good rows
+        for _ in range(_ROUNDS):
+            new_weights = _weights(problem, options, problem.y - problem.W @ values, reject)
+            change = np.abs(new_weights - weights) / np.maximum(new_weights, weights).max()
+            weights = new_weights
+            values = _solution(_triangle(problem, weights, prior_std), problem.nonnegative & options.bounded)
+            if change.max() < _CONVERGED:
+                break
     return values, weights
 
 
-def _weights(problem: LinearProblem, options: SolverOptions, residual: FloatArray) -> FloatArray:
-    """Joint weight times Huber weight of every row."""
+def _weights(problem: LinearProblem, options: SolverOptions, residual: FloatArray, reject: bool) -> FloatArray:
+    """Joint weight times robust weight of every row."""
     weights = np.ones(residual.size)
     floor = 1e-12 * np.abs(problem.y).max(initial=0.0) + np.finfo(float).tiny  # data without any error
     freedom = 1.0 - problem.W.shape[1] / residual.size
@@ -107,12 +112,12 @@ def _weights(problem: LinearProblem, options: SolverOptions, residual: FloatArra
         rows = problem.joint == joint
         rho = residual[rows]
         scale = max(_MAD * float(np.median(np.abs(rho))), floor)
-        huber = np.minimum(1.0, HUBER * scale / np.maximum(np.abs(rho), floor)) if options.robust else 1.0
-        if options.weighted:
-            variance = np.average(rho**2, weights=np.broadcast_to(huber, rho.shape)) / freedom
-            weights[rows] = huber / max(float(variance), floor**2)
-        else:
-            weights[rows] = huber
+        robust = np.ones_like(rho)
+        if options.robust:
+            robust = np.minimum(1.0, HUBER * scale / np.maximum(np.abs(rho), floor))
+            robust[np.abs(rho) > (_REJECTED * scale if reject else np.inf)] = 0.0
+        variance = float(np.average(rho**2, weights=robust)) / freedom if options.weighted else 1.0
+        weights[rows] = robust / max(variance, floor**2)
     return weights
 
 
@@ -135,13 +140,14 @@ def _solution(triangle: _Triangle, nonnegative: BoolArray) -> FloatArray:
     if (nonnegative & (values < 0.0)).any():
         lower = np.where(nonnegative, 0.0, -np.inf)
         values = lsq_linear(triangle.R, triangle.z, (lower, np.inf), method="bvls").x
+        values[nonnegative & (values < _AT_BOUND * np.abs(values).max())] = 0.0  # not 1e-17
     return np.asarray(values / triangle.scale)
 
 
 def _finish(problem: LinearProblem, values: FloatArray, weights: FloatArray, prior_std: FloatArray | None) -> LinearFit:
     residual = problem.y - problem.W @ values
-    r, p = problem.W.shape
-    variance = float((weights * residual**2).sum() / (r - p))  # eq. 14
+    p = problem.W.shape[1]
+    variance = float((weights * residual**2).sum() / max(np.count_nonzero(weights) - p, 1))  # eq. 14
     triangle = _triangle(problem, weights, prior_std)
     inverse = np.linalg.pinv(triangle.R) / triangle.scale[:, None]
     white = inverse @ inverse.T * variance  # eq. 15

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from friction_estimator.core.friction import make_linear_law
+from friction_estimator.core.friction import LinearFrictionLaw, make_linear_law
 from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.identification import FrictionSamples
 from friction_estimator.core.types import BoolArray, FloatArray
@@ -95,10 +95,7 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
         inverse = np.linalg.pinv(phi, rcond=_RANK)
         p = len(law.parameter_names)
         if use.any():
-            lower = np.where(law.nonnegative, -1e-12, -np.inf)
-            values[joint, :p] = np.maximum(
-                lsq_linear(phi, seen.friction[use], (lower, np.inf), method="bvls").x, lower + 1e-12
-            )
+            values[joint, :p] = _projected(phi, seen.friction[use], law)
         gradient = inverse @ seen.jacobian[use]
         unseen = (np.eye(p) - inverse @ phi) * law.prior_std
         covariance[joint, :p, :p] = gradient @ estimate.covariance @ gradient.T + unseen @ unseen.T
@@ -111,6 +108,16 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
     return IdentifiedParameters(
         joint_names, tuple(law_names), values, covariance, residual_variance, noise_variance, samples
     )
+
+
+def _projected(phi: FloatArray, friction: FloatArray, law: LinearFrictionLaw) -> FloatArray:
+    """Parameters of the law next to a friction torque, none below zero that must not be."""
+    nonnegative = np.array(law.nonnegative)
+    values = np.linalg.pinv(phi, rcond=_RANK) @ friction
+    floor = _RANK * np.abs(values).max(initial=0.0)
+    if (nonnegative & (values < -floor)).any():
+        values = lsq_linear(phi, friction, (np.where(nonnegative, 0.0, -np.inf), np.inf), method="bvls").x
+    return np.where(nonnegative & (values < floor), 0.0, values)
 
 
 def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:

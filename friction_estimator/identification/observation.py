@@ -15,11 +15,11 @@ from friction_estimator.identification.motion import Motion
 from friction_estimator.identification.parallel import ORDER, ParallelFilter, make_parallel_filter
 from friction_estimator.identification.rigid_body import RigidBody
 
-_WORKING_RATE = 20.0
+_WORKING_RATE = 50.0
 """Samples a period of the cut-off frequency at which columns are computed: the step of sgn(dq) stays sharp."""
-_ACTIVE_POWER = 0.99
+_MOTION_SHARE = 0.999
 _BANDS = 10.0
-"""Cut-off of the parallel filter in bandwidths of the motion, which hold 99 % of the power of the velocities."""
+"""Cut-off of the parallel filter in bandwidths of the motion: the first harmonics of friction's steps come through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,12 @@ class Observation:
     segment: IntArray
 
 
-def observe(motions: Sequence[Motion], body: RigidBody, cutoff_hz: float) -> tuple[Observation, ...]:
+def observe(motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[float]) -> tuple[Observation, ...]:
     """Compute columns and filter the measured torque of every motion.
+
+    Parameters
+    ----------
+    cutoffs_hz : of the parallel filter of every motion
 
     Raises
     ------
@@ -56,7 +60,7 @@ def observe(motions: Sequence[Motion], body: RigidBody, cutoff_hz: float) -> tup
     """
     observations = []
     first_segment = 0
-    for motion in motions:
+    for motion, cutoff_hz in zip(motions, cutoffs_hz, strict=True):
         _check(motion, motions[0])
         thin = _thinned(motion, cutoff_hz)
         design = make_parallel_filter(thin, cutoff_hz)
@@ -103,21 +107,25 @@ def stack(
     )
 
 
-def motion_bandwidth(motions: Sequence[Motion]) -> float:
-    """Frequency below which the velocities of all joints have 99 % of their power, of the widest motion [Hz]."""
-    widest = 0.0
-    for motion in motions:
-        spectrum = np.abs(np.fft.rfft(motion.velocity - motion.velocity.mean(axis=0), axis=0)) ** 2
-        power = np.cumsum((spectrum / np.maximum(spectrum.sum(axis=0), np.finfo(float).tiny)).sum(axis=1))
-        index = int(np.searchsorted(power, _ACTIVE_POWER * power[-1]))
-        widest = max(widest, index / (motion.period * len(motion.velocity)))
-    return widest
+def motion_bandwidth(motion: Motion) -> float:
+    """Frequency below which the positions of all joints have 99.9 % of their variance [Hz].
+
+    Noise hardly shows in a position, but may hold most of the variance of a velocity.
+    """
+    window = np.hanning(len(motion.position))[:, None]
+    spectrum = np.abs(np.fft.rfft((motion.position - motion.position.mean(axis=0)) * window, axis=0)) ** 2
+    share = np.cumsum(spectrum, axis=0) / np.maximum(spectrum.sum(axis=0), np.finfo(float).tiny)
+    return float((share < _MOTION_SHARE).sum(axis=0).max() / (motion.period * len(motion.position)))
 
 
-def parallel_cutoff(motions: Sequence[Motion]) -> float:
-    """Cut-off of the parallel filter [Hz]: ten bandwidths of the motion, at most 0.8 of the lowest Nyquist rate."""
-    nyquist = min(0.5 / motion.period for motion in motions)
-    return float(min(_BANDS * motion_bandwidth(motions), 0.8 * nyquist))
+def parallel_cutoff(motion: Motion) -> tuple[float, str]:
+    """Cut-off of the parallel filter [Hz] and why: ten bandwidths of the motion, or what its spectrum allows."""
+    wanted = _BANDS * max(motion_bandwidth(motion), 1.0 / (motion.period * len(motion.position)))
+    highest = 0.8 * 0.5 / motion.period
+    allowed = highest if np.isnan(motion.parallel_hz) else min(motion.parallel_hz, highest)
+    if wanted <= allowed:
+        return float(wanted), "ten times the band that holds 99.9 % of the motion"
+    return float(allowed), "beyond it the spectrum shows noise and vibrations, not the motion"
 
 
 def _thinned(motion: Motion, cutoff_hz: float) -> Motion:

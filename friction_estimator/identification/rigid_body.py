@@ -48,6 +48,7 @@ class RigidBody:
     joint_names : (n)
     base : which standard parameters (links, then drives) can be told apart, and how
     names, units : (b) of the columns
+    link_reference : (10 l,) standard parameters of the unknown links in the URDF
     reference : (b,) values by the URDF, NaN where drives are in it: a URDF does not know their inertia
     """
 
@@ -60,9 +61,9 @@ class RigidBody:
         self.names: tuple[str, ...] = self.base.names
         units = self._standard_units()
         self.units: tuple[str, ...] = tuple(units[k] for k in self.base.kept)
-        links = np.zeros(0) if options.known_inertia else model.urdf_parameters
-        drives = np.full(len(units) - links.size, np.nan)
-        self.reference: FloatArray = np.array([_combine(row, np.append(links, drives)) for row in self.base.grouping])
+        self.link_reference: FloatArray = np.zeros(0) if options.known_inertia else model.urdf_parameters
+        standard = np.append(self.link_reference, np.full(len(units) - self.link_reference.size, np.nan))
+        self.reference: FloatArray = np.array([_combine(row, standard) for row in self.base.grouping])
         if options.payload_scale:
             self.names += ("payload scale",)
             self.units += ("",)
