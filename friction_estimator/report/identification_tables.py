@@ -31,9 +31,9 @@ def parameter_table(table: ParameterTable) -> Table:
     """Every parameter with two standard deviations, and what was known of it before."""
     known = table.reference is not None and bool(np.isfinite(table.reference).any())
     columns = (
-        "value ± 2 standard deviations",
+        "value ± 2 sigma",
         "unit",
-        "standard deviation",
+        "sigma",
         "verdict",
         *(("known before", "difference") if known else ()),
     )

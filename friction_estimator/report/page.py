@@ -97,6 +97,8 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
 def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:
     """A figure with the identifier ``name``; one that is not ``narrow`` scrolls on a narrow screen."""
     config = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]}
+    if narrow:  # there the buttons would lie on the legend
+        config["displayModeBar"] = False
     body = to_html(figure, full_html=False, include_plotlyjs=False, include_mathjax=False, div_id=name, config=config)
     return f'<div class="figure{" narrow" if narrow else ""}">{body}</div>'
 

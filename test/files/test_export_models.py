@@ -132,12 +132,47 @@ def test_an_mjcf_made_from_a_urdf_moves_as_the_urdf_in_mujoco(source: str) -> No
     assert np.abs(torques[0]).min() > 1e-3
 
 
+SHANK = (
+    '<inertial><mass value="1"/>\n    <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial>'
+)
+ROD = '<inertial><mass value="1"/><inertia ixx="0.012" ixy="0" ixz="0" iyy="0" iyz="0" izz="0.012"/></inertial>'
+
+
+@pytest.mark.parametrize(
+    ("inertial", "warning"),
+    [
+        ("", "MuJoCo moves no link without mass or inertia: shank"),
+        (ROD.replace("0.012", "0"), "MuJoCo moves no link without mass or inertia: shank"),
+        (ROD, ""),
+        (ROD.replace('izz="0.012"', 'izz="0.02"'), "no rigid body has the inertia of shank"),
+    ],
+)
+def test_links_without_extent_and_impossible_ones_load_in_mujoco(inertial: str, warning: str) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    assert SHANK in URDF
+    made = export_friction("mjcf", Job(friction_of("hip"), model=URDF.replace(SHANK, inertial, 1)))
+    mended = [text for text in made.warnings if "inertia" in text and "law" not in text]
+    assert [text.startswith(warning) for text in mended] == ([True] if warning else [])
+    model = mujoco.MjModel.from_xml_string(made.text)
+    shank = model.body("shank").id
+    if inertial == ROD:
+        np.testing.assert_allclose(np.sort(model.body_inertia[shank]), [0.0, 0.012, 0.012], rtol=1e-6, atol=1e-9)
+    assert model.body_inertia[shank].min() > 0.0
+
+
+def test_a_root_link_called_world_is_the_world() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    made = export_friction("mjcf", Job(friction_of("hip"), model=URDF.replace('"base"', '"world"')))
+    model = mujoco.MjModel.from_xml_string(made.text)
+    assert [model.body(row).name for row in range(model.nbody)] == ["world", "thigh", "shank", "foot"]
+
+
 def test_collision_primitives_come_into_the_mjcf() -> None:
     mujoco = pytest.importorskip("mujoco")
     made = export_friction("mjcf", Job(friction_of("hip"), model=URDF))
     model, reference = (mujoco.MjModel.from_xml_string(text) for text in (made.text, URDF))
     np.testing.assert_allclose(model.geom_size, reference.geom_size)
-    assert any("add <freejoint/>" in text for text in made.warnings)
+    assert any("<freejoint/> frees it" in text for text in made.warnings)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +187,8 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
         ("mjcf", "<sdf/>", "neither an MJCF nor a URDF: its root element is <sdf>"),
         ("mjcf", URDF.replace('"continuous"', '"planar"'), "is 'planar'; joints that become MJCF are fixed, revolute"),
         ("mjcf", URDF.replace('child link="foot"', 'child link="base"'), "not one tree"),
+        ("mjcf", URDF.replace('rpy="0.1 0.2 0.3"', 'rpy="0.1 0.2"'), "has '0.1 0.2' where 3 numbers are expected"),
+        ("mjcf", URDF.replace('<mass value="2"/>', ""), "'thigh' has an <inertial> without <mass> or <inertia>"),
     ],
 )
 def test_bad_input_is_one_clear_error(name: str, model: str, message: str) -> None:

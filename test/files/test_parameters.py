@@ -1,14 +1,24 @@
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
+from friction_estimator.core.config import Config
+from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction import JointLaws
 from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.files import load_identification, load_parameters, save_identification, save_parameters
+from friction_estimator.files import (
+    load_identification,
+    load_parameters,
+    load_robot,
+    save_identification,
+    save_parameters,
+)
 from friction_estimator.files.identification import SavedIdentification, saved_form
 from test.known_identification import make_identification
 
@@ -212,6 +222,22 @@ def test_the_live_node_reads_an_identification_as_any_parameter_file(tmp_path: P
     plain = load_identification(tmp_path / "plain.yaml")
     assert_same(plain.friction, identification.friction)
     assert (plain.parameters, plain.scores, plain.ranges, plain.provenance) == (None, (), (), None)
+
+
+def test_an_estimator_starts_from_an_identification(tmp_path: Path) -> None:
+    """As the live node does with `parameters_file`."""
+    joints = Estimator(*_suralp()).joint_names
+    identification = make_identification(joints)
+    save_identification(tmp_path / "friction.yaml", identification)
+    laws = [f"{joint}={law}" for joint, law in zip(joints, identification.friction.law_names, strict=True)]
+    estimator = Estimator(*_suralp({"identifier.joint_laws": laws}))
+    estimator.restore(load_parameters(tmp_path / "friction.yaml", estimator.joint_names))
+    np.testing.assert_allclose(estimator.identified.values, identification.friction.values, atol=1e-12)
+
+
+def _suralp(overrides: Mapping[str, object] = MappingProxyType({})) -> tuple[Config, str]:
+    robot = load_robot("suralp", overrides)
+    return robot.config, robot.urdf_xml
 
 
 def test_the_file_keeps_where_the_friction_was_seen(tmp_path: Path) -> None:
