@@ -1,0 +1,102 @@
+"""What estimators make of a recording: ours through the real path, and baselines that only integrate or only walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from benchmarks.icub.recording import JOINTS, Recording
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.core.types import BoolArray, FloatArray, ImuSample, JointSample, WrenchSample
+from friction_estimator.files.robot import Robot, load_robot
+
+_YAML = Path(__file__).with_name("icub.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Pose and velocity of the base by one estimator, in a world of its own.
+
+    Attributes
+    ----------
+    rotation : (s) base to world
+    position, velocity : (s, 3), None where the estimator has none
+    contact : (s, 2) None where it has none
+    """
+
+    rotation: Rotation
+    position: FloatArray | None = None
+    velocity: FloatArray | None = None
+    contact: BoolArray | None = None
+
+
+def robot_of(urdf: Path, **changes: Any) -> Robot:
+    """The iCub with the URDF of the recordings."""
+    overrides = {key.replace("__", "."): value for key, value in changes.items()}
+    return load_robot(_YAML, {"robot.urdf": str(urdf), **overrides})
+
+
+def estimated(recording: Recording, urdf: Path, **changes: Any) -> Track:
+    """Our stages, driven by the recorded samples and stamps; there are no torques."""
+    robot = robot_of(urdf, **changes)
+    estimator = Estimator(robot.config, robot.urdf_xml)
+    order = [JOINTS.index(name) for name in estimator.joint_names]
+    unknown = np.full(len(order), np.nan)
+    estimates = []
+    for k, stamp in enumerate(np.round(recording.time * 1e9).astype(int).tolist()):
+        joints = JointSample(stamp, recording.position[k, order], recording.velocity[k, order], unknown)
+        estimates += estimator.add_joints(joints)
+        estimates += estimator.add_imu(ImuSample(stamp, recording.angular_velocity[k], recording.specific_force[k]))
+        for foot in range(2):
+            wrench = np.zeros(6)
+            wrench[2] = recording.force[k, foot]
+            estimates += estimator.add_wrench(WrenchSample(stamp, foot, wrench))
+    estimates += estimator.flush()
+    return Track(
+        rotation=Rotation.from_matrix([estimate.base.rotation_base_to_world for estimate in estimates]),
+        position=np.array([estimate.base.position_base_in_world for estimate in estimates]),
+        velocity=np.array([estimate.base.linear_velocity for estimate in estimates]),
+        contact=np.array([estimate.phase.contact for estimate in estimates]),
+    )
+
+
+def integrated(recording: Recording, urdf: Path) -> Track:
+    """Gyroscope alone, from the true attitude at the start."""
+    robot = robot_of(urdf)
+    rate = recording.angular_velocity @ RobotModel(robot.config, robot.urdf_xml).rotation_imu_to_base.T
+    rotations = [recording.true_rotation[0]]
+    steps = np.diff(recording.time)
+    for k, step in enumerate(steps.tolist()):
+        rotations.append(rotations[-1] * Rotation.from_rotvec(0.5 * (rate[k] + rate[k + 1]) * step))
+    return Track(Rotation.concatenate(rotations))
+
+
+def walked(recording: Recording, urdf: Path, contact: BoolArray) -> Track:
+    """Legs alone: the standing sole that carries more stays as it is, rotation included, until the other takes over.
+
+    The attitude at the start is the true one.
+    """
+    robot = robot_of(urdf)
+    model = RobotModel(robot.config, robot.urdf_xml)
+    order = [JOINTS.index(name) for name in model.joint_names]
+    rotation, position, anchor, foot = recording.true_rotation[0].as_matrix(), np.zeros(3), None, -1
+    rotations, positions = [], []
+    for k in range(recording.time.size):
+        dynamics = model.update(recording.position[k, order], np.zeros(len(order)), np.zeros(3), np.array([0, 0, 9.81]))
+        standing = np.flatnonzero(contact[k])
+        support = int(standing[recording.force[k, standing].argmax()]) if standing.size else foot
+        sole_rotation, sole = dynamics.foot_rotation_to_base[support], dynamics.foot_position_in_base[support]
+        if anchor is None or support != foot:
+            anchor, foot = (rotation @ sole_rotation, position + rotation @ sole), support
+        rotation = anchor[0] @ sole_rotation.T
+        position = anchor[1] - rotation @ sole
+        rotations.append(rotation)
+        positions.append(position)
+    positions_array = np.array(positions)
+    velocity = np.gradient(positions_array, recording.period, axis=0)
+    return Track(Rotation.from_matrix(np.array(rotations)), positions_array, velocity, contact)
