@@ -43,6 +43,7 @@ class ReplayResult:
     health : counters of the estimator
     identified : friction parameters at the end
     verdicts : which joints should not be believed at the end, and why
+    restored : which curves of the parameters at the start were said in other laws, in words
     """
 
     estimates: int
@@ -52,6 +53,7 @@ class ReplayResult:
     health: Health
     identified: IdentifiedParameters
     verdicts: tuple[JointTrust, ...]
+    restored: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -154,8 +156,7 @@ def replay(
     smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
     description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
     estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
-    if start is not None:
-        estimator.restore(start)
+    restored = () if start is None else estimator.restore(start)
     with BagWriter(bag_out, storage, description.to_custom_data(), overwrite) as writer:
         run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs)
         run.run(progress)
@@ -169,6 +170,7 @@ def replay(
         estimator.health,
         estimator.identified,
         estimator.verdicts(),
+        restored,
     )
 
 

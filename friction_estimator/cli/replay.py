@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _tell(output: Path, result: ReplayResult) -> None:
     if result.damage:
         warn(result.damage)
-    for text in result.missing:
+    for text in (*result.missing, *result.restored):
         warn(text)
     for topic, (count, reason) in result.refused.items():
         warn(f"{count} messages of {topic} refused: {reason}")

@@ -12,6 +12,7 @@ from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.friction.compensation import FrictionCompensation
 from friction_estimator.core.friction.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.core.friction.projection import with_linear_laws
 from friction_estimator.core.health import Health
 from friction_estimator.core.pipeline import Pipeline, has_effort
 from friction_estimator.core.synchronizer import Synchronizer
@@ -151,10 +152,22 @@ class Estimator:
         """Parameters worth keeping over a restart."""
         return self._pipeline.friction.identified
 
-    def restore(self, identified: IdentifiedParameters) -> None:
-        """Start from saved parameters; raises ConfigError when they do not fit."""
-        self._pipeline.friction.restore(identified)
+    def restore(self, identified: IdentifiedParameters) -> tuple[str, ...]:
+        """Start from saved parameters; those of nonlinear laws are said in the linear laws that the filters have.
+
+        Returns
+        -------
+        What was said in another law, and what that one cannot say; one sentence a joint.
+
+        Raises
+        ------
+        ConfigError
+            When the parameters do not fit.
+        """
+        fitting, notes = with_linear_laws(identified, self.joint_names, self._pipeline.friction.laws.law_names)
+        self._pipeline.friction.restore(fitting)
         self.trust.forget(parameters_sigma(self.identified))
+        return notes
 
     def verdicts(self) -> tuple[JointTrust, ...]:
         """Which joints should not be believed now, and why, (n)."""

@@ -10,9 +10,10 @@ from scipy.stats import qmc
 
 from friction_estimator.core.exceptions import ConfigError, choices
 from friction_estimator.core.friction import FrictionLaw
+from friction_estimator.core.friction.gradient import torque_gradient
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.curve_covariance import curve_covariance
-from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples, gradient
+from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples
 
 LOSSES = ("huber", "linear", "soft_l1")
 _EFFICIENT = 1.345
@@ -90,7 +91,7 @@ class CurveFit:
 
     def predict(self, velocity: FloatArray, load: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Torque and its standard deviation, (N,) each [N m]: the band widens where no data was."""
-        slope = gradient(self.law, self.values, velocity, load)
+        slope = torque_gradient(self.law, self.values, velocity, load)
         variance = np.einsum("ij,jk,ik->i", slope, self.covariance, slope)
         return self.law.torque(self.values[None, :], velocity, load), np.sqrt(np.maximum(variance, 0.0))
 

@@ -8,13 +8,12 @@ import numpy as np
 
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.friction import FrictionLaw, NonlinearFrictionLaw
+from friction_estimator.core.friction.gradient import torque_gradient
 from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
 """No single term of a law gives more than so many times the largest friction that was seen."""
 _GRID = 50
-_STEP, _SMALL = 1e-5, 1e-2
-"""Relative step of differences, and the value below which it is no longer relative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class CurveProblem:
     def jacobian(self, z: FloatArray) -> FloatArray:
         """Derivative of :meth:`residual`, (N, p)."""
         values = self.from_z(z)
-        return gradient(self.law, values, self.samples.velocity, self.samples.load) * self.slopes(values)
+        return torque_gradient(self.law, values, self.samples.velocity, self.samples.load) * self.slopes(values)
 
     def linear_columns(self, values: FloatArray) -> FloatArray:
         """Torque that each linear parameter gives alone, at one N m of it and this shape, (N, p); zero for shapes."""
@@ -141,15 +140,4 @@ def linear_columns(
         alone = np.where(shape, values, 0.0)
         alone[k] = 1.0
         columns[:, k] = law.torque(alone[None, :], velocity, load)
-    return columns
-
-
-def gradient(law: FrictionLaw, values: FloatArray, velocity: FloatArray, load: FloatArray | None) -> FloatArray:
-    """Derivative of the torque (N,) by the parameters (p,), by central differences; (N, p)."""
-    columns = np.empty((velocity.size, values.size))
-    for k, value in enumerate(values):
-        step = np.zeros(values.size)
-        step[k] = _STEP * max(abs(value), _SMALL)
-        above, below = (law.torque((values + sign * step)[None, :], velocity, load) for sign in (1.0, -1.0))
-        columns[:, k] = (above - below) / (2.0 * step[k])
     return columns

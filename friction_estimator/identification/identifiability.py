@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.core.friction import NonlinearFrictionLaw
+from friction_estimator.core.friction.gradient import torque_gradient
 from friction_estimator.core.types import BoolArray
 from friction_estimator.identification.curve_fit import CurveFit
-from friction_estimator.identification.curve_problem import CurveSamples, gradient
+from friction_estimator.identification.curve_problem import CurveSamples
 
 _VAGUE = 0.3
 """A parameter is known when its standard deviation is below this part of its value,"""
@@ -55,7 +56,7 @@ def _vague(fit: CurveFit, samples: CurveSamples) -> BoolArray:
     vague = unsure > _VAGUE * np.abs(fit.values)
     both_ways = np.concatenate((samples.velocity, -samples.velocity))
     load = None if samples.load is None else np.tile(samples.load, 2)
-    effect = np.abs(gradient(fit.law, fit.values, both_ways, load)).max(axis=0)
+    effect = np.abs(torque_gradient(fit.law, fit.values, both_ways, load)).max(axis=0)
     linear = np.array([limits is None for limits in _ranges(fit)])
     vague &= ~(linear & (fit.sigma * effect < _NEGLIGIBLE * samples.torque_rms))
     if not _leaves_stribeck_region(fit, samples):

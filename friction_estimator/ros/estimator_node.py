@@ -95,8 +95,10 @@ class EstimatorNode(Node):
         """Continue with the parameters of the run before."""
         path = self._parameters_file
         if path and Path(path).expanduser().exists():
-            estimator.restore(load_parameters(path, estimator.joint_names))
+            notes = estimator.restore(load_parameters(path, estimator.joint_names))
             self.get_logger().info(f"identified parameters read from {path}")
+            for note in notes:
+                self.get_logger().info(note)
         elif path:
             self.get_logger().info(f"identified parameters will be written to {path}")
 

@@ -5,8 +5,9 @@ import pytest
 
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.friction import law_names, make_law
+from friction_estimator.core.friction.gradient import torque_gradient
 from friction_estimator.identification.curve_fit import CurveOptions, fit_curve, refit
-from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples, gradient
+from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples
 from test.core.test_friction_laws import PARAMETERS
 from test.identification.curves import KNEE, curve
 
@@ -108,7 +109,7 @@ def test_a_refit_of_other_samples_starts_where_the_fit_is():
 
 
 def test_the_gradient_of_a_parameter_that_is_zero_is_not_lost():
-    columns = gradient(make_law("coulomb_viscous"), np.array([1e-300, 0.0]), np.array([0.5]), None)
+    columns = torque_gradient(make_law("coulomb_viscous"), np.array([1e-300, 0.0]), np.array([0.5]), None)
     np.testing.assert_allclose(columns, [[1.0, 0.5]])
 
 
