@@ -11,9 +11,13 @@ from friction_estimator.files.robot import Robot, load_robot
 from friction_estimator.files.yaml_document import parse_value
 
 
-def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
+def add_robot_arguments(
+    parser: argparse.ArgumentParser,
+    default: str | None = "suralp",
+    what: str = "name of a robot in config/robots, or the path of its YAML",
+) -> None:
     """``--robot`` and ``--set``."""
-    parser.add_argument("--robot", default="suralp", help="name of a robot in config/robots, or the path of its YAML")
+    parser.add_argument("--robot", default=default, help=what)
     parser.add_argument(
         "--set",
         dest="settings",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -19,6 +20,8 @@ VERBS = {
     "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
     "simulate": "write a bag of the walking biped, with ground truth",
     "replay": "run the estimator over a bag",
+    "identify": "friction from recordings, with error bars; or --plan what to move before recording",
+    "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
     "report": "one HTML page from a bag with estimates",
     "parameters": "list every parameter of the YAML with default, unit and range",
 }
@@ -71,7 +74,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         if name == chosen:
             module = _module(name)
             module.add_arguments(verb)
-            verb.set_defaults(run=module.run)
+            verb.set_defaults(run=module.run, command=shlex.join(("friction_estimator", *words)))
     return parser
 
 

@@ -75,7 +75,7 @@ class _Planner:
     """Search over trajectories within the limits."""
 
     def __init__(self, model: FixedBaseModel, limits: MotionLimits, options: ExcitationOptions) -> None:
-        self.limits, self._model, self._options = limits, model, options
+        self.limits, self._options = limits, options
         self._generator = np.random.default_rng(options.seed)
         self.criterion = ExcitationCriterion(model, limits, options.known_inertia, self._generator)
         self.harmonics = choose_harmonics(options.duration, options.bandwidth, options.harmonics)
@@ -116,7 +116,8 @@ class _Planner:
 
     def _cost(self, variables: FloatArray) -> float:
         motion = self._family.trajectory(variables).at(self._grid)
-        found = quality(self.criterion.observation(*motion))
+        W, torque = self.criterion.observation_and_torque(*motion)
+        found = quality(W)
         if not np.isfinite(found.condition):
             return 1e6
         cost = {
@@ -125,7 +126,7 @@ class _Planner:
             "balanced": np.log(found.condition) + found.log_sigma,
         }[self._options.criterion]
         if self._watch_effort:
-            load = np.abs(self._model.torque(*motion)) / self.limits.effort
+            load = np.abs(torque) / self.limits.effort
             cost += _OVERLOAD * float((np.maximum(load - 1.0, 0.0) ** 2).mean())
         return float(cost)
 

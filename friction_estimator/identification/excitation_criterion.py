@@ -51,7 +51,7 @@ class ExcitationCriterion:
         self._model, self._known_inertia = model, known_inertia
         self._standstill = _STANDSTILL * limits.velocity
         shape = (_RANDOM_MOTIONS, len(limits.joint_names))
-        W = self._all_columns(
+        W, _ = self._all_columns(
             generator.uniform(limits.lower, limits.upper, shape),
             generator.uniform(-limits.velocity, limits.velocity, shape),
             generator.uniform(-limits.acceleration, limits.acceleration, shape),
@@ -61,7 +61,14 @@ class ExcitationCriterion:
 
     def observation(self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
         """Observation matrix (N n, p) of a motion, each signal (N, n)."""
-        return self._all_columns(position, velocity, acceleration)[:, self._kept]
+        return self._all_columns(position, velocity, acceleration)[0][:, self._kept]
+
+    def observation_and_torque(
+        self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Observation matrix (N n, p) of a motion, and what the URDF's rigid bodies take, (N, n) [N m]."""
+        W, torque = self._all_columns(position, velocity, acceleration)
+        return W[:, self._kept], torque
 
     def _all_names(self) -> tuple[str, ...]:
         joints = self._model.joint_names
@@ -69,16 +76,16 @@ class ExcitationCriterion:
         standard = () if self._known_inertia else self._model.standard_names
         return (*standard, *(f"{kind} {joint}" for kind in kinds for joint in joints))
 
-    def _all_columns(self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
+    def _all_columns(
+        self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         samples, n = position.shape
+        regressor = self._model.regressor(position, velocity, acceleration)
         sign = velocity / np.sqrt(velocity**2 + self._standstill**2)
-        diagonals = [sign, velocity, np.ones_like(velocity)]
-        parts = []
-        if not self._known_inertia:
-            parts.append(self._model.regressor(position, velocity, acceleration))
-            diagonals.insert(0, acceleration)
-        parts += [signal[:, :, None] * np.eye(n) for signal in diagonals]
-        return np.concatenate(parts, axis=2).reshape(samples * n, -1)
+        friction = [signal[:, :, None] * np.eye(n) for signal in (sign, velocity, np.ones_like(velocity))]
+        inertia = [] if self._known_inertia else [regressor, acceleration[:, :, None] * np.eye(n)]
+        W = np.concatenate([*inertia, *friction], axis=2).reshape(samples * n, -1)
+        return W, regressor @ self._model.urdf_parameters
 
 
 def quality(W: FloatArray) -> ExcitationQuality:

@@ -1,0 +1,190 @@
+"""Which method `identify` takes, and its options from the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from friction_estimator.cli.arguments import warn
+from friction_estimator.cli.identify_laws import law_of_each, laws_of
+from friction_estimator.core.coupling import uncoupled
+from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.core.identification import Identification
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.files.coupling import load_coupling
+from friction_estimator.files.robot import Robot
+from friction_estimator.identification.checks import torque_suspicions
+from friction_estimator.identification.curve_fit import CurveOptions
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.inverse_dynamics import InverseDynamicsOptions, identify_inverse_dynamics
+from friction_estimator.identification.least_squares import SolverOptions
+from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.motor import MotorOptions, identify_motor
+from friction_estimator.identification.motor_motion import DRIVES
+from friction_estimator.identification.rigid_body import RigidBodyOptions
+from friction_estimator.identification.zero_phase import to_motion
+
+_SEGMENT = 1.0
+"""Stretches of time that the cross-validation keeps together [s]."""
+
+_UNDRIVEN = 0.01
+"""A drive below this share of its largest value in all logs counts as zero."""
+
+_NEEDS = (
+    "inverse_dynamics needs effort/<joint> and --robot with the URDF of something with a fixed base; friction_curve "
+    "needs friction/<joint>, or a bag of a walking robot with its sensors and --robot with its YAML; motor needs "
+    "joint_torque/<joint>"
+)
+
+
+_USED_BY = {
+    "payload": ("inverse_dynamics",),
+    "payload_scale": ("inverse_dynamics",),
+    "known_inertia": ("inverse_dynamics",),
+    "regressors": ("inverse_dynamics",),
+    "parallel_cutoff": ("inverse_dynamics",),
+    "coupling": ("inverse_dynamics", "motor"),
+    "stribeck_velocity": ("inverse_dynamics", "motor"),
+    "dead_zone": ("inverse_dynamics", "friction_curve"),
+}
+"""Options that only some methods have."""
+
+
+def choose_method(logs: Sequence[JointLog], robot: Robot | None) -> tuple[str, str]:
+    """Method that the data and the robot allow, and why in a sentence.
+
+    Raises
+    ------
+    InputError
+        When they allow none; the message says what each needs.
+    """
+    if all("joint_torque" in log.inputs for log in logs):
+        return "motor", "method motor: the torque behind the transmission was recorded"
+    if all("friction" in log.inputs for log in logs):
+        return "friction_curve", "method friction_curve: measured friction torque is in the data"
+    if robot is not None and not robot.config.robot.fixed_base:
+        return "friction_curve", "method friction_curve: the robot walks, so the estimator must measure friction first"
+    if robot is not None and all(log.effort is not None for log in logs):
+        return "inverse_dynamics", "method inverse_dynamics: motor torques of a robot with a fixed base"
+    raise InputError(f"{logs[0].name} with this robot allows no method: {_NEEDS}")
+
+
+def identify_with(
+    method: str,
+    logs: Sequence[JointLog],
+    robot: Robot | None,
+    arguments: argparse.Namespace,
+    progress: Callable[[float, float], None],
+) -> Identification:
+    """Run a method with the options of the command line.
+
+    Parameters
+    ----------
+    progress : called with the number of logs that are filtered, and of all
+
+    Raises
+    ------
+    FrictionEstimatorError
+        When the method lacks something, or has no use for an option.
+    """
+    for option, methods in _USED_BY.items():
+        if method not in methods and getattr(arguments, option):
+            raise ConfigError(
+                f"--{option.replace('_', '-')} is for the method {' and '.join(methods)}, not for {method}"
+            )
+    if method == "motor":
+        return _motor(logs, arguments)
+    span = sum(float(log.time[-1] - log.time[0]) for log in logs if log.time.size)
+    segment = min(_SEGMENT, span / (2 * arguments.folds)) or _SEGMENT  # shorter where folds would find too few
+    motions: list[Motion] = []
+    for log in logs:
+        progress(len(motions), len(logs) + 1)  # the fit itself comes last
+        motions.append(to_motion(log, arguments.cutoff, arguments.filter, segment_duration=segment))
+    progress(len(logs), len(logs) + 1)
+    if method == "friction_curve":
+        return _friction_curve(motions, robot, arguments)
+    return _inverse_dynamics(motions, robot, arguments)
+
+
+def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments: argparse.Namespace) -> Identification:
+    if robot is None:
+        raise ConfigError("the method inverse_dynamics needs the robot: say --robot with the path of its URDF")
+    names = motions[0].joint_names
+    coupling = load_coupling(arguments.coupling, names) if arguments.coupling else None
+    temperature, harmonics = arguments.regressors or (False, ())
+    law, joint_laws = laws_of(arguments, robot)
+    options = InverseDynamicsOptions(
+        law=law,
+        joint_laws=joint_laws,
+        stribeck_velocity=arguments.stribeck_velocity,
+        body=RigidBodyOptions(known_inertia=arguments.known_inertia, payload_scale=arguments.payload_scale),
+        coupling=coupling,
+        temperature=temperature,
+        harmonics=harmonics,
+        solver=SolverOptions(robust=arguments.robust),
+        dead_zone=arguments.dead_zone,
+        cutoff_hz=arguments.parallel_cutoff,
+        folds=arguments.folds,
+    )
+    model = FixedBaseModel(robot.urdf_xml, names)
+    _doubt_torques(motions, model)
+    return identify_inverse_dynamics(motions, model, options, arguments.command)
+
+
+def _doubt_torques(motions: Sequence[Motion], model: FixedBaseModel) -> None:
+    """Warn of wrong signs that only the URDF's inertia shows; others were told when the log was read."""
+    if not model.urdf_parameters.any():
+        return
+    for motion in motions:
+        if motion.effort is None:
+            continue
+        told = {text.split()[0] for text in torque_suspicions(motion)}  # each begins with effort/<joint>
+        rigid = model.torque(motion.position, motion.velocity, motion.acceleration, motion.payload)
+        for text in torque_suspicions(motion, rigid):
+            if text.split()[0] not in told:
+                warn(f"{motion.name}: {text}")
+
+
+def _friction_curve(motions: Sequence[Motion], robot: Robot | None, arguments: argparse.Namespace) -> Identification:
+    options = FrictionCurveOptions(
+        fit=CurveOptions(loss="huber" if arguments.robust else "linear"),
+        dead_zone=arguments.dead_zone or 0.0,
+        folds=arguments.folds,
+    )
+    laws = law_of_each(*laws_of(arguments, robot), motions[0].joint_names)
+    return identify_friction_curve(motions, laws, options, arguments.command)
+
+
+def _motor(logs: Sequence[JointLog], arguments: argparse.Namespace) -> Identification:
+    names = logs[0].joint_names
+    law, exceptions = laws_of(arguments, None)
+    if exceptions:
+        raise ConfigError("the method motor takes one law for all motors: --law LAW")
+    free, driven = split_driven(logs)
+    printed = MotorOptions()
+    options = MotorOptions(
+        law=law if arguments.law else printed.law,
+        stribeck_velocity=arguments.stribeck_velocity or printed.stribeck_velocity,
+        solver=SolverOptions(robust=arguments.robust),
+        cutoff_hz=arguments.cutoff,
+        folds=arguments.folds,
+    )
+    coupling = load_coupling(arguments.coupling, names) if arguments.coupling else uncoupled(names)
+    return identify_motor(free, driven, coupling, options, arguments.command)
+
+
+def split_driven(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog]]:
+    """Logs of motors that were moved from outside, and logs of motors that were driven by PWM or current."""
+    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
+    driven = [
+        any(_largest(log, kind) > _UNDRIVEN * largest[kind] for kind in DRIVES if largest[kind] > 0.0) for log in logs
+    ]
+    pairs = list(zip(logs, driven, strict=True))
+    return [log for log, drives in pairs if not drives], [log for log, drives in pairs if drives]
+
+
+def _largest(log: JointLog, kind: str) -> float:
+    return float(np.nanmax(np.abs(log.inputs[kind]), initial=0.0)) if kind in log.inputs else 0.0

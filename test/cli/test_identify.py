@@ -1,0 +1,330 @@
+"""`identify`: plan a motion, record it, identify, start from the file; and bad data tells what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from friction_estimator.bags.recording import read_recording
+from friction_estimator.cli.main import main
+from friction_estimator.core.joint_log import Payload
+from friction_estimator.files.identification import load_identification
+from friction_estimator.files.parameters import load_parameters
+from friction_estimator.files.table import read_table
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+
+pytest.importorskip("rosbags", reason="rosbags is not installed")
+
+JOINTS = ("shoulder", "elbow")
+COULOMB, VISCOUS = np.array([1.5, 0.6]), np.array([0.8, 0.3])
+NOISE = 0.05
+URDF = """<robot name="arm"><link name="base"/>
+<link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="3"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.04"/></inertial></link>
+<link name="lower"><inertial><origin xyz="0.2 0 0.01"/><mass value="2"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+<limit lower="-2" upper="2" velocity="3" effort="80"/></joint>
+<joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/>
+<axis xyz="0 1 0"/><limit lower="-2.2" upper="2.2" velocity="4" effort="40"/></joint></robot>"""
+
+Columns = dict[str, np.ndarray]
+
+
+@pytest.fixture(scope="session")
+def urdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    path.write_text(URDF)
+    return path
+
+
+@pytest.fixture(scope="session")
+def recorded(urdf: Path) -> Columns:
+    """What a robot with known friction sends while it moves along a plan of the command line itself."""
+    plan = urdf.parent / "plan"
+    options = ["--duration", "6", "--harmonics", "3", "--starts", "1", "--max-acceleration", "12"]
+    assert main(["identify", "--plan", str(plan), "--robot", str(urdf), *options]) == 0
+    assert plan.is_dir()
+    table = read_table(plan.with_name("plan.csv")).columns
+    q, v, a = (
+        np.column_stack([table[f"{kind}/{joint}"] for joint in JOINTS])
+        for kind in ("position", "velocity", "acceleration")
+    )
+    return log_of(table["time"], q, v, a)
+
+
+def log_of(time: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Columns:
+    noise = NOISE * np.random.default_rng(5).standard_normal(q.shape)
+    effort = FixedBaseModel(URDF, JOINTS).torque(q, v, a) + COULOMB * np.sign(v) + VISCOUS * v + noise
+    columns = {
+        f"{kind}/{joint}": signal[:, k]
+        for kind, signal in (("position", q), ("effort", effort))
+        for k, joint in enumerate(JOINTS)
+    }
+    return {"time": time, **columns}
+
+
+def write(path: Path, columns: Columns) -> Path:
+    np.savetxt(path, np.column_stack(list(columns.values())), delimiter=",", header=",".join(columns), comments="")
+    return path
+
+
+@pytest.fixture
+def log(recorded: Columns, tmp_path: Path) -> Path:
+    return write(tmp_path / "arm.csv", recorded)
+
+
+def test_what_was_put_in_comes_out_with_error_bars_that_hold(
+    log: Path, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = tmp_path / "params.yaml"
+    assert main(["identify", str(log), "-o", str(params), "--robot", str(urdf)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    saved = load_identification(params)
+    values, sigma = saved.friction.values, np.sqrt(np.diagonal(saved.friction.covariance, axis1=1, axis2=2))
+    truth = np.column_stack([COULOMB, VISCOUS])
+    assert (np.abs(values[:, :2] - truth) < 4.0 * sigma[:, :2] + 0.01 * truth).all()
+    assert (sigma[:, :2] < 0.05 * truth).all()
+    for score in saved.scores:
+        assert score.model_error < 1.5 * NOISE < score.rigid_body_error < score.torque_rms
+    assert saved.provenance is not None
+    assert saved.provenance.command == f"friction_estimator identify {log} -o {params} --robot {urdf}"
+    for told in (
+        "method inverse_dynamics: motor torques of a robot with a fixed base",
+        "shoulder/coulomb",
+        "N m s/rad",
+        "cut-off",
+        "predict zero",
+        "rigid body only",
+        "verdict",
+        "identifier.law: coulomb_viscous",
+        str(params),
+    ):
+        assert told in out, told
+
+
+def test_options_reach_the_method(log: Path, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    params = tmp_path / "params.yaml"
+    options = ["--known-inertia", "--law", "coulomb_viscous", "--law", "elb*=three_slope", "--cutoff", "20"]
+    options += [
+        "--filter",
+        "savitzky_golay",
+        "--no-robust",
+        "--folds",
+        "3",
+        "--dead-zone",
+        "0.1",
+        "--regressors",
+        "position*2",
+    ]
+    assert main(["identify", str(log), "-o", str(params), "--robot", str(urdf), *options]) == 0
+    out = capsys.readouterr().out
+    saved = load_identification(params)
+    assert saved.friction.law_names == ("coulomb_viscous", "three_slope")
+    assert "cut-off 20 Hz, given" in out and "Savitzky-Golay" in out
+    assert "shoulder/coulomb_cos_2" in out and "mx" not in out.split("parameters")[1]
+    assert saved.parameters is not None and not any("Izz" in name for name in saved.parameters.names)
+
+
+def test_a_payload_that_was_fixed_to_the_robot_is_taken_into_account(
+    recorded: Columns, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    q, v, a = motion_of(recorded)
+    body = Payload("lower", 1.5, np.array([0.3, 0.0, 0.0]), np.zeros((3, 3)))
+    model = FixedBaseModel(URDF, JOINTS)
+    added = model.torque(q, v, a, body) - model.torque(q, v, a)
+    loaded = {
+        **recorded,
+        **{f"effort/{joint}": recorded[f"effort/{joint}"] + added[:, k] for k, joint in enumerate(JOINTS)},
+    }
+    files = [str(write(tmp_path / "empty.csv", recorded)), str(write(tmp_path / "loaded.csv", loaded))]
+    errors = {}
+    for name, options in (("told", ["--payload", "loaded=lower:1.5,0.3,0,0"]), ("untold", [])):
+        params = tmp_path / f"{name}.yaml"
+        assert main(["identify", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
+        errors[name] = max(score.model_error for score in load_identification(params).scores)
+    assert errors["told"] < 1.5 * NOISE < 0.2 * errors["untold"]
+
+
+def test_measured_friction_gives_a_curve_and_other_options_are_refused(
+    recorded: Columns, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, v, _ = motion_of(recorded)
+    friction = {
+        f"friction/{joint}": COULOMB[k] * np.tanh(v[:, k] / 0.05) + VISCOUS[k] * v[:, k]
+        for k, joint in enumerate(JOINTS)
+    }
+    table = {name: column for name, column in recorded.items() if "effort" not in name}
+    log, params = write(tmp_path / "curve.csv", {**table, **friction}), tmp_path / "curve.yaml"
+    command = ["identify", str(log), "-o", str(params)]
+    assert main([*command, "--law", "tanh_stribeck", "--law", "elbow=coulomb_viscous"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "" and "method friction_curve: measured friction torque is in the data" in out
+    assert "the live node cannot start from this file, tanh_stribeck is not linear" in out
+    parameters = load_parameters(params)
+    assert parameters.law_names == ("tanh_stribeck", "coulomb_viscous")
+    shoulder = dict(zip(parameters.parameter_names[0], parameters.values[0], strict=False))
+    assert shoulder["viscous"] == pytest.approx(VISCOUS[0], rel=0.05)
+    assert main([*command, "--known-inertia"]) == 1
+    assert "--known-inertia is for the method inverse_dynamics, not for friction_curve" in capsys.readouterr().err
+
+
+def test_torques_behind_the_transmission_give_the_friction_of_motors(
+    recorded: Columns, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, v, _ = motion_of(recorded)
+    free = {name: column for name, column in recorded.items() if "effort" not in name}
+    friction = COULOMB * np.sign(v) + VISCOUS * v
+    pushed = {**free, **{f"joint_torque/{joint}": -friction[:, k] for k, joint in enumerate(JOINTS)}}
+    pwm = {f"pwm/{joint}": 0.5 * (friction[:, k] + 0.2) for k, joint in enumerate(JOINTS)}
+    driven = {**free, **{f"joint_torque/{joint}": np.full(v.shape[0], 0.2) for joint in JOINTS}, **pwm}
+    files = [str(write(tmp_path / name, log)) for name, log in (("free.csv", pushed), ("driven.csv", driven))]
+    params = tmp_path / "motor.yaml"
+    assert main(["identify", *files, "-o", str(params), "--law", "coulomb_viscous"]) == 0
+    assert "method motor" in capsys.readouterr().out
+    np.testing.assert_allclose(load_parameters(params).values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.03)
+    table = load_identification(params).parameters
+    assert table is not None
+    gain = [value for name, value in zip(table.names, table.values, strict=True) if "gain" in name]
+    np.testing.assert_allclose(gain, 2.0, rtol=0.05)
+
+
+def motion_of(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Position, velocity and acceleration (N, 2) of a log, by central differences of the plan's exact positions."""
+    q = np.column_stack([columns[f"position/{joint}"] for joint in JOINTS])
+    v = np.gradient(q, columns["time"], axis=0)
+    return q, v, np.gradient(v, columns["time"], axis=0)
+
+
+def test_a_walking_robots_bag_is_enough_and_the_estimator_starts_from_the_result(
+    walk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params, start = tmp_path / "walk.yaml", tmp_path / "start"
+    assert main(["identify", str(walk), "-o", str(params), "--law", "coulomb_viscous"]) == 0
+    out = capsys.readouterr().out
+    assert "walk says that it is of the robot 'suralp'" in out
+    assert "friction measured by the observer 'kalman', as `replay --smooth 2` does" in out
+    law = ["--set", "identifier.law=coulomb_viscous"]
+    assert "identifier.law: coulomb_viscous" in out
+    assert main(["replay", str(walk), "-o", str(start), "--params", str(params), *law]) == 0
+    recording = read_recording(start)
+    parameters = load_parameters(params, recording.joint_names)
+    assert recording.coulomb is not None and recording.viscous is not None
+    np.testing.assert_allclose(recording.coulomb.values[0], parameters.values[:, 0], atol=0.02)
+    np.testing.assert_allclose(recording.viscous.values[0], parameters.values[:, 1], atol=0.02)
+
+
+DEGREES = {f"position/{joint}": np.rad2deg for joint in JOINTS}
+
+
+def constant(column: np.ndarray) -> np.ndarray:
+    return np.full_like(column, 0.3)
+
+
+def with_gaps(column: np.ndarray) -> np.ndarray:
+    column = column.copy()
+    column[np.random.default_rng(0).choice(column.size, 100, replace=False)] = np.nan
+    return column
+
+
+@pytest.mark.parametrize(
+    ("change", "suspicion"),
+    [
+        (DEGREES, "position/shoulder runs from .* its limits are -2 and 2: is it in degrees?"),
+        ({"position/elbow": constant}, "position of 'elbow' is constant"),
+        ({"effort/elbow": constant}, "effort of 'elbow' is constant"),
+        ({"position/elbow": with_gaps}, "100 samples with missing numbers left out"),
+        ({"effort/elbow": np.negative}, "effort/elbow .* has it the wrong sign?"),
+        ({f"effort/{joint}": np.negative for joint in JOINTS}, "effort/shoulder .* has it the wrong sign?"),
+        ({"time": lambda time: 1000.0 * time}, "is time in milliseconds"),
+    ],
+)
+def test_doubtful_data_gives_a_warning_that_names_the_suspicion(
+    change: dict[str, Callable[[np.ndarray], np.ndarray]],
+    suspicion: str,
+    recorded: Columns,
+    urdf: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    columns = {name: change[name](column) if name in change else column for name, column in recorded.items()}
+    assert (
+        main(
+            [
+                "identify",
+                str(write(tmp_path / "bad.csv", columns)),
+                "-o",
+                str(tmp_path / "p.yaml"),
+                "--robot",
+                str(urdf),
+            ]
+        )
+        == 0
+    )
+    warnings = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("friction_estimator: warning: bad: ") for line in warnings)
+    assert any(re.search(suspicion, line) for line in warnings), warnings
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "is empty"),
+        ("hello\n", "the column 'time' is not there"),
+        ("time,position/elbow,effort/elbow\n0,0,0\n0.01,0.1,1\n", "2 samples are too few"),
+        ("time,position/elbow\n0,a\n", "line 2, column 'position/elbow': 'a' is not a number"),
+        ("time,position/knee,effort/knee\n0,0,0\n", "has the joints 'knee', the robot has 'elbow', 'shoulder'"),
+        (
+            "time,position/elbow\n" + "".join(f"{k},{k % 7}\n" for k in range(60)),
+            "allows no method: inverse_dynamics needs",
+        ),
+    ],
+)
+def test_useless_data_gives_one_clear_error(
+    content: str, reason: str, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.csv").write_text(content)
+    assert main(["identify", str(tmp_path / "bad.csv"), "-o", str(tmp_path / "p.yaml"), "--robot", str(urdf)]) == 1
+    errors = [
+        line for line in capsys.readouterr().err.splitlines() if not line.startswith("friction_estimator: warning")
+    ]
+    assert len(errors) == 1 and errors[0].startswith("friction_estimator: error: ") and reason in errors[0], errors
+    assert not (tmp_path / "p.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "DATA"),
+        (["LOG"], "-o PARAMS.yaml"),
+        (["LOG", "--plan", "x", "--robot", "r.urdf"], "--plan takes no DATA"),
+        (["--plan", "x"], "--plan needs --robot"),
+        (["LOG", "-o", "p.yaml", "--payload", "a=b:1,2"], "EXPERIMENT=FRAME:MASS,X,Y,Z"),
+        (["LOG", "-o", "p.yaml", "--payload", "a=b:1,0,0,0,-1,0,0,0,0,0"], "positive semidefinite"),
+        (["LOG", "-o", "p.yaml", "--folds", "1"], "from 2 on"),
+        (["LOG", "-o", "p.yaml", "--regressors", "speed"], "'temperature' and 'position[*K]'"),
+    ],
+)
+def test_wrong_usage_is_exit_code_two(
+    words: list[str], reason: str, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["identify", *(str(log) if word == "LOG" else word for word in words)])
+    assert end.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_planning_refuses_robots_that_walk_and_files_that_are_there(
+    urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan"
+    assert main(["identify", "--plan", str(plan), "--robot", "suralp"]) == 1
+    assert "walks: motions are planned for robots with a fixed base only" in capsys.readouterr().err
+    plan.with_name("plan.csv").touch()
+    assert main(["identify", "--plan", str(plan), "--robot", str(urdf)]) == 1
+    assert "exists already" in capsys.readouterr().err
