@@ -11,7 +11,8 @@ from scipy.integrate import cumulative_trapezoid
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.joint_spectrum import joint_spectrum
-from friction_estimator.identification.sampling import at_times, even_times, find_stretches
+from friction_estimator.identification.sampling import evenly, longest_stretch
+from friction_estimator.identification.spectrum import SHORTEST
 
 _ALIKE, _UNLIKE = 0.9, 0.75  # correlations
 _CLOSE, _SCALED = 1.2, 1.5  # factors between slopes: equal below the first, in other units above the second
@@ -52,14 +53,12 @@ def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
 
 def _even(log: JointLog, period: float) -> tuple[FloatArray, FloatArray | None, FloatArray | None] | None:
     """Position, velocity and effort of the longest stretch, on an even grid."""
-    stretch = max(find_stretches(log.time, period), key=lambda s: s.stop - s.start)
-    rows = slice(stretch.start, stretch.stop)
-    if stretch.stop - stretch.start < 32:
+    stretch = longest_stretch(log.time, period)
+    if stretch.stop - stretch.start < SHORTEST:
         return None
-    grid = even_times(log.time[rows], period)
 
     def even(signal: FloatArray | None) -> FloatArray | None:
-        return None if signal is None else at_times(grid, log.time[rows], np.nan_to_num(signal[rows]), False)
+        return None if signal is None else evenly(np.nan_to_num(signal), log.time, stretch, period, False)
 
     position = even(log.position)
     return None if position is None else (position, even(log.velocity), even(log.effort))

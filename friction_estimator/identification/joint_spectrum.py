@@ -27,7 +27,7 @@ class Spectrum:
 
     Attributes
     ----------
-    floor : density of the noise of the signal, as if it were white [rad^2/Hz, or (rad/s)^2/Hz of a velocity]
+    floor : density of its noise and of its rounding [rad^2/Hz, or (rad/s)^2/Hz of a velocity]
     excursion : standard deviation of the signal over that of its noise, zero where it spans a few bits only
     travel_hz : below it lie 99.9 % of the variance of the position
     motion_hz : below it lie 95 % of the variance of the velocity
@@ -52,7 +52,8 @@ def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectr
     """Look at a position (``derivative`` 0) or velocity (1) (N,) of one joint, sampled evenly."""
     frequency, density = welch_density(signal, period, derivative == 0)
     mean = _half_octaves(frequency, density)
-    floor = float(mean[(frequency > _FLOOR_FROM / period) & (frequency < HIGHEST / period)].min())
+    white = float(mean[(frequency > _FLOOR_FROM / period) & (frequency < HIGHEST / period)].min())
+    floor = max(white, _rounding(signal, period))
     excursion = _signal_to_noise(signal, floor, period)
     if excursion < _MOVES[derivative]:
         return Spectrum(floor, excursion, *[math.nan] * 4)
@@ -67,6 +68,19 @@ def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectr
     between = np.flatnonzero((frequency >= travel_hz) & (frequency <= sunk_hz))
     valley = between[np.argmin((mean * omega ** (4 - 2 * derivative))[between])]
     return Spectrum(floor, excursion, travel_hz, motion_hz, sunk_hz, float(frequency[valley]))
+
+
+def _rounding(signal: FloatArray, period: float) -> float:
+    """Density of the error of a signal (N,) that is rounded to its last bit, per Hz.
+
+    The error is uniform, with a twelfth of the squared bit as its variance; its spectrum reaches up to the rate at
+    which the bit changes, or to the Nyquist frequency.
+    """
+    bit = _last_bit(signal)
+    if bit == 0.0:
+        return 0.0
+    changes = float(np.mean(np.abs(np.diff(signal)))) / (period * bit)
+    return bit**2 / 12.0 / min(0.5 / period, changes)
 
 
 def _signal_to_noise(signal: FloatArray, floor: float, period: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.core.types import FloatArray, IntArray
 
 LONGEST_BRIDGE = 3.5
 """Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""
@@ -35,8 +35,8 @@ class Stretch:
 
     @property
     def even(self) -> bool:
-        """Whether the samples may be used as they are."""
-        return self.jitter < EVEN and not self.missing
+        """Whether the samples may be used as they are, with the lost ones filled in."""
+        return self.jitter < EVEN
 
 
 def usual_period(time: FloatArray) -> float:
@@ -65,14 +65,41 @@ def find_stretches(time: FloatArray, period: float) -> tuple[Stretch, ...]:
 
 def _stretch(start: int, time: FloatArray, period: float) -> Stretch:
     steps = np.diff(time) / period
-    whole = np.maximum(np.rint(steps), 1.0)
+    whole = np.diff(_places(time, period))
     jitter = float(np.sqrt(np.mean((steps - whole) ** 2))) if steps.size else 0.0
     return Stretch(start, start + time.size, jitter, int(whole.sum()) - steps.size)
 
 
-def even_times(time: FloatArray, period: float) -> FloatArray:
-    """Grid (K,) of the period from the first to the last of the stamps (N,) [s]."""
-    return time[0] + period * np.arange(int((time[-1] - time[0]) / period + 1e-6) + 1)
+def longest_stretch(time: FloatArray, period: float) -> Stretch:
+    """The stretch without a gap that has most samples."""
+    return max(find_stretches(time, period), key=lambda stretch: stretch.stop - stretch.start)
+
+
+def even_times(time: FloatArray, stretch: Stretch, period: float) -> FloatArray:
+    """Stamps (K,) of one stretch of the stamps (N,) at a constant rate [s]: as they are where they are even."""
+    own = time[stretch.start : stretch.stop]
+    if not stretch.even:
+        return own[0] + period * np.arange(int((own[-1] - own[0]) / period + 1e-6) + 1)
+    place = _places(own, period)
+    return np.asarray(np.interp(np.arange(place[-1] + 1), place, own))
+
+
+def evenly(signal: FloatArray, time: FloatArray, stretch: Stretch, period: float, smooth: bool) -> FloatArray:
+    """Samples (K, ...) of one stretch of a signal (N, ...) at :func:`even_times`, recorded ones to the last bit."""
+    own, samples = time[stretch.start : stretch.stop], signal[stretch.start : stretch.stop]
+    if not stretch.even:
+        return at_times(even_times(time, stretch, period), own, samples, smooth)
+    if not stretch.missing:
+        return samples
+    place = _places(own, period)
+    filled = at_times(np.arange(place[-1] + 1, dtype=float), place.astype(float), samples, smooth)
+    filled[place] = samples
+    return filled
+
+
+def _places(time: FloatArray, period: float) -> IntArray:
+    """Number (N,) of each stamp on the grid of the period."""
+    return np.concatenate([[0], np.cumsum(np.maximum(np.rint(np.diff(time) / period), 1.0))]).astype(np.intp)
 
 
 def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: bool) -> FloatArray:

@@ -10,11 +10,12 @@ import numpy as np
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.joint_spectrum import FLAT, Spectrum, joint_spectrum, welch_density
-from friction_estimator.identification.sampling import at_times, even_times, find_stretches, usual_period
+from friction_estimator.identification.sampling import evenly, longest_stretch, usual_period
 
 ORDER = 4
 _HIGHEST_SHARE = 0.8  # of the Nyquist frequency
-_SHORTEST = 32  # samples that a spectrum can be made of
+SHORTEST = 32
+"""Samples that a spectrum can be made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def choose_cutoff(
         When the samples are too few for a spectrum, or no joint moves.
     """
     signal = position if velocity is None else velocity
-    period, even = _longest_stretch(time, signal.reshape(time.size, -1), True)
+    period, even = _longest(time, signal.reshape(time.size, -1), True)
     highest_hz = _HIGHEST_SHARE * 0.5 / period
     spectra = [joint_spectrum(column, period, 0 if velocity is None else 1) for column in even.T]
     per_joint = np.array([min(spectrum.cutoff_hz, highest_hz) for spectrum in spectra])
@@ -86,26 +87,22 @@ def choose_cutoff(
     return Cutoff(cutoff, ORDER, parallel, per_joint, reason)
 
 
-def _longest_stretch(time: FloatArray, signals: FloatArray, smooth: bool) -> tuple[float, FloatArray]:
+def _longest(time: FloatArray, signals: FloatArray, smooth: bool) -> tuple[float, FloatArray]:
     """Period [s] and even samples (K, n) of the longest stretch without a gap."""
     period = usual_period(time)
-    stretch = max(find_stretches(time, period), key=lambda s: s.stop - s.start)
-    rows = slice(stretch.start, stretch.stop)
-    if stretch.stop - stretch.start < _SHORTEST:
+    stretch = longest_stretch(time, period)
+    if stretch.stop - stretch.start < SHORTEST:
         raise InputError(
-            f"the longest stretch without a gap has {stretch.stop - stretch.start} samples, "
-            f"a spectrum needs {_SHORTEST}"
+            f"the longest stretch without a gap has {stretch.stop - stretch.start} samples, a spectrum needs {SHORTEST}"
         )
-    if stretch.even:
-        return period, signals[rows]
-    return period, at_times(even_times(time[rows], period), time[rows], signals[rows], smooth)
+    return period, evenly(signals, time, stretch, period, smooth)
 
 
 def _torque_share(time: FloatArray, effort: FloatArray, cutoff: float) -> str:
     known = effort[:, np.isfinite(effort).all(axis=0)]
     if not known.shape[1]:
         return ""
-    period, even = _longest_stretch(time, known, False)
+    period, even = _longest(time, known, False)
     shares = []
     for column in even.T:
         frequency, density = welch_density(column - column.mean(), period)

@@ -12,7 +12,8 @@ from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification import filters
 from friction_estimator.identification.joint_spectrum import joint_spectrum
-from friction_estimator.identification.sampling import at_times, even_times, find_stretches
+from friction_estimator.identification.sampling import evenly, longest_stretch
+from friction_estimator.identification.spectrum import SHORTEST
 
 _OVER = 1.05  # of a limit, for what a controller overshoots
 _FAST = 30.0  # rad/s: five turns a second, behind the gear
@@ -69,11 +70,9 @@ def _outside(position: FloatArray, limits: FloatArray) -> str:
 
 def _evidence(log: JointLog, joint: int, period: float) -> tuple[float, float]:
     """Speed that is exceeded in 1 % of the time, and how much better degrees explain the torque (1: no better)."""
-    stretch = max(find_stretches(log.time, period), key=lambda s: s.stop - s.start)
-    rows = slice(stretch.start, stretch.stop)
-    grid = even_times(log.time[rows], period)
-    position = at_times(grid, log.time[rows], log.position[rows, joint], False)
-    band = joint_spectrum(position, period, 0).cutoff_hz if position.size > 32 else math.nan
+    stretch = longest_stretch(log.time, period)
+    position = evenly(log.position[:, joint], log.time, stretch, period, False)
+    band = joint_spectrum(position, period, 0).cutoff_hz if position.size > SHORTEST else math.nan
     if math.isnan(band):
         return 0.0, 1.0
     smooth = filters.low_pass(position, period, min(band, 0.2 / period), 4)
@@ -81,7 +80,7 @@ def _evidence(log: JointLog, joint: int, period: float) -> tuple[float, float]:
     speed = float(np.percentile(np.abs(velocity), 99.0))
     if log.effort is None or np.ptp(position) < _WIDE or not np.isfinite(log.effort[:, joint]).all():
         return speed, 1.0
-    effort = at_times(grid, log.time[rows], log.effort[rows, joint], False)
+    effort = evenly(log.effort[:, joint], log.time, stretch, period, False)
     effort = filters.low_pass(effort, period, min(band, 0.2 / period), 4)
     motion = np.column_stack(
         [filters.central_difference(velocity, period), velocity, np.sign(velocity), np.ones_like(speed * velocity)]

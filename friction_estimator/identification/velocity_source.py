@@ -12,7 +12,7 @@ from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification import filters
 from friction_estimator.identification.joint_spectrum import joint_spectrum
-from friction_estimator.identification.sampling import at_times, even_times, find_stretches
+from friction_estimator.identification.sampling import evenly, longest_stretch
 
 SOURCES = ("auto", "measured", "position")
 _ORDER = 4
@@ -41,7 +41,7 @@ class VelocityComparison:
     gain : slope of the measured velocity over the derivative, 1 when both agree
     lag : how much later the measured velocity is [s]
     measured_error : RMS error of the measured velocity: noise, lag, gain; from its distance to the derivative [rad/s]
-    derived_error : RMS error of the derivative from the noise of the position [rad/s]
+    derived_error : RMS error of the derivative from noise and rounding of the position [rad/s]
     """
 
     gain: float
@@ -90,11 +90,9 @@ def compare_velocities(log: JointLog, period: float) -> list[VelocityComparison]
     """Compare both sources of every joint that moves, on the longest stretch."""
     if log.velocity is None:
         return []
-    stretch = max(find_stretches(log.time, period), key=lambda s: s.stop - s.start)
-    rows = slice(stretch.start, stretch.stop)
-    grid = even_times(log.time[rows], period)
-    position = at_times(grid, log.time[rows], log.position[rows], True)
-    velocity = at_times(grid, log.time[rows], log.velocity[rows], True)
+    stretch = longest_stretch(log.time, period)
+    position = evenly(log.position, log.time, stretch, period, True)
+    velocity = evenly(log.velocity, log.time, stretch, period, True)
     pairs = (_compare(q, v, period) for q, v in zip(position.T, velocity.T, strict=True))
     return [pair for pair in pairs if pair is not None]
 

@@ -15,7 +15,7 @@ from friction_estimator.identification.differentiators import METHODS, Different
 from friction_estimator.identification.joint_spectrum import FLAT
 from friction_estimator.identification.motion import Motion
 from friction_estimator.identification.repair import repair
-from friction_estimator.identification.sampling import Stretch, at_times, even_times, find_stretches, usual_period
+from friction_estimator.identification.sampling import Stretch, even_times, evenly, find_stretches, usual_period
 from friction_estimator.identification.spectrum import ORDER, Cutoff, choose_cutoff
 from friction_estimator.identification.velocity_source import VelocitySource, choose_velocity_source
 
@@ -96,21 +96,18 @@ def _part(
     source: VelocitySource,
 ) -> dict[str, FloatArray]:
     """Signals of one stretch, (K, ...) each, edges cut."""
-    rows = slice(stretch.start, stretch.stop)
-    time = log.time[rows]
-    grid = time if stretch.even else even_times(time, period)
 
     def even(signal: FloatArray, smooth: bool = False) -> FloatArray:
-        return signal[rows] if stretch.even else at_times(grid, time, signal[rows], smooth)
+        return evenly(signal, log.time, stretch, period, smooth)
 
     position = even(log.position, smooth=True)
     velocity = even(log.velocity, smooth=True) if source.measured and log.velocity is not None else None
     part = dict(zip(_SIGNALS[:3], differentiator.derive(position, velocity), strict=True))
-    part["time"] = grid
+    part["time"] = even_times(log.time, stretch, period)
     if log.effort is not None:
         part["effort"] = even(log.effort)
     part |= {f"inputs/{kind}": even(signal) for kind, signal in log.inputs.items()}
-    inner = slice(differentiator.edge, max(grid.size - differentiator.edge, differentiator.edge))
+    inner = slice(differentiator.edge, max(position.shape[0] - differentiator.edge, differentiator.edge))
     part = {name: signal[inner] for name, signal in part.items()}
     return part
 
@@ -158,10 +155,9 @@ def _sampling(period: float, stretches: Sequence[Stretch], used: int) -> tuple[s
     jitter = max(stretch.jitter for stretch in stretches)
     missing = sum(stretch.missing for stretch in stretches)
     if any(not stretch.even for stretch in stretches):
-        said.append(
-            f"brought to an even grid of {1.0 / period:.4g} Hz: steps between stamps vary by {100.0 * jitter:.2g} %, "
-            f"{missing} lost samples are bridged"
-        )
+        said.append(f"brought to an even grid of {1.0 / period:.4g} Hz: steps of time vary by {100.0 * jitter:.2g} %")
+    if missing:
+        said.append(f"{missing} lost samples are bridged")
     if len(stretches) > 1:
         said.append(f"{len(stretches) - 1} gaps in the stamps are not crossed, {used} stretches are long enough")
     return tuple(said)

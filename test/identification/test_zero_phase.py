@@ -1,0 +1,155 @@
+"""Velocities and accelerations have no phase, edges are cut, and nothing is computed across a gap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import BoolArray
+from friction_estimator.identification import filters
+from friction_estimator.identification.zero_phase import METHODS, to_motion
+from test.identification.recordings import exact_motion, recording
+
+
+def keep(log: JointLog, rows: BoolArray) -> JointLog:
+    signals = {name: getattr(log, name)[rows] for name in ("time", "position", "velocity", "effort")}
+    return replace(log, **signals)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("source", ["position", "measured"])
+def test_derivatives_of_exact_samples_are_exact_within_the_pass_band(method: str, source: str) -> None:
+    log = recording(encoder=0.0)
+    exact = exact_motion(log.time)
+    motion = to_motion(replace(log, velocity=exact[1]), 25.0, method, 4, velocity_source=source)
+    inner = np.searchsorted(log.time, motion.time)
+    for found, wanted in zip((motion.position, motion.velocity, motion.acceleration), exact, strict=True):
+        assert np.abs(found - wanted[inner]).max() < 2e-3 * wanted.std()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_response_at_the_cutoff_is_half_of_the_power_whatever_the_order(method: str) -> None:
+    time = np.arange(4000) / 1000.0
+    for order in (2, 4, 6):
+        line = np.sin(2.0 * np.pi * 20.0 * time)
+        log = JointLog("line", ("joint",), time, line[:, None])
+        motion = to_motion(log, 20.0, method, order)
+        power = np.mean(motion.position**2) / np.mean(line**2)
+        assert power == pytest.approx(0.5, abs=0.05)  # a window has whole samples
+
+
+def test_a_delayed_filter_would_be_seen_by_these_tests() -> None:
+    log = recording(encoder=0.0)
+    motion = to_motion(log, 25.0, velocity_source="position")
+    inner = np.searchsorted(log.time, motion.time)
+    assert np.abs(motion.velocity[1:] - exact_motion(log.time)[1][inner][:-1]).max() > 2e-3 * motion.velocity.std()
+
+
+def test_central_differences_are_exact_for_polynomials_and_to_a_percent_at_a_fifth_of_the_rate() -> None:
+    time = np.arange(60) * 0.1
+    inner = slice(filters.HALF_STENCIL, -filters.HALF_STENCIL)
+    slope = filters.central_difference(time**7, 0.1)
+    assert np.allclose(slope[inner], 7.0 * time[inner] ** 6, rtol=1e-8)
+    wave = filters.central_difference(np.sin(2.0 * np.pi * 2.0 * time), 0.1)[inner]
+    assert np.allclose(wave, 4.0 * np.pi * np.cos(4.0 * np.pi * time[inner]), atol=0.01 * 4.0 * np.pi)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_cut_off_at_the_edges_is_all_that_the_edges_disturb(method: str) -> None:
+    long = recording(encoder=0.0, duration=24.0)
+    whole = to_motion(long, 10.0, method, velocity_source="position")
+    part = to_motion(keep(long, (long.time > 5.0) & (long.time < 15.0)), 10.0, method, velocity_source="position")
+    same = np.isin(whole.time, part.time)
+    assert part.time.size == same.sum() > 4000
+    assert np.abs(whole.acceleration[same] - part.acceleration).max() < 0.02 * whole.acceleration.std()
+
+
+def test_jittering_stamps_are_brought_to_an_even_grid_and_it_is_told() -> None:
+    log = recording(encoder=0.0)
+    jitter = 0.2 * 0.002 * np.random.default_rng(1).uniform(-1.0, 1.0, log.time.size)
+    time = log.time + jitter
+    position, velocity, _ = exact_motion(time)
+    motion = to_motion(replace(log, time=time, position=position, velocity=velocity), 25.0)
+    assert any("even grid" in text for text in motion.choices)
+    assert np.allclose(np.diff(motion.time), motion.period)
+    wanted = exact_motion(motion.time)
+    assert np.abs(motion.acceleration - wanted[2]).max() < 5e-3 * wanted[2].std()
+    assert not any("even grid" in text for text in to_motion(log, 25.0).choices)
+
+
+def test_a_gap_is_not_crossed_and_divides_segments() -> None:
+    log = recording(encoder=0.0)
+    motion = to_motion(keep(log, (log.time < 8.0) | (log.time > 8.1)), 25.0)
+    assert np.abs(motion.acceleration - exact_motion(motion.time)[2]).max() < 5e-3 * motion.acceleration.std()
+    gap = int(np.argmax(np.diff(motion.time)))
+    assert motion.time[gap] < 8.0 and motion.time[gap + 1] > 8.1
+    assert motion.segment[gap] + 1 == motion.segment[gap + 1]
+    assert any("gap" in text for text in motion.choices)
+
+
+def test_one_or_two_lost_samples_are_bridged() -> None:
+    log = recording(encoder=0.0)
+    rows = np.ones(log.time.size, dtype=bool)
+    rows[1000::500] = False
+    rows[1001::1000] = False
+    motion = to_motion(keep(log, rows), 25.0)
+    assert np.diff(motion.time).max() < 1.01 * motion.period
+    assert np.abs(motion.acceleration - exact_motion(motion.time)[2]).max() < 5e-3 * motion.acceleration.std()
+    assert any("lost samples are bridged" in text for text in motion.choices)
+
+
+def test_segments_last_as_long_as_asked_and_count_up() -> None:
+    motion = to_motion(recording(), 25.0, segment_duration=2.0)
+    counts = np.bincount(motion.segment)
+    assert np.all(np.diff(motion.segment) >= 0) and counts.size == 10
+    assert counts.max() - counts.min() <= 1
+
+
+def test_torque_and_inputs_stay_unfiltered_and_in_step_with_the_motion() -> None:
+    log = recording()
+    log = replace(log, inputs={"temperature": log.position + 20.0})
+    motion = to_motion(log, 25.0)
+    inner = np.searchsorted(log.time, motion.time)
+    assert motion.effort is not None and log.effort is not None
+    assert np.array_equal(motion.effort, log.effort[inner])
+    assert np.array_equal(motion.inputs["temperature"], log.inputs["temperature"][inner])
+
+
+def test_the_better_of_measured_and_differentiated_velocity_is_taken_and_the_reason_told() -> None:
+    fine, coarse = recording(encoder=1e-5), recording(encoder=2e-2)
+    assert any("velocity from the position" in text for text in to_motion(fine).choices)
+    assert any("velocity measured" in text for text in to_motion(coarse).choices)
+    exact = exact_motion(coarse.time)[1]
+
+    def error(source: str) -> float:
+        motion = to_motion(coarse, 10.0, velocity_source=source)
+        return float(np.std(motion.velocity - exact[np.searchsorted(coarse.time, motion.time)]))
+
+    assert error("auto") == error("measured") < error("position")
+
+
+def test_a_measured_velocity_that_lags_is_not_taken() -> None:
+    log = recording(encoder=1e-3)
+    late = exact_motion(log.time - 0.02)[1]
+    motion = to_motion(replace(log, velocity=late))
+    told = next(text for text in motion.choices if text.startswith("velocity"))
+    assert "from the position" in told and "lag 20 ms" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "kalman"}, "'butterworth', 'savitzky_golay'"),
+        ({"cutoff": 400.0}, "between 0 and 225 Hz"),
+        ({"velocity_source": "guessed"}, "'auto', 'measured', 'position'"),
+        ({"segment_duration": 0.0}, "longer than 0 s"),
+        ({"cutoff": 0.05}, "the longest stretch has"),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_the_choices(options: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        to_motion(recording(duration=5.0), **options)  # type: ignore[arg-type]
