@@ -27,8 +27,8 @@ def motor_choices(results: Sequence[MotorResult], coupling: Coupling) -> tuple[s
             )
     if any(result.friction.offset_sigma == 0.0 for result in results):
         said.append(
-            "free logs are taken to have no constant torque: one of the torque sensor or of an offset current would make "
-            "friction of the two directions differ by twice its size"
+            "free logs are taken to have no constant torque: one of the torque sensor or of an offset current would "
+            "make friction of the two directions differ by twice its size"
         )
     for result in results:
         free = result.free
