@@ -11,12 +11,13 @@ import plotly.graph_objects as go
 from friction_estimator.core.identification import FrictionSamples, Identification
 from friction_estimator.core.types import FloatArray
 from friction_estimator.report.decimate import even_rows
-from friction_estimator.report.quadrants import QUADRANTS, joint_quadrants
+from friction_estimator.report.quadrants import QUADRANTS, joint_quadrants, load_laws
 from friction_estimator.report.theme import ESTIMATE, INK, LEFT_OUT, MODELLED, MODELLED_BAND, TRUTH, PanelGrid
 from friction_estimator.report.traces import band, dots, line, padded
 
 _DOTS = 1500
 _CURVE = 500
+_LABEL = 28
 _VELOCITY, _LOAD, _FRICTION, _RESIDUAL = "velocity [rad/s]", "load [N m]", "friction [N m]", "residual [N m]"
 _MOST_TURNS = 6.0
 
@@ -24,9 +25,10 @@ _MOST_TURNS = 6.0
 def friction_over_velocity(identification: Identification) -> go.Figure:
     """Friction that the data shows, used and left out, with the identified law and its 2-sigma band."""
     grid = _joint_grid([one.joint for one in identification.samples], _VELOCITY, _FRICTION)
+    loaded = load_laws(identification.friction)
     for panel, samples in enumerate(identification.samples):
         _add_dots(grid, panel, samples, samples.friction)
-        _add_fit(grid, panel, samples)
+        _add_fit(grid, panel, samples, samples.joint in loaded)
         grid.limit_y(panel, *padded(np.concatenate((samples.friction[samples.used], samples.fitted)), 99.8))
     return grid.figure
 
@@ -108,7 +110,15 @@ def _style_bars(figure: go.Figure, names: list[str], unit: str) -> None:
     figure.update_xaxes(
         title_text=f"[{unit}]" if unit else "without unit", gridcolor="#e6eaef", zerolinecolor="#9aa5b1"
     )
-    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, gridcolor="#e6eaef")
+    labels = [name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…" for name in names]
+    figure.update_yaxes(
+        categoryorder="array",
+        categoryarray=names[::-1],
+        tickvals=names,
+        ticktext=labels,
+        automargin=True,
+        gridcolor="#e6eaef",
+    )
     figure.update_layout(legend={"y": 1.0 + 24.0 / (24 * len(names) + 60)})
 
 
@@ -124,11 +134,11 @@ def _add_dots(grid: PanelGrid, panel: int, samples: FrictionSamples, y: FloatArr
         grid.add(panel, dots(samples.velocity[rows], y[rows], name, color))
 
 
-def _add_fit(grid: PanelGrid, panel: int, samples: FrictionSamples) -> None:
+def _add_fit(grid: PanelGrid, panel: int, samples: FrictionSamples, loaded: bool) -> None:
     """The law as a line with a band for each direction where it depends on velocity alone, as dots else."""
     order = np.argsort(samples.velocity)
     velocity, fitted, sigma = samples.velocity[order], samples.fitted[order], samples.sigma[order]
-    if not _is_curve(fitted):
+    if loaded or not _is_curve(fitted):
         rows = even_rows(velocity.size, _DOTS)
         grid.add(panel, dots(velocity[rows], fitted[rows], "law, at the load of each sample", MODELLED))
         return
@@ -140,5 +150,5 @@ def _add_fit(grid: PanelGrid, panel: int, samples: FrictionSamples) -> None:
 
 
 def _is_curve(fitted: FloatArray) -> bool:
-    """Whether values in the order of velocity draw one line: what depends on more goes up and down all the time."""
+    """Whether values in the order of velocity draw one line: friction of position or temperature goes up and down."""
     return fitted.size < 3 or float(np.abs(np.diff(fitted)).sum()) <= _MOST_TURNS * float(np.ptp(fitted))

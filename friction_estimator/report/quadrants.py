@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.core.friction import FrictionLaw, make_law
+from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.friction.simple_friction import depends_on_load
 from friction_estimator.core.identification import FrictionSamples, Identification
 from friction_estimator.core.types import FloatArray
@@ -60,18 +61,21 @@ class QuadrantFit:
 
 def joint_quadrants(identification: Identification) -> list[tuple[QuadrantFit, ...]]:
     """Fits of every joint, empty where its law does not depend on the load."""
-    friction = identification.friction
-    rows = {joint: row for row, joint in enumerate(friction.joint_names)}
-    found: list[tuple[QuadrantFit, ...]] = []
-    for samples in identification.samples:
-        fits: Iterator[QuadrantFit] = iter(())
-        if samples.joint in rows:
-            row = rows[samples.joint]
-            law = make_law(friction.law_names[row])
-            if depends_on_load(law):
-                fits = _fits(samples, law, friction.values[row, : len(law.parameter_names)])
-        found.append(tuple(fits))
-    return found
+    laws = load_laws(identification.friction)
+    return [
+        tuple(_fits(samples, *laws[samples.joint])) if samples.joint in laws else ()
+        for samples in identification.samples
+    ]
+
+
+def load_laws(friction: IdentifiedParameters) -> dict[str, tuple[FrictionLaw, FloatArray]]:
+    """Law and parameters (p,) of the joints whose friction depends on the load."""
+    laws = {joint: make_law(name) for joint, name in zip(friction.joint_names, friction.law_names, strict=True)}
+    return {
+        joint: (law, friction.values[row, : len(law.parameter_names)])
+        for row, (joint, law) in enumerate(laws.items())
+        if depends_on_load(law)
+    }
 
 
 def _fits(samples: FrictionSamples, law: FrictionLaw, parameters: FloatArray) -> Iterator[QuadrantFit]:

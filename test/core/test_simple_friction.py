@@ -9,8 +9,7 @@ from friction_estimator.core.friction import law_names, make_law
 from friction_estimator.core.friction.simple_friction import depends_on_load, simplify
 
 VELOCITY = np.linspace(-1.0, 1.0, 200)
-NO_LOAD = np.zeros(1)
-LOADS = np.array([-20.0, -5.0, 5.0, 20.0])
+NO_LOAD = np.zeros(VELOCITY.size)
 
 
 def test_coulomb_and_viscous_friction_stays_what_it_is_to_the_bit() -> None:
@@ -36,11 +35,19 @@ def test_it_is_the_least_squares_fit_to_the_law() -> None:
 
 
 def test_load_is_averaged_and_its_effect_is_told() -> None:
-    simple = simplify(make_law("load_quadrants"), np.array([2.0, 0.1, 2.0, 0.1, 3.0, 0.0]), VELOCITY, LOADS)
-    assert simple.coulomb == pytest.approx(2.0 + 0.1 * np.abs(LOADS).mean())
-    assert simple.viscous == pytest.approx(3.0)
-    assert simple.load_effect == pytest.approx(0.1 * (20.0 - np.abs(LOADS).mean()))
-    assert simple.lost == ("the dependence on the load, up to 0.75 N m",)
+    load = np.tile([-20.0, -5.0, 5.0, 20.0], VELOCITY.size // 4)
+    simple = simplify(make_law("load_quadrants"), np.array([2.0, 0.1, 2.0, 0.1, 3.0, 0.0]), VELOCITY, load)
+    assert simple.coulomb == pytest.approx(2.0 + 0.1 * 12.5, abs=1e-3)
+    assert simple.viscous == pytest.approx(3.0, abs=1e-3)
+    assert simple.lost == ("the dependence on load and velocity, up to 0.75 N m",)
+
+
+def test_a_load_that_goes_with_the_velocity_counts_as_it_does() -> None:
+    """The motor of an empty joint carries its friction: under that load the law is the friction itself."""
+    friction = 5.0 * np.sign(VELOCITY) + 2.0 * VELOCITY
+    simple = simplify(make_law("load_quadrants"), np.array([0.0, 1.0, 9.0, 0.3, 0.0, 0.0]), VELOCITY, friction)
+    assert (simple.coulomb, simple.viscous) == (pytest.approx(5.0), pytest.approx(2.0))
+    assert simple.lost == ()
 
 
 def test_a_difference_between_the_directions_is_told_with_its_size() -> None:
@@ -61,7 +68,9 @@ def test_friction_never_drives() -> None:
 
 def test_one_direction_alone_has_no_offset() -> None:
     """Coulomb friction and an offset cannot be told apart there."""
-    simple = simplify(make_law("tanh_stribeck"), np.array([2.0, 1.0, 0.0, 0.1, 0.5, 1e3]), VELOCITY[120:], NO_LOAD)
+    simple = simplify(
+        make_law("tanh_stribeck"), np.array([2.0, 1.0, 0.0, 0.1, 0.5, 1e3]), VELOCITY[120:], NO_LOAD[120:]
+    )
     assert simple.offset == 0.0
     assert (simple.coulomb, simple.viscous) == (pytest.approx(1.5), pytest.approx(2.0))
 

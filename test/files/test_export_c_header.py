@@ -87,7 +87,7 @@ def test_a_law_without_a_c_form_is_reduced_and_that_is_told(tmp_path: Path, monk
         simple = joint.simple
         expected = simple.coulomb * np.sign(velocity) + simple.viscous * velocity + simple.offset
         np.testing.assert_allclose(found[row], expected, rtol=1e-13)
-    assert "'load_quadrants' has no C form" in made.warnings[0] and "dependence on the load" in made.warnings[0]
+    assert "'load_quadrants' has no C form" in made.warnings[0] and "dependence on load" in made.warnings[0]
     assert "the law 'load_quadrants' has no C form" in made.text
 
 

@@ -12,6 +12,7 @@ from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction import JointLaws
 from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.operating_range import operating_range
 from friction_estimator.files import (
     load_identification,
     load_parameters,
@@ -245,10 +246,7 @@ def test_the_file_keeps_where_the_friction_was_seen(tmp_path: Path) -> None:
     samples = identification.samples[0]
     save_identification(tmp_path / "friction.yaml", identification)
     seen = load_identification(tmp_path / "friction.yaml").ranges[0]
-    used = samples.velocity[samples.used]
-    assert (seen.joint, seen.lowest, seen.highest) == ("hip", used.min(), used.max())
-    assert seen.slowest == np.abs(used).min() > 0.02 > np.abs(samples.velocity).min()
-    assert seen.load[2] == np.median(samples.load[samples.used])
+    assert seen == operating_range(samples)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +254,7 @@ def test_the_file_keeps_where_the_friction_was_seen(tmp_path: Path) -> None:
     [
         ("condition: 41.5", "condition: high", "'identification' is damaged: could not convert"),
         ("method: inverse_dynamics", "methud: inverse_dynamics", "'identification' is damaged: 'method' is missing"),
-        ("slowest: ", "slow: ", "'identification' is damaged: 'slowest' is missing"),
+        ("load: ", "lode: ", "'identification' is damaged: 'load' is missing"),
     ],
 )
 def test_a_damaged_identification_is_one_clear_error(tmp_path: Path, old: str, new: str, message: str) -> None:

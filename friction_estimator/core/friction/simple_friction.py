@@ -26,9 +26,9 @@ class SimpleFriction:
     offset : [N m]
     torque_rms : RMS of the law over the velocities and loads of the projection [N m]
     error : RMS of law minus ``F_c sgn(dq) + F_v dq + offset`` there [N m]
-    load_effect : largest difference from the mean of all loads [N m]
-    asymmetry : largest difference of that mean between the directions, the offset apart [N m]
-    shape : largest difference of what is then left from a straight line [N m]
+    asymmetry : largest difference between the directions, the offset apart; of a law without load [N m]
+    shape : largest difference that is then left: what depends on the load, or bends over velocity [N m]
+    load_dependent : whether the law has a load
     """
 
     coulomb: float
@@ -36,18 +36,18 @@ class SimpleFriction:
     offset: float
     torque_rms: float
     error: float
-    load_effect: float
     asymmetry: float
     shape: float
+    load_dependent: bool
 
     @property
     def lost(self) -> tuple[str, ...]:
         """What F_c and F_v alone do not say, each with its size, in words; empty when they say nearly everything."""
         limit = _WORTH_TELLING * self.torque_rms
+        shape = "the dependence on load and velocity" if self.load_dependent else "the shape over velocity (Stribeck)"
         parts = (
-            ("the dependence on the load, up to", self.load_effect),
+            (f"{shape}, up to", self.shape),
             ("the difference between the directions, up to", self.asymmetry),
-            ("the shape over velocity (Stribeck), up to", self.shape),
             ("the offset,", abs(self.offset)),
         )
         return tuple(f"{what} {size:.2g} N m" for what, size in parts if size > limit)
@@ -72,33 +72,34 @@ def simplify(law: FrictionLaw, parameters: FloatArray, velocity: FloatArray, loa
     Parameters
     ----------
     parameters : (p,) of the law
-    velocity : (V,) at which the two should agree, none of them zero [rad/s]
-    load : (L,) every one of which occurs at every velocity [N m]
+    velocity : (m,) at which the two should agree, none of them zero [rad/s]
+    load : (m,) that goes with each velocity [N m]
 
     Returns
     -------
     The projection, with what it leaves out.
     """
-    torque = _torque(law, parameters, velocity, load)
-    mean = torque.mean(axis=0)
+    torque, with_load = _torque(law, parameters, velocity, load), depends_on_load(law)
     both = velocity.min() < 0.0 < velocity.max()
+    # without both directions the column of the offset is zero, and its minimum-norm solution too
     basis = np.column_stack((np.sign(velocity), velocity, np.full(velocity.size, float(both))))
     chi = _own_parameters(law, parameters)
-    if chi is None or np.abs(basis @ chi - torque).max() > _EXACT * np.abs(torque).max():
-        # without both directions the column of the offset is zero, and its minimum-norm solution too
-        chi = np.asarray(lsq_linear(basis, mean, ([0.0, 0.0, -np.inf], np.inf)).x)
-    simple = basis @ chi
-    seen = (-velocity >= velocity.min()) & (-velocity <= velocity.max())  # in the other direction, too
-    even = np.where(seen, 0.5 * (mean + _torque(law, parameters, -velocity, load).mean(axis=0)) - chi[2], 0.0)
+    if chi is None or _largest(basis @ chi - torque) > _EXACT * _largest(torque):
+        chi = np.asarray(lsq_linear(basis, torque, ([0.0, 0.0, -np.inf], np.inf)).x)
+    rest = torque - basis @ chi
+    even = np.zeros(velocity.size)
+    if both and not with_load:
+        seen = (-velocity >= velocity.min()) & (-velocity <= velocity.max())  # in the other direction, too
+        even = np.where(seen, 0.5 * (torque + _torque(law, parameters, -velocity, load)) - chi[2], 0.0)
     return SimpleFriction(
         coulomb=float(chi[0]),
         viscous=float(chi[1]),
         offset=float(chi[2]),
         torque_rms=_rms(torque),
-        error=_rms(torque - simple),
-        load_effect=_largest(torque - mean),
+        error=_rms(rest),
         asymmetry=_largest(even),
-        shape=_largest(mean - simple - even),
+        shape=_largest(rest - even),
+        load_dependent=with_load,
     )
 
 
@@ -111,9 +112,8 @@ def _own_parameters(law: FrictionLaw, parameters: FloatArray) -> FloatArray | No
 
 
 def _torque(law: FrictionLaw, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
-    """Torque of the law at every velocity under every load, (L, V) [N m]."""
-    rows = np.broadcast_to(parameters, (velocity.size, parameters.size))
-    return np.stack([law.torque(rows, velocity, np.full(velocity.size, one)) for one in load])
+    """Torque of the law (m,) [N m]."""
+    return law.torque(np.broadcast_to(parameters, (velocity.size, parameters.size)), velocity, load)
 
 
 def _largest(values: FloatArray) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction import FrictionLaw, make_law
 from friction_estimator.core.friction.identified import parameters_sigma
-from friction_estimator.core.friction.simple_friction import SimpleFriction, depends_on_load, simplify
+from friction_estimator.core.friction.simple_friction import SimpleFriction, simplify
 from friction_estimator.core.identification import ParameterTable
 from friction_estimator.core.operating_range import OperatingRange
 from friction_estimator.core.types import FloatArray
@@ -29,7 +29,7 @@ class JointFriction:
     law : its friction law
     values, sigma : (p,) of the law, in SI units
     simple : the same as Coulomb and viscous friction, over the velocities at which the friction was seen
-    range : those velocities
+    velocity : (m,) those velocities, ascending [rad/s]
     drive_inertia : inertia of motor and gear seen at the joint, None when it was not identified [kg m^2 or kg]
     """
 
@@ -38,7 +38,7 @@ class JointFriction:
     values: FloatArray
     sigma: FloatArray
     simple: SimpleFriction
-    range: OperatingRange
+    velocity: FloatArray
     drive_inertia: float | None
 
     @property
@@ -48,7 +48,7 @@ class JointFriction:
             return ""
         return (
             f"joint {self.joint!r}: the law {self.law.name!r} became Coulomb and viscous friction, least squares over "
-            f"{self.range.lowest:.3g} ... {self.range.highest:.3g} rad/s; RMS torque {self.simple.torque_rms:.2g} N m, "
+            f"{self.velocity[0]:.3g} ... {self.velocity[-1]:.3g} rad/s; RMS torque {self.simple.torque_rms:.2g} N m, "
             f"not said: {'; '.join(self.simple.lost)}"
         )
 
@@ -59,8 +59,8 @@ def joint_frictions(saved: SavedIdentification, speed: float | None = None) -> t
     Parameters
     ----------
     saved : content of the file
-    speed : agree with the law up to this speed [rad/s]; None: where the friction was seen, or up to 1 rad/s when the
-        file does not say
+    speed : agree with the law up to this speed [rad/s], at the loads that were seen; None: at the speeds that were
+        seen, or up to 1 rad/s when the file does not say
 
     Raises
     ------
@@ -75,10 +75,10 @@ def joint_frictions(saved: SavedIdentification, speed: float | None = None) -> t
     for row, joint in enumerate(friction.joint_names):
         law = make_law(friction.law_names[row])
         values = friction.values[row, : len(law.parameter_names)]
-        where = _range(joint, ranges.get(joint), speed)
-        simple = simplify(law, values, _velocities(where), _loads(law, where))
+        velocity, load = _motion(ranges.get(joint), speed)
+        simple = simplify(law, values, velocity, load)
         inertia = _drive_inertia(saved.parameters, joint)
-        joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, where, inertia))
+        joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia))
     return tuple(joints)
 
 
@@ -88,27 +88,15 @@ def unknown_ranges(saved: SavedIdentification) -> tuple[str, ...]:
     return tuple(joint for joint in saved.friction.joint_names if joint not in known)
 
 
-def _range(joint: str, seen: OperatingRange | None, speed: float | None) -> OperatingRange:
+def _motion(seen: OperatingRange | None, speed: float | None) -> tuple[FloatArray, FloatArray]:
+    """Velocities (m,) and loads (m,) of the projection: those seen, stretched or shrunk to a given speed."""
     if seen is None:
-        top = _UNKNOWN_SPEED if speed is None else speed
-        return OperatingRange(joint, -top, top, 0.0, ())
-    if speed is None:
-        return seen
-    return OperatingRange(joint, -speed, speed, min(seen.slowest, 0.5 * speed), seen.load)
-
-
-def _velocities(where: OperatingRange) -> FloatArray:
-    """Evenly spaced over the range, ascending, without what is slower than the slowest."""
-    even = np.linspace(where.lowest, where.highest, _VELOCITIES)
-    kept = even[(np.abs(even) >= where.slowest) & (even != 0.0)]
-    if kept.size:
-        return kept
-    ends = np.array([where.lowest, where.highest])
-    return np.unique(ends[ends != 0.0]) if ends.any() else np.array([-_UNKNOWN_SPEED, _UNKNOWN_SPEED])
-
-
-def _loads(law: FrictionLaw, where: OperatingRange) -> FloatArray:
-    return np.array(where.load) if where.load and depends_on_load(law) else np.zeros(1)
+        velocity = np.linspace(-1.0, 1.0, _VELOCITIES) * (_UNKNOWN_SPEED if speed is None else speed)
+        return velocity, np.zeros(velocity.size)
+    velocity = np.array(seen.velocity)
+    if speed is not None:
+        velocity *= speed / np.abs(velocity).max()
+    return velocity, np.array(seen.load) if seen.load else np.zeros(velocity.size)
 
 
 def _drive_inertia(parameters: ParameterTable | None, joint: str) -> float | None:
