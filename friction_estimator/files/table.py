@@ -93,14 +93,14 @@ def _from_csv(content: bytes) -> dict[str, FloatArray]:
 
 
 def _numbers(names: Sequence[str], rows: Sequence[tuple[int, str]], delimiter: str) -> FloatArray:
+    if not rows:
+        return np.empty((0, len(names)))
     try:
         values = np.loadtxt([line for _, line in rows], delimiter=delimiter, ndmin=2, dtype=float, comments=None)
         if values.shape[1] == len(names):
             return values
     except ValueError:
         pass  # something is missing or not a number: look at every cell
-    if not rows:
-        return np.empty((0, len(names)))
     return np.array([_row(names, number, line.split(delimiter), delimiter) for number, line in rows])
 
 

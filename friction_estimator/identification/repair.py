@@ -15,6 +15,7 @@ FEWEST_SAMPLES = 50
 _BAD_SHARE = 0.1
 """Share of the samples that may be left out; above it the log tells of a fault that should be mended instead."""
 
+_SAME = 1e-3  # of the usual step: stamps that are nearer than this to each other are the same
 _SLOW = "temperature"
 
 
@@ -90,12 +91,13 @@ def _without_missing(log: JointLog) -> tuple[JointLog, int]:
 
 
 def _ordered(log: JointLog) -> tuple[JointLog, int]:
-    late = log.time < np.maximum.accumulate(log.time)
-    count = int(late.sum())
-    if not count:
+    behind = np.maximum.accumulate(log.time) - log.time
+    if not behind.any():
         return log, 0
-    back = int(np.argmax(late))
+    late = behind > _SAME * _median_step(log)
+    count = int(late.sum())
     if count > _BAD_SHARE * late.size:
+        back = int(np.argmax(late))
         raise InputError(
             f"{log.name}: time does not increase, first at sample {back} ({log.time[back - 1]:.6g} s, then "
             f"{log.time[back]:.6g} s): is it the column of the time? Where a clock was set back, cut the file in two"
@@ -104,7 +106,7 @@ def _ordered(log: JointLog) -> tuple[JointLog, int]:
 
 
 def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
-    again = np.concatenate([[False], np.diff(log.time) <= 0.0])
+    again = np.concatenate([[False], np.diff(log.time) <= _SAME * _median_step(log)])
     count = int(again.sum())
     if count > _BAD_SHARE * again.size:
         raise InputError(
@@ -112,6 +114,10 @@ def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
             "or the file holds every sample more than once"
         )
     return (_rows(log, ~again), count) if count else (log, 0)
+
+
+def _median_step(log: JointLog) -> float:
+    return float(np.median(np.abs(np.diff(log.time))))
 
 
 def _rows(log: JointLog, rows: BoolArray | np.ndarray) -> JointLog:

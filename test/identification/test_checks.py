@@ -1,0 +1,202 @@
+"""Mistakes in recordings are named with their evidence; sound recordings raise no suspicion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.checks import suspicions, torque_suspicions
+from friction_estimator.identification.repair import repair
+from friction_estimator.identification.zero_phase import to_motion
+from test.identification.recordings import GRAVITY, INERTIA, recording
+
+SWAP = [1, 0]
+LIMITS = np.array([[-2.0, 2.0], [-2.5, 2.5]])
+DEGREES = np.degrees(1.0)
+
+
+def only(log: JointLog, **options: FloatArray) -> str:
+    """The suspicions as one text."""
+    return "\n".join(suspicions(log, **options))
+
+
+def with_nan(log: JointLog, count: int, kind: str = "effort") -> JointLog:
+    signal = getattr(log, kind).copy()
+    signal[np.random.default_rng(2).choice(log.time.size, count, replace=False), 1] = np.nan
+    return replace(log, **{kind: signal})
+
+
+@pytest.mark.parametrize(("rate", "encoder"), [(50.0, 3e-3), (100.0, 0.0), (300.0, 1e-5), (1000.0, 3e-3)])
+@pytest.mark.parametrize("with_velocity", [True, False])
+def test_a_sound_recording_raises_no_suspicion(rate: float, encoder: float, with_velocity: bool) -> None:
+    log = recording(rate=rate, encoder=encoder, with_velocity=with_velocity)
+    assert suspicions(log, LIMITS) == ()
+    assert suspicions(replace(log, effort=None)) == ()
+
+
+MISTAKES: dict[str, tuple[Callable[[JointLog], JointLog], str]] = {
+    "position in degrees": (lambda log: replace(log, position=DEGREES * log.position), "is the position in degrees"),
+    "velocity in degrees": (lambda log: replace(log, velocity=DEGREES * log.velocity), "in degrees a second"),
+    "both in degrees": (
+        lambda log: replace(log, position=DEGREES * log.position, velocity=DEGREES * log.velocity),
+        "degrees",
+    ),
+    "velocity in rpm": (lambda log: replace(log, velocity=30.0 / np.pi * log.velocity), "revolutions a minute"),
+    "time in milliseconds": (lambda log: replace(log, time=1e3 * log.time), "is time in milliseconds"),
+    "velocity reversed": (lambda log: replace(log, velocity=-log.velocity), "have the wrong sign"),
+    "velocity at the motor": (lambda log: replace(log, velocity=100.0 * log.velocity), "gear ratio"),
+    "position and velocity": (
+        lambda log: replace(log, position=log.velocity, velocity=log.position),
+        "is the derivative of velocity/hip",
+    ),
+    "velocity and effort": (
+        lambda log: replace(log, effort=log.velocity, velocity=log.effort),
+        "is it the right column",
+    ),
+    "position and effort": (
+        lambda log: replace(log, position=log.effort, effort=log.position, velocity=None),
+        "rougher than effort/hip",
+    ),
+    "velocities of two joints": (
+        lambda log: replace(log, velocity=log.velocity[:, SWAP]),
+        "velocity/hip is the derivative of position/knee",
+    ),
+    "positions of two joints": (lambda log: replace(log, position=log.position[:, SWAP]), "joints exchanged"),
+    "efforts of two joints": (
+        lambda log: replace(log, effort=log.effort[:, SWAP]),
+        "effort/hip answers to",
+    ),
+    "torque reversed": (lambda log: replace(log, effort=-log.effort), "effort/hip acts against its own acceleration"),
+    "constant position": (
+        lambda log: replace(log, position=np.column_stack([log.position[:, 0], np.ones(log.time.size)])),
+        "position of 'knee' is constant (1)",
+    ),
+    "constant effort": (
+        lambda log: replace(log, effort=np.column_stack([log.effort[:, 0], np.zeros(log.time.size)])),
+        "effort of 'knee' is constant (0)",
+    ),
+    "a hundred NaN": (lambda log: with_nan(log, 100), "100 samples with missing numbers left out"),
+    "jitter": (
+        lambda log: replace(log, time=log.time + 5e-4 * np.random.default_rng(4).uniform(-1.0, 1.0, log.time.size)),
+        "irregular sampling",
+    ),
+    "doubled stamps": (
+        lambda log: replace(log, time=np.where(np.arange(log.time.size) % 50 == 1, log.time - 0.002, log.time)),
+        "200 samples with the stamp of the one before",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_with_its_evidence(mistake: str) -> None:
+    damage, words = MISTAKES[mistake]
+    assert words in only(damage(recording()))
+
+
+def test_one_reversed_torque_is_told_from_the_others() -> None:
+    log = recording()
+    assert log.effort is not None
+    told = only(replace(log, effort=log.effort * [1.0, -1.0]))
+    assert "effort/knee" in told and "effort/hip" not in told
+
+
+def test_a_reversed_torque_shows_against_a_model_too_even_a_rough_one() -> None:
+    motion = to_motion(recording())
+    assert motion.effort is not None
+    rough = 0.7 * INERTIA * motion.acceleration + 1.2 * GRAVITY * np.sin(motion.position)
+    assert torque_suspicions(motion, rough) == ()
+    reverse = torque_suspicions(replace(motion, effort=-motion.effort), rough)
+    assert len(reverse) == 2 and "the torque of the rigid-body model" in reverse[0]
+    with pytest.raises(InputError, match="has the shape"):
+        torque_suspicions(motion, rough[1:])
+
+
+def test_a_hand_that_moves_a_robot_without_friction_is_no_reversed_torque() -> None:
+    log = recording()
+    assert suspicions(replace(log, effort=GRAVITY * np.sin(log.position))) == ()
+
+
+def test_limits_of_the_joints_reveal_degrees_and_wrong_joints() -> None:
+    log = recording(with_velocity=False)
+    assert "is it in degrees" in only(
+        replace(log, position=DEGREES * log.position, effort=None), position_limits=LIMITS
+    )
+    assert "is it another joint's" in only(replace(log, position=log.position + 3.0), position_limits=LIMITS)
+    assert only(log, position_limits=np.full((2, 2), np.nan)) == ""
+    with pytest.raises(InputError, match="expected \\(2, 2\\)"):
+        suspicions(log, LIMITS[:1])
+
+
+def test_a_joint_that_turns_many_times_is_not_in_degrees() -> None:
+    time = np.arange(5000) / 500.0
+    position = (12.0 * time + np.sin(3.0 * time))[:, None]
+    assert suspicions(JointLog("wheel", ("wheel",), time, position)) == ()
+
+
+UNUSABLE: dict[str, tuple[Callable[[JointLog], JointLog], str]] = {
+    "two rows": (
+        lambda log: JointLog("short", log.joint_names, log.time[:2], log.position[:2]),
+        "2 samples are too few",
+    ),
+    "no rows": (lambda log: JointLog("empty", log.joint_names, log.time[:0], log.position[:0]), "0 samples"),
+    "too many NaN": (lambda log: with_nan(log, 3000, "position"), "position/knee 3000"),
+    "nothing but NaN": (
+        lambda log: replace(log, position=log.position * [1.0, np.nan]),
+        "position/knee holds no number",
+    ),
+    "time backwards": (lambda log: replace(log, time=log.time[::-1].copy()), "time does not increase"),
+    "time all zero": (lambda log: replace(log, time=np.zeros_like(log.time)), "repeat the one before"),
+    "time is another column": (lambda log: replace(log, time=log.position[:, 0]), "is it the column of the time"),
+    "coarse stamps": (lambda log: replace(log, time=np.round(log.time, 2)), "time needs more digits"),
+    "no motion": (lambda log: replace(log, position=np.ones_like(log.position)), "no joint moves"),
+}
+
+
+@pytest.mark.parametrize("fault", UNUSABLE)
+def test_a_log_that_cannot_be_used_is_refused_with_the_reason(fault: str) -> None:
+    damage, words = UNUSABLE[fault]
+    with pytest.raises(InputError, match=words):
+        suspicions(damage(recording()))
+
+
+def test_repair_leaves_a_sound_log_as_it_is() -> None:
+    log = recording()
+    same, notes = repair(log)
+    assert notes == () and same.position is log.position
+
+
+def test_late_samples_are_put_in_their_place() -> None:
+    log = recording()
+    order = np.arange(log.time.size)
+    order[[300, 301, 900, 901]] = order[[301, 300, 901, 900]]
+    signals = {name: getattr(log, name)[order] for name in ("time", "position", "velocity", "effort")}
+    back, notes = repair(replace(log, **signals))
+    assert np.array_equal(back.time, log.time) and np.array_equal(back.position, log.position)
+    assert "2 samples whose stamp was late" in notes[0]
+
+
+def test_a_torque_that_one_joint_lacks_altogether_is_left_alone() -> None:
+    log = recording()
+    assert log.effort is not None
+    lacking = replace(log, effort=log.effort * [1.0, np.nan])
+    same, notes = repair(lacking)
+    assert notes == () and same.time.size == log.time.size
+    assert suspicions(lacking) == ()
+
+
+def test_a_temperature_at_a_lower_rate_is_filled_and_friction_that_was_not_measured_is_not() -> None:
+    log = recording()
+    temperature, friction = np.full((2, log.time.size, 2), np.nan)
+    temperature[::500, 0] = 20.0 + log.time[::500]
+    friction[100:200] = 1.0
+    filled, _ = repair(replace(log, inputs={"temperature": temperature, "friction": friction}))
+    known = slice(0, 500 * 19)
+    assert np.allclose(filled.inputs["temperature"][known, 0], 20.0 + log.time[known])
+    assert np.isnan(filled.inputs["temperature"][:, 1]).all()
+    assert np.array_equal(filled.inputs["friction"], friction, equal_nan=True)
