@@ -72,7 +72,8 @@ def choose_dead_zone(speed: FloatArray, resistance: FloatArray, reference: Float
     for joint in range(reference.size):
         share = speed[:, joint] / max(reference[joint], np.finfo(float).tiny)
         sure = (share > _SURE[0]) & (share <= _SURE[1])
-        line = np.polyfit(share[sure], resistance[sure, joint], 1) if sure.sum() >= _ENOUGH else np.zeros(2)
+        slope = np.column_stack((share[sure], np.ones(sure.sum())))
+        line = np.linalg.lstsq(slope, resistance[sure, joint], rcond=None)[0] if sure.sum() >= _ENOUGH else np.zeros(2)
         for low, high in zip(_FRACTIONS[:-1], _FRACTIONS[1:], strict=True):
             inside = (share > low) & (share <= high)
             if inside.sum() >= _ENOUGH and np.median(resistance[inside, joint]) < _RESISTS * line[1]:

@@ -62,8 +62,7 @@ def solve(
     ----------
     problem : more rows than parameters, full rank unless the prior makes up for it
     options : weights and bounds
-    prior_std : (p) standard deviation about zero of what is known before the data, infinite where nothing is; needs
-        ``options.weighted``, because only weights in 1 / (N m)^2 can be compared with it
+    prior_std : (p) standard deviation about zero of what is known before the data, infinite where nothing is
 
     Raises
     ------
@@ -74,7 +73,11 @@ def solve(
     if r <= p:
         raise InputError(f"{r} usable samples cannot give {p} parameters; record more motion or estimate less")
     weights = np.ones(r)
-    values = _solution(_triangle(problem, weights, None), problem.nonnegative & options.bounded)
+    bounds = problem.nonnegative & options.bounded
+    values = _solution(_triangle(problem, weights, None), bounds)
+    if prior_std is not None and not options.weighted:  # compared with rows in N m, not in standard deviations
+        prior_std = prior_std / max(float(np.std(problem.y - problem.W @ values)), np.finfo(float).tiny)
+        values = _solution(_triangle(problem, weights, prior_std), bounds)
     if options.weighted or options.robust:
         values, weights = _reweight(problem, options, values, prior_std)
     return _finish(problem, values, weights, prior_std)

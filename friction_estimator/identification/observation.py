@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.exceptions import InputError, choices
 from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 from friction_estimator.identification.filters import low_pass
 from friction_estimator.identification.linear_problem import LinearProblem
@@ -168,7 +168,13 @@ def _effort(motion: Motion) -> FloatArray:
 
 
 def _check(motion: Motion, first: Motion) -> None:
-    _effort(motion)
+    absent = np.asarray(np.isnan(_effort(motion)).any(axis=0))
+    if absent.any():
+        names = [name for name, missing in zip(motion.joint_names, absent, strict=True) if missing]
+        raise InputError(
+            f"{motion.name}: the torque of {choices(names)} was not recorded; inverse dynamics needs 'effort/<joint>' "
+            "of every joint that moves"
+        )
     if motion.joint_names != first.joint_names:
         raise InputError(
             f"{motion.name} has the joints {', '.join(motion.joint_names)}, {first.name} has "

@@ -1,0 +1,90 @@
+"""The models that are compared: the usual one, the new one as printed, and the new one with shared factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.hamon.rx130l import JOINT, URDF
+from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.identification.base_parameters import base_parameters
+from friction_estimator.identification.elimination import insignificant
+from friction_estimator.identification.estimation import DATA_TOLERANCE, Estimate
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics import estimate_inverse_dynamics
+from friction_estimator.identification.inverse_dynamics_options import InverseDynamicsOptions
+from friction_estimator.identification.least_squares import ORDINARY, solve
+from friction_estimator.identification.linear_problem import LinearFit, select_columns, select_rows
+from friction_estimator.identification.load_velocity_friction import LOAD_VELOCITY, LoadVelocityFriction
+from friction_estimator.identification.load_velocity_printed import printed_problem
+from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.rigid_body import RigidBodyOptions
+from friction_estimator.identification.validation import fold_numbers, held_out_prediction
+
+SLOWEST = 0.002
+"""Dead zone [rad/s]; samples at rest are left out, as printed."""
+SIGNIFICANT = 0.3
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One model: its fit on all samples, and what it predicts of segments that were left out of the fit."""
+
+    name: str
+    fit: LinearFit
+    held_out: FloatArray
+
+    def errors(self, speed: FloatArray, torque: FloatArray, low: float, high: float) -> list[float]:
+        """Relative norm of errors of all samples, of slow ones, of fast ones, and of all samples held out."""
+        rho = self.fit.residual
+        subsets: list[BoolArray] = [speed >= 0.0, speed < low, speed > high]
+        norms = [float(np.linalg.norm(rho[rows]) / np.linalg.norm(torque[rows])) for rows in subsets]
+        return [*norms, float(np.linalg.norm(self.held_out) / np.linalg.norm(torque))]
+
+
+def compare(motions: Sequence[Motion], payloads: bool) -> tuple[list[Compared], FloatArray, FloatArray]:
+    """Identify three models from the same rows; also the absolute velocity (r,) and torque (r,) of the rows."""
+    model = FixedBaseModel(URDF, (JOINT,))
+    common = {"solver": ORDINARY, "dead_zone": SLOWEST}
+    usual, _ = estimate_inverse_dynamics(
+        motions,
+        model,
+        InverseDynamicsOptions(body=RigidBodyOptions(payload_scale=payloads), significance=SIGNIFICANT, **common),
+    )
+    shared, _ = estimate_inverse_dynamics(
+        motions, model, InverseDynamicsOptions(law=LOAD_VELOCITY, significance=None, **common)
+    )
+    rows = list(zip(shared.observations, shared.usable, strict=True))
+    speed = np.concatenate([np.abs(one.motion.velocity[one.filter.kept])[mask] for one, mask in rows])
+    torque = np.concatenate([one.torque[mask] for one, mask in rows])
+    fits = (
+        ("usual", usual.fit, None),
+        ("new, as printed", _printed(shared), None),
+        ("new, shared", shared.fit, shared),
+    )
+    return [Compared(name, fit, _held_out(fit, estimate)) for name, fit, estimate in fits], speed, torque
+
+
+def _printed(shared: Estimate) -> LinearFit:
+    """Products apart; insignificant ones are left out."""
+    friction = shared.model.friction
+    assert isinstance(friction, LoadVelocityFriction)
+    problem = printed_problem(shared.observations, shared.model.body, friction, 0, shared.usable)
+    problem = select_columns(problem, base_parameters(problem.names, problem.W, DATA_TOLERANCE).kept)
+    fit = solve(problem, ORDINARY)
+    gone = insignificant(fit.values, fit.covariance, np.ones(fit.values.size, dtype=bool), SIGNIFICANT)
+    kept = np.setdiff1d(np.arange(fit.values.size), gone)
+    return solve(select_columns(problem, kept), ORDINARY)
+
+
+def _held_out(fit: LinearFit, estimate: Estimate | None) -> FloatArray:
+    problem = fit.problem
+    prior = None if estimate is None else estimate.model.prior_std[estimate.kept]
+    prediction = held_out_prediction(
+        problem,
+        fold_numbers(problem.segment),
+        lambda rows: solve(select_rows(problem, rows), ORDINARY, prior).values,
+    )
+    return problem.y - prediction
