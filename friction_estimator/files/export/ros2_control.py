@@ -1,8 +1,7 @@
 """Parameters of a controller of ros2_control, in the YAML that ROS 2 nodes read.
 
-There is no friction controller among the controllers of ros2_control. What they have in common is the form of the
-parameters of a joint, ``<group>.<joint>.<name>`` (``__map_joints`` of generate_parameter_library), and one feeds torque
-forward: joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` times the wanted velocity to its effort.
+There is no common form for friction. What controllers have in common is the form of the parameters of a joint,
+``<group>.<joint>.<name>`` (``__map_joints`` of generate_parameter_library), and one of them feeds torque forward: joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` times the wanted velocity to its effort.
 """
 
 from __future__ import annotations
