@@ -29,7 +29,7 @@ def law_in_words(arguments: argparse.Namespace, robot: Robot | None) -> str:
     if arguments.law:
         return ""
     law, _ = laws_of(arguments, robot)
-    return f"law {law}: " + ("the simplest one" if robot is None else "that of the live node for this robot")
+    return f"law {law}: " + ("the simplest one" if robot is None else "what the live node takes for this robot")
 
 
 def law_of_each(law: str, exceptions: Sequence[str], joint_names: Sequence[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def print_identification(identification: Identification) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     console.print("what was chosen, and why", style="bold")
     for text in identification.provenance.choices:
-        console.print(f"- {text}", markup=False)
+        console.print(f"- {text}", markup=False, soft_wrap=True)
     console.print()
     console.print(parameter_table(identification.parameters))
     console.print(score_table(identification.scores))
@@ -33,7 +33,7 @@ def print_identification(identification: Identification) -> None:
     console.print()
     console.print("verdict", style="bold")
     for text in (*identification.verdicts, _next_step(identification.friction.law_names)):
-        console.print(f"- {text}", markup=False)
+        console.print(f"- {text}", markup=False, soft_wrap=True)
 
 
 def _next_step(law_names: tuple[str, ...]) -> str:

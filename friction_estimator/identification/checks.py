@@ -14,7 +14,7 @@ from friction_estimator.identification.columns import column_suspicions
 from friction_estimator.identification.motion import Motion
 from friction_estimator.identification.repair import repair
 from friction_estimator.identification.sampling import find_stretches, usual_period
-from friction_estimator.identification.torque_owner import exchanged_torques
+from friction_estimator.identification.torque_owner import exchanged_torques, exchanged_with_model
 from friction_estimator.identification.torque_sign import TorqueSign, torque_signs, torque_signs_with_model
 from friction_estimator.identification.units import degree_suspicions
 from friction_estimator.identification.zero_phase import to_motion
@@ -64,7 +64,10 @@ def torque_suspicions(motion: Motion, rigid_body_torque: FloatArray | None = Non
     signs = torque_signs(motion) if rigid_body_torque is None else torque_signs_with_model(motion, rigid_body_torque)
     inertia = "its own acceleration" if rigid_body_torque is None else "the torque of the rigid-body model"
     found = [_wrong_sign(sign, inertia) for sign in signs if sign.reversed]
-    return (*found, *(_exchanged(*pair) for pair in exchanged_torques(motion)))
+    pairs = dict.fromkeys(exchanged_torques(motion), "velocity")
+    if rigid_body_torque is not None:
+        pairs = dict.fromkeys(exchanged_with_model(motion, rigid_body_torque), "weight and inertia") | pairs
+    return (*found, *(_exchanged(*pair, what) for pair, what in pairs.items()))
 
 
 def _wrong_sign(sign: TorqueSign, inertia: str) -> str:
@@ -74,9 +77,9 @@ def _wrong_sign(sign: TorqueSign, inertia: str) -> str:
     )
 
 
-def _exchanged(one: str, other: str) -> str:
+def _exchanged(one: str, other: str, what: str) -> str:
     return (
-        f"effort/{one} answers to the velocity of {other}, and effort/{other} to that of {one}: are columns of these "
+        f"effort/{one} answers to the {what} of {other}, and effort/{other} to that of {one}: are columns of these "
         "joints exchanged?"
     )
 

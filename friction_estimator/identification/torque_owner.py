@@ -11,6 +11,7 @@ from friction_estimator.identification.parallel import make_parallel_filter
 
 _STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
 _MORE = 3.0
+_EXPLAINED = 0.5  # of the variance of a torque may be left by the model of the joint that it belongs to
 _SEEN = 0.02  # of the variance of a torque
 _ROWS_A_COLUMN = 4
 
@@ -25,6 +26,27 @@ def exchanged_torques(motion: Motion) -> list[tuple[str, str]]:
         for other in range(one):
             own = max(share[one, one], share[other, other])
             if min(share[one, other], share[other, one]) > max(_MORE * own, _SEEN):
+                pairs.append((motion.joint_names[other], motion.joint_names[one]))
+    return pairs
+
+
+def exchanged_with_model(motion: Motion, rigid_body_torque: FloatArray) -> list[tuple[str, str]]:
+    """Pairs of joints whose torques fit the rigid-body model of each other far better than their own.
+
+    Parameters
+    ----------
+    rigid_body_torque : (N, n) inverse dynamics of the motion [N m]
+    """
+    if motion.effort is None:
+        return []
+    apart = motion.effort[:, :, None] - rigid_body_torque[:, None, :]
+    left = np.var(apart, axis=0) / np.maximum(np.var(motion.effort, axis=0), np.finfo(float).tiny)[:, None]
+    pairs = []
+    for one in range(len(motion.joint_names)):
+        for other in range(one):
+            own, exchanged = left[one, one] + left[other, other], left[one, other] + left[other, one]
+            fits = max(left[one, other], left[other, one]) < _EXPLAINED  # never where a torque is NaN
+            if fits and _MORE * exchanged < own:
                 pairs.append((motion.joint_names[other], motion.joint_names[one]))
     return pairs
 

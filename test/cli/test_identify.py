@@ -18,6 +18,7 @@ from friction_estimator.files.table import read_table
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
+pytestmark = pytest.mark.filterwarnings("error")  # a numerical warning on stderr tells a user nothing
 
 JOINTS = ("shoulder", "elbow")
 COULOMB, VISCOUS = np.array([1.5, 0.6]), np.array([0.8, 0.3])
@@ -149,6 +150,25 @@ def test_a_payload_that_was_fixed_to_the_robot_is_taken_into_account(
         assert main(["identify", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
         errors[name] = max(score.model_error for score in load_identification(params).scores)
     assert errors["told"] < 1.5 * NOISE < 0.2 * errors["untold"]
+
+
+def test_a_pendulum_needs_no_names_of_joints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    time = np.arange(3000) * 0.005
+    q, v = np.sin(2 * time) + 0.5 * np.sin(5 * time), 2 * np.cos(2 * time) + 2.5 * np.cos(5 * time)
+    a = -4 * np.sin(2 * time) - 12.5 * np.sin(5 * time)
+    pendulum = tmp_path / "pendulum.urdf"
+    pendulum.write_text(
+        URDF[: URDF.index('<link name="lower">')]
+        + URDF[URDF.index('<joint name="shoulder"') : URDF.index('<joint name="elbow"')]
+        + "</robot>"
+    )
+    torque = FixedBaseModel(pendulum.read_text(), ("shoulder",)).torque(q[:, None], v[:, None], a[:, None])[:, 0]
+    torque += 0.4 * np.sign(v) + 0.1 * v + 0.02 * np.random.default_rng(1).standard_normal(time.size)
+    log = write(tmp_path / "data.csv", {"time": time, "position": q, "velocity": v, "torque": torque})
+    params = tmp_path / "p.yaml"
+    assert main(["identify", str(log), "-o", str(params), "--robot", str(pendulum)]) == 0
+    assert capsys.readouterr().err == ""
+    np.testing.assert_allclose(load_parameters(params, ["shoulder"]).values[0, :2], [0.4, 0.1], atol=0.02)
 
 
 def test_measured_friction_gives_a_curve_and_other_options_are_refused(
@@ -317,6 +337,22 @@ def test_wrong_usage_is_exit_code_two(
         main(["identify", *(str(log) if word == "LOG" else word for word in words)])
     assert end.value.code == 2
     assert reason in capsys.readouterr().err
+
+
+def test_exchanged_torques_and_joints_that_are_not_recorded_are_told(
+    recorded: Columns, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exchanged = dict(recorded)
+    exchanged["effort/elbow"], exchanged["effort/shoulder"] = recorded["effort/shoulder"], recorded["effort/elbow"]
+    command = ["-o", str(tmp_path / "p.yaml"), "--robot", str(urdf)]
+    assert main(["identify", str(write(tmp_path / "x.csv", exchanged)), *command]) == 0
+    warning = capsys.readouterr().err
+    assert "effort/shoulder answers to the weight and inertia of elbow, and effort/elbow to that of shoulder" in warning
+    assert main(["identify", str(write(tmp_path / "y.csv", recorded)), *command, "--joints", "elbow"]) == 0
+    assert "the robot's joints 'shoulder' are not in the data" in capsys.readouterr().err
+    missing = {**recorded, "effort/elbow": np.full_like(recorded["time"], np.nan)}
+    assert main(["identify", str(write(tmp_path / "z.csv", missing)), *command]) == 1
+    assert "error: z: the torque of 'elbow' was not recorded" in capsys.readouterr().err
 
 
 def test_planning_refuses_robots_that_walk_and_files_that_are_there(
