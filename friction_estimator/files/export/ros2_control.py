@@ -1,7 +1,8 @@
 """Parameters of a controller of ros2_control, in the YAML that ROS 2 nodes read.
 
 There is no common form for friction. What controllers have in common is the form of the parameters of a joint,
-``<group>.<joint>.<name>`` (``__map_joints`` of generate_parameter_library), and one of them feeds torque forward: joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` times the wanted velocity to its effort.
+``<group>.<joint>.<name>`` (``__map_joints`` of generate_parameter_library), and one of them feeds torque forward:
+joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` times the wanted velocity to its effort.
 """
 
 from __future__ import annotations
