@@ -12,12 +12,22 @@ from friction_estimator.core.identification import FrictionSamples, Identificati
 from friction_estimator.core.types import FloatArray
 from friction_estimator.report.decimate import even_rows
 from friction_estimator.report.quadrants import QUADRANTS, joint_quadrants, load_laws
-from friction_estimator.report.theme import ESTIMATE, INK, LEFT_OUT, MODELLED, MODELLED_BAND, TRUTH, PanelGrid
+from friction_estimator.report.theme import (
+    ESTIMATE,
+    INK,
+    LEFT_OUT,
+    MODELLED,
+    MODELLED_BAND,
+    PANEL_HEIGHT,
+    TRUTH,
+    PanelGrid,
+)
 from friction_estimator.report.traces import band, dots, line, padded
 
 _DOTS = 1500
 _CURVE = 500
 _LABEL = 28
+_FEW_HEIGHT = 260
 _VELOCITY, _LOAD, _FRICTION, _RESIDUAL = "velocity [rad/s]", "load [N m]", "friction [N m]", "residual [N m]"
 _MOST_TURNS = 6.0
 
@@ -123,8 +133,9 @@ def _style_bars(figure: go.Figure, names: list[str], unit: str) -> None:
 
 
 def _joint_grid(joints: Sequence[str], x_title: str, y_title: str) -> PanelGrid:
-    columns = min(len(joints), 2 if len(joints) < 9 else 3)
-    return PanelGrid([escape(joint) for joint in joints], max(columns, 1), x_title, y_title, shared_x=False)
+    columns = max(min(len(joints), 2 if len(joints) < 9 else 3), 1)
+    height = _FEW_HEIGHT if len(joints) <= 2 * columns else PANEL_HEIGHT
+    return PanelGrid([escape(joint) for joint in joints], columns, x_title, y_title, False, height)
 
 
 def _add_dots(grid: PanelGrid, panel: int, samples: FrictionSamples, y: FloatArray) -> None:

@@ -28,6 +28,7 @@ class PanelGrid:
     columns : panels a row
     x_title, y_title : axis labels with unit
     shared_x : zoom all panels in time together
+    panel_height : of one row of panels [pixel]
     """
 
     titles: Sequence[str]
@@ -35,6 +36,7 @@ class PanelGrid:
     x_title: str
     y_title: str
     shared_x: bool = True
+    panel_height: int = PANEL_HEIGHT
     figure: go.Figure = field(init=False)
     _in_legend: set[str] = field(init=False, default_factory=set)
 
@@ -45,7 +47,7 @@ class PanelGrid:
             cols=self.columns,
             subplot_titles=list(self.titles),
             shared_xaxes="all" if self.shared_x else False,
-            vertical_spacing=min(0.3 / max(rows - 1, 1), 50.0 / (PANEL_HEIGHT * rows)),
+            vertical_spacing=min(0.3 / max(rows - 1, 1), 50.0 / (self.panel_height * rows)),
             horizontal_spacing=0.07 if self.columns > 1 else 0.0,
         )
         self._style(rows)
@@ -81,8 +83,8 @@ class PanelGrid:
             figure.update_xaxes(title_text=self.x_title, row=last, col=column)
         figure.update_yaxes(title_text=self.y_title)
         figure.update_annotations(font={"size": 13, "color": INK})
-        self.style_layout(figure, PANEL_HEIGHT * rows + 110)
-        figure.update_layout(legend={"y": 1.0 + 30.0 / (PANEL_HEIGHT * rows)})
+        self.style_layout(figure, self.panel_height * rows + 110)
+        figure.update_layout(legend={"y": 1.0 + 30.0 / (self.panel_height * rows)})
 
     @staticmethod
     def style_layout(figure: go.Figure, height: int) -> None:

@@ -20,10 +20,11 @@ static inline double friction_sign(double velocity)
 }
 """
 _USE = (
-    "friction_torque(joint, velocity, load): N m, with the sign of the velocity that it resists. Added to the torque",
-    "that a motor is told to deliver it compensates the friction. velocity: rad/s; load: motor torque reflected to the",
-    "joint, N m (laws that do not depend on it ignore it). Prismatic joints: N and m/s. Needs C99 or C++11, and libm.",
+    "friction_torque(joint, velocity, load): N m, with the sign of the velocity that it resists. Added to the torque "
+    "that a motor is told to deliver it compensates the friction. velocity: rad/s; load: motor torque reflected to the "
+    "joint, N m (laws that do not depend on it ignore it). Prismatic joints: N and m/s. Needs C99 or C++11, and libm."
 )
+_WIDTH = 116
 
 
 @register_exporter("c_header")
@@ -40,7 +41,7 @@ def export_c_header(job: Job) -> Export:
     if reduced:
         laws["simple"] = _SIMPLE
     parts = [
-        _comment((*job.origin, "", *_USE, *warnings)),
+        _comment((*job.origin, "", *wrap(_USE, _WIDTH), *warnings)),
         "#ifndef FRICTION_ESTIMATOR_FRICTION_H\n#define FRICTION_ESTIMATOR_FRICTION_H\n\n#include <math.h>\n",
         _SIGN,
         *(_law(law, parameters) for law, parameters in laws.items()),
@@ -54,7 +55,7 @@ def export_c_header(job: Job) -> Export:
 
 def _comment(lines: Iterable[str]) -> str:
     text = (line.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/") for line in lines)
-    wrapped = (part for line in text for part in wrap(line, 110, subsequent_indent="  ") or [""])
+    wrapped = (part for line in text for part in wrap(line, _WIDTH, subsequent_indent="  ") or [""])
     return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in wrapped) + " */"
 
 
@@ -82,8 +83,8 @@ def _stored(joint: JointFriction) -> tuple[str, Sequence[str], list[float]]:
     """Law, names and values of the constant of a joint."""
     if joint.law.name not in C_LAWS:
         return "simple", _SIMPLE, [joint.simple.coulomb, joint.simple.viscous, joint.simple.offset]
-    spread = joint.sigma.tolist()
-    parameters = [f"{name}, sigma {sigma:.2g}" for name, sigma in zip(joint.law.parameter_names, spread, strict=True)]
+    columns = zip(joint.law.parameter_names, joint.law.units, joint.sigma.tolist(), strict=True)
+    parameters = [f"{name}{f' [{unit}]' if unit else ''}, sigma {sigma:.2g}" for name, unit, sigma in columns]
     return joint.law.name, parameters, joint.values.tolist()
 
 
