@@ -70,8 +70,10 @@ def data_table(identification: Identification) -> Table:
 
 def with_spread(value: float, spread: float) -> str:
     """``value ± spread`` with as many digits as the spread leaves sense."""
+    if not math.isfinite(value):
+        return "–"
     if not math.isfinite(spread) or spread <= 0.0:
-        return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
+        return f"{value:.4g}".replace("-", "\N{MINUS SIGN}") + (" ± \N{INFINITY}" if spread > 0.0 else "")
     power = math.floor(math.log10(max(abs(value), spread)))
     shift = power if power < -3 or power > 5 else 0
     decimals = min(max(1 - math.floor(math.log10(spread)) + shift, 0), _MOST_DECIMALS)

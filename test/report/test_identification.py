@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.core.identification import Identification
+from friction_estimator.files import load_identification, save_identification
+from friction_estimator.files.export import joint_frictions
 from friction_estimator.report.identification import render_identification, write_identification_report
 from friction_estimator.report.identification_figures import (
     friction_over_load,
@@ -150,7 +152,8 @@ def test_a_model_that_is_worse_than_a_baseline_is_red(identification: Identifica
         (1.234e-5, 2.3e-7, "(1.234 ± 0.023)·10^-5".replace("-", "−")),
         (3.0, 0.0, "3"),
         (0.0, 1e9, "(0.0 ± 1.0)·10^9"),
-        (1.5, float("inf"), "1.5"),
+        (1.5, float("inf"), "1.5 ± ∞"),
+        (float("nan"), 1.0, "–"),
     ],
 )
 def test_values_have_the_digits_that_their_spread_allows(value: float, spread: float, text: str) -> None:
@@ -172,6 +175,24 @@ def test_a_bare_identification_has_a_page_too(identification: Identification) ->
     bare = replace(identification, parameters=table, scores=(), samples=(), verdicts=(), condition=float("nan"))
     page = render_identification(bare, "bare")
     assert "known before" not in page and "Held-out errors" not in page and "hip/viscous" in page
+
+
+@pytest.mark.parametrize("change", ["no samples", "none used", "load unknown", "no motion", "a motor"])
+def test_odd_samples_have_a_page_and_a_file_too(identification: Identification, tmp_path: Path, change: str) -> None:
+    samples = identification.samples[0]
+    columns = ("velocity", "friction", "load", "fitted", "sigma", "used")
+    odd = {
+        "no samples": {name: getattr(samples, name)[:0] for name in columns},
+        "none used": {"used": np.zeros(samples.used.size, dtype=bool)},
+        "load unknown": {"load": np.full(samples.load.size, np.nan)},
+        "no motion": {"velocity": np.zeros(samples.velocity.size)},
+        "a motor": {"joint": "motor_7"},
+    }[change]
+    changed = replace(identification, samples=(replace(samples, **odd), *identification.samples[1:]))
+    assert "Friction over velocity" in render_identification(changed, change)
+    save_identification(tmp_path / "odd.yaml", changed)
+    joints = joint_frictions(load_identification(tmp_path / "odd.yaml"))
+    assert all(np.isfinite([joint.simple.coulomb, joint.simple.viscous]).all() for joint in joints)
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_error(identification: Identification, tmp_path: Path) -> None:
