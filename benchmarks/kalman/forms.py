@@ -82,9 +82,9 @@ def record(config: Config, urdf_xml: str, run: SimulatedRun) -> Problem:
     stage = pipeline.friction
     if not isinstance(stage, KalmanFriction):
         raise ConfigError("the windows are those of observer: kalman")
-    first = stage.filters[0]
+    first = stage.learning.filters[0]
     recorder = _Recorder(first.layout, config.kalman, np.zeros((0, first.layout.law.stop - first.layout.law.start)))
-    stage.filters[0] = recorder
+    stage.learning.filters[0] = recorder
     fresh = np.ones(len(config.feet), dtype=bool)
     for row, sample in enumerate(run.samples):
         joints, imu = sample.joints, sample.imu

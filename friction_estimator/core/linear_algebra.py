@@ -37,3 +37,18 @@ def kalman_gain(innovation_covariance: FloatArray, measured_covariance: FloatArr
         return np.asarray(solution.T)
     # semi-definite: no noise at all on some measurement
     return np.asarray(np.linalg.lstsq(innovation_covariance, measured_covariance, rcond=None)[0].T, dtype=float)
+
+
+def quadratic_form(row: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Variance ``row covariance row^T`` of a linear combination, not below zero.
+
+    Parameters
+    ----------
+    row : (..., p)
+    covariance : (..., p, p)
+
+    Returns
+    -------
+    (...)
+    """
+    return np.maximum((row[..., None, :] @ covariance @ row[..., :, None])[..., 0, 0], 0.0)

@@ -61,7 +61,7 @@ def test_expected_regressor_is_the_mean_over_a_noisy_velocity(velocity):
     laws, rng = JointLaws(MIXED), np.random.default_rng(2)
     velocities, load, std = np.full(4, velocity), np.array([1.0, 2.0, -30.0, -2.0]), np.full(4, 0.008)
     draws = velocities + std * rng.normal(size=(200_000, 4))
-    expected = laws.expected_regressor(velocities, load, std)
+    expected = laws.expected_friction(laws.mask, velocities, load, std)[0]
     sampled = laws.regressor(draws, load).mean(axis=0)
     smooth = [0, 3]  # the knees have a jump: the next test
     scale = np.where(laws.mask, np.abs(laws.regressor(np.ones(4), load)), 1.0)
@@ -78,7 +78,8 @@ def test_expected_tangent_is_as_near_as_documented_and_nearer_than_the_tangent(s
     velocity, error = np.linspace(0.0, 0.2, n), np.linspace(-8.0, 8.0, 4001)
     weight = np.exp(-0.5 * error**2) / np.exp(-0.5 * error**2).sum()
     mean = np.tanh((velocity[:, None] + std * error) / 0.015) @ weight
-    expected = JointLaws(["three_slope"] * n).expected_regressor(velocity, velocity, np.full(n, std))[:, 0]
+    laws = JointLaws(["three_slope"] * n)
+    expected = laws.expected_friction(laws.mask, velocity, velocity, np.full(n, std))[0][:, 0]
     off = np.abs(expected - mean).max()
     assert off < bound and off < 0.6 * np.abs(np.tanh(velocity / 0.015) - mean).max()
 
@@ -86,14 +87,27 @@ def test_expected_tangent_is_as_near_as_documented_and_nearer_than_the_tangent(s
 @given(velocity=st.floats(-1, 1), std=st.floats(1e-6, 1.0))
 def test_expected_jump_is_never_more_than_two_thirds_off(velocity, std):
     laws = JointLaws(["coulomb_viscous"])
-    phi = laws.expected_regressor(np.array([velocity]), np.zeros(1), np.array([std]))[0]
+    phi = laws.expected_friction(laws.mask, np.array([velocity]), np.zeros(1), np.array([std]))[0][0]
     assert abs(phi[0] - erf(velocity / (np.sqrt(2.0) * std))) < 2.0 / 3.0 + 1e-9
     assert phi[1] == pytest.approx(velocity, abs=1e-12)
 
 
 def test_a_velocity_without_error_has_the_regressor_itself():
     laws, dq = JointLaws(MIXED), np.array([0.1, -0.2, 0.0, 1.0])
-    np.testing.assert_allclose(laws.expected_regressor(dq, dq, np.zeros(4)), laws.regressor(dq, dq), atol=1e-15)
+    regressor, torque, variance = laws.expected_friction(laws.mask, dq, dq, np.zeros(4))
+    np.testing.assert_allclose(regressor, laws.regressor(dq, dq), atol=1e-15)
+    np.testing.assert_allclose(torque, laws.torque(laws.mask, dq, dq), atol=1e-14)
+    np.testing.assert_allclose(variance, 0.0, atol=1e-28)
+
+
+@given(velocity=st.floats(-1, 1), std=st.floats(1e-6, 1.0))
+def test_viscous_friction_of_an_uncertain_velocity_is_as_uncertain(velocity, std):
+    """The quadrature is exact for polynomials: mean F_v dq, variance F_v^2 std^2."""
+    laws = JointLaws(["coulomb_viscous"])
+    _, torque, variance = laws.expected_friction(
+        np.array([[0.0, 3.0]]), np.array([velocity]), np.zeros(1), np.array([std])
+    )
+    assert torque[0] == pytest.approx(3.0 * velocity, abs=1e-12) and variance[0] == pytest.approx(9.0 * std**2)
 
 
 def learned(config: IdentifierConfig, seed: int = 4, count: int = 3000) -> tuple[FrictionIdentifier, np.ndarray]:

@@ -50,14 +50,14 @@ def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[TracedLimbFi
     """The traced filter over the windows, and the mismatch variance that each of them used."""
     limb_filter = TracedLimbFilter(layout, CONFIG, np.zeros((0, layout.law.stop - layout.law.start)))
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
-    limb_filter.snapshot(0.0)
+    limb_filter.close(0.0)
     variances = []
     for k, window in enumerate(windows[1:], start=1):
         variances.append(limb_filter.mismatch_variance.copy())
         limb_filter.step(window, frozen=False, touching=False)
         if k in EMPTY:
             limb_filter.weigh_empty_foot(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
-        limb_filter.snapshot(k * DURATION)
+        limb_filter.close(k * DURATION)
     return limb_filter, variances
 
 
@@ -136,7 +136,7 @@ def test_windows_that_teach_nothing_teach_nothing_in_hindsight_either() -> None:
     resting = (3, 4, 5)
     for k, window in enumerate(windows[1:], start=1):
         limb_filter.step(window, frozen=k in resting, touching=False)
-        limb_filter.snapshot(k * DURATION)
+        limb_filter.close(k * DURATION)
     smoothed = sweep(limb_filter.records, np.inf)
     laws = [(state[2:], P[2:, 2:]) for _, state, P in smoothed]
     for k in resting:
@@ -157,11 +157,11 @@ def test_a_bound_that_was_reached_late_is_known_early() -> None:
     limb_filter = TracedLimbFilter(layout, CONFIG, bounds)
     windows = random_windows(layout, rng)
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
-    limb_filter.snapshot(0.0)
+    limb_filter.close(0.0)
     limb_filter.state[layout.law.start] = -1e3  # far out, and so moved back by the next window
-    limb_filter.snapshot(0.001)
+    limb_filter.close(0.001)
     limb_filter.step(windows[1], frozen=False, touching=False)
-    limb_filter.snapshot(DURATION)
+    limb_filter.close(DURATION)
     smoothed = [state for _, state, _ in sweep(limb_filter.records, np.inf)]
     assert limb_filter.state[layout.law.start] > -50.0
     walked = np.sqrt(DURATION) * CONFIG.law_walk * layout.prior_std[layout.law.start]

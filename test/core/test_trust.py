@@ -122,10 +122,15 @@ def test_a_flipped_torque_drives_and_a_biased_foot_is_calibration(walk):
     assert any("check the sign" in text and "l_knee" in text for text in in_words(estimator.verdicts()))
 
 
-def test_masses_too_large_by_a_fifth_without_calibration_make_innovations_too_large(walk):
-    heavy = re.sub(r'mass value="([^"]*)"', lambda found: f'mass value="{1.2 * float(found[1])}"', ROBOT.urdf_xml)
+@pytest.mark.parametrize(("factor", "inconsistent"), [(1.0, set()), (1.3, {"l_hip_pitch", "l_knee"})])
+def test_masses_too_large_without_calibration_make_innovations_too_large(walk, factor, inconsistent):
+    """Of a law with few parameters; one of many slopes and its mismatch take much of the error for friction."""
+    heavy = re.sub(r'mass value="([^"]*)"', lambda found: f'mass value="{factor * float(found[1])}"', ROBOT.urdf_xml)
     off = {f"kalman__{name}_std": 0.0 for name in CALIBRATION}
-    assert {"l_hip_pitch", "r_hip_pitch"} <= doubted(watched(walk, config(**off), heavy), "consistency")
+    estimator = watched(walk, config(identifier__law="coulomb_viscous", **off), heavy)
+    assert inconsistent <= doubted(estimator, "consistency") and bool(inconsistent) == bool(
+        doubted(estimator, "consistency")
+    )
 
 
 def test_friction_that_doubled_since_the_law_was_saved_is_drift(walk, healthy):

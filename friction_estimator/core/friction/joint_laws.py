@@ -12,6 +12,8 @@ from friction_estimator.core.friction.law import linear_law_names, make_linear_l
 from friction_estimator.core.types import BoolArray, FloatArray
 
 _SQRT_3 = np.sqrt(3.0)
+_MIDDLE, _OUTER = 2.0 / 3.0, 1.0 / 6.0
+"""Weights of the nodes."""
 
 
 class JointLaws:
@@ -73,8 +75,10 @@ class JointLaws:
             phi[..., rows, : len(law.parameter_names)] = law.regressor(velocity[..., rows], load[..., rows])
         return phi
 
-    def expected_regressor(self, velocity: FloatArray, load: FloatArray, velocity_std: FloatArray) -> FloatArray:
-        """Mean of the regressor (..., n, p) when the true velocity is Gaussian about ``velocity``.
+    def expected_friction(
+        self, parameters: FloatArray, velocity: FloatArray, load: FloatArray, velocity_std: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Friction when the true velocity is Gaussian about ``velocity``.
 
         Gauss-Hermite quadrature with three nodes (weights 2/3, 1/6, 1/6): exact for polynomials up to degree five. Of
         ``tanh(dq/s)`` it misses at most 0.003 when the standard deviation is s/2, 0.04 when it is s, and 0.26 when it
@@ -82,12 +86,20 @@ class JointLaws:
 
         Parameters
         ----------
+        parameters : (..., n, p)
         velocity, load : (..., n)
         velocity_std : (..., n) standard deviation of the velocity [rad/s]
+
+        Returns
+        -------
+        regressor, torque, variance : (..., n, p) mean, (..., n) mean [N m], (..., n) from the velocity [(N m)^2]
         """
         spread = _SQRT_3 * velocity_std
         phi = self.regressor(np.stack((velocity, velocity + spread, velocity - spread)), load)
-        return np.asarray(phi[0] * (2.0 / 3.0) + (phi[1] + phi[2]) * (1.0 / 6.0))
+        torque = (phi * parameters).sum(axis=-1)
+        mean = _OUTER * (torque[1] + torque[2]) + _MIDDLE * torque[0]
+        variance = _OUTER * ((torque[1] - mean) ** 2 + (torque[2] - mean) ** 2) + _MIDDLE * (torque[0] - mean) ** 2
+        return _OUTER * (phi[1] + phi[2]) + _MIDDLE * phi[0], mean, variance
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (..., n) [N m] for parameters (n, p)."""

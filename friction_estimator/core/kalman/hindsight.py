@@ -13,11 +13,8 @@ from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
 from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.limbs import Limb
 from friction_estimator.core.kalman.traced_filter import TracedLimbFilter
+from friction_estimator.core.linear_algebra import quadratic_form
 from friction_estimator.core.types import FloatArray, IntArray, JointFriction
-
-_NODES = np.sqrt(3.0) * np.array([0.0, 1.0, -1.0])
-_NODE_WEIGHTS = np.array([2.0, 0.5, 0.5]) / 3.0
-"""Gauss-Hermite quadrature of three nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +68,9 @@ class SmoothedWindows:
         velocity = np.array([frame.motion.velocity for frame in frames])
         std = np.array([frame.motion.velocity_std for frame in frames])
         effort = np.array([frame.effort for frame in frames])
-        nodes = self.laws.regressor(velocity + _NODES[:, None, None] * std, effort)
-        torque = (nodes * parameters).sum(axis=3)
-        model = np.tensordot(_NODE_WEIGHTS, torque, 1)
-        velocity_variance = np.tensordot(_NODE_WEIGHTS, (torque - model) ** 2, 1)
-        regressor = np.tensordot(_NODE_WEIGHTS, nodes, 1)
-        law_variance = _quadratic(regressor, covariance[..., :-1, :-1])
-        full = _quadratic(np.concatenate((regressor, np.ones((*velocity.shape, 1))), axis=2), covariance)
+        regressor, model, velocity_variance = self.laws.expected_friction(parameters, velocity, effort, std)
+        law_variance = quadratic_form(regressor, covariance[..., :-1, :-1])
+        full = quadratic_form(np.concatenate((regressor, np.ones((*velocity.shape, 1))), axis=2), covariance)
         return {
             "friction": model + mismatch,
             "sigma": np.sqrt(full + velocity_variance),
@@ -96,13 +89,9 @@ class SmoothedWindows:
             "parameters_sigma": np.sqrt(np.maximum(np.diagonal(covariance, axis1=2, axis2=3), 0.0)),
             "coulomb": laws.coulomb(parameters),
             "viscous": laws.viscous(parameters),
-            "coulomb_sigma": np.sqrt(_quadratic(laws.coulomb_weights, covariance)),
-            "viscous_sigma": np.sqrt(_quadratic(laws.viscous_weights, covariance)),
+            "coulomb_sigma": np.sqrt(quadratic_form(laws.coulomb_weights, covariance)),
+            "viscous_sigma": np.sqrt(quadratic_form(laws.viscous_weights, covariance)),
         }
-
-
-def _quadratic(row: FloatArray, matrix: FloatArray) -> FloatArray:
-    return np.maximum((row * (matrix @ row[..., None])[..., 0]).sum(axis=-1), 0.0)
 
 
 class WindowSmoother:

@@ -187,6 +187,9 @@ class LimbFilter:
             if not blow:
                 self._adapt_mismatch(window.duration)
 
+    def close(self, time: float) -> None:
+        """The window that ends at ``time`` [s] has been used or skipped."""
+
     def weigh_empty_foot(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
         rows = self.layout.foot(self.layout.foot_bias, foot)

@@ -19,7 +19,6 @@ from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.motion_smoother import MotionSmoother
 from friction_estimator.core.kalman.stage import KalmanFriction
 from friction_estimator.core.kalman.traced_filter import TracedLimbFilter
-from friction_estimator.core.kalman.windows import Window
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
 
@@ -57,10 +56,8 @@ class TracedFriction(KalmanFriction):
     smoother : of the motions
     """
 
-    _filter_class = TracedLimbFilter
-
     def __init__(self, config: Config, robot: RobotModel, smoother: MotionSmoother) -> None:
-        super().__init__(config, robot)
+        super().__init__(config, robot, TracedLimbFilter)
         self.given = _GivenMotions(smoother)
         self._motion = self.given  # type: ignore[assignment]
 
@@ -72,16 +69,11 @@ class TracedFriction(KalmanFriction):
     @property
     def mismatch_variance(self) -> FloatArray:
         """Stationary variance of what the law misses, (n,) [(N m)^2]."""
-        return self._mismatch_variance
+        return self.learning.learned.mismatch_variance
 
     def traced(self) -> list[TracedLimbFilter]:
         """The filters."""
-        return [limb_filter for limb_filter in self.filters if isinstance(limb_filter, TracedLimbFilter)]
-
-    def _learn(self, window: Window) -> None:
-        super()._learn(window)
-        for limb_filter in self.traced():
-            limb_filter.snapshot(window.time)
+        return [limb_filter for limb_filter in self.learning.filters if isinstance(limb_filter, TracedLimbFilter)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +99,7 @@ class KalmanSmoother:
     def __init__(self, config: Config, robot: RobotModel, lag: float) -> None:
         self._motion = MotionSmoother(config.kalman, config.sensors)
         self.stage = TracedFriction(config, robot, self._motion)
-        self._windows = WindowSmoother(self.stage.laws, self.stage.limbs)
+        self._windows = WindowSmoother(self.stage.laws, self.stage.learning.limbs)
         self._ahead = _MOTION_MEMORIES * config.kalman.motion_memory
         self._lag = lag
         self._block = max(_BLOCK, 0.5 * lag)
@@ -161,6 +153,7 @@ class KalmanSmoother:
         """Hand out the frames up to a time."""
         count = sum(passed.time <= until for passed in self._passed)
         ready, self._passed = self._passed[:count], self._passed[count:]
+        self.stage.learning.settle()
         windows = self._windows.sweep(self.stage.traced(), until)
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 

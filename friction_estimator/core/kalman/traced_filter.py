@@ -34,7 +34,7 @@ class TracedLimbFilter(LimbFilter):
         self.output = slice(layout.mismatch.start, layout.law.stop)
         super().__init__(layout, config, bounds)
 
-    def snapshot(self, time: float) -> None:
+    def close(self, time: float) -> None:
         """Keep the output as it is now."""
         rows = self.output
         self.records.append(Snapshot(time, rows, self.state[rows].copy(), self.covariance[rows].copy()))
