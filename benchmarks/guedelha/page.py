@@ -86,16 +86,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Writes docs/guedelha.md and its figures.")
     parser.add_argument("--duration", type=float, default=60.0, help="of each of the two recordings [s]")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=6, help="further recordings of the torso, to judge the sigmas by")
     parser.add_argument("--docs", type=Path, default=Path(__file__).resolve().parents[2] / "docs")
     options = parser.parse_args(arguments)
     studies = [make_study(mechanism, options.duration, options.seed) for mechanism in (leg(), torso())]
-    command = f"python benchmarks/guedelha_coupled.py --duration {options.duration:g} --seed {options.seed}"
-    text = "\n".join(_page(studies[0], studies[1], command, options.duration, options.docs / "images"))
+    command = (
+        f"python benchmarks/guedelha_coupled.py --duration {options.duration:g} --seed {options.seed} "
+        f"--runs {options.runs}"
+    )
+    seeds = range(options.seed + 1, options.seed + 1 + options.runs)
+    consistency = _consistency(torso(), options.duration, seeds) if seeds else ""
+    text = "\n".join(_page(studies[0], studies[1], command, options.duration, options.docs / "images", consistency))
     (options.docs / "guedelha.md").write_text(text.rstrip() + "\n", encoding="utf-8")
     return 0
 
 
-def _page(leg_study: Study, torso_study: Study, command: str, duration: float, images: Path) -> Iterator[str]:
+def _page(
+    leg_study: Study, torso_study: Study, command: str, duration: float, images: Path, consistency: str
+) -> Iterator[str]:
     yield INTRODUCTION.format(
         command=command,
         step=1e3 * STEP,
@@ -115,6 +123,7 @@ def _page(leg_study: Study, torso_study: Study, command: str, duration: float, i
     yield TORSO
     torso_found = {name: identify(torso_study, **changes) for name, changes in LAWS.items()}
     yield from _came_out(torso_study.mechanism, torso_found[DEFAULT])
+    yield consistency
     yield from _laws(torso_study.mechanism, torso_found)
     joints = replace(torso_study.mechanism, coupling=uncoupled(torso_study.mechanism.coupling.joint_names))
     alone = identify(replace(torso_study, mechanism=replace(joints, inertia=np.zeros(3))), driven=False)
@@ -177,6 +186,17 @@ def _normalised_errors(mechanism: Mechanism, found: Identification) -> FloatArra
     rows = [k for k, name in enumerate(table_.names) if name in truth]
     known = np.array([truth[table_.names[k]] for k in rows])
     return np.asarray((table_.values[rows] - known) / table_.sigma[rows])
+
+
+def _consistency(mechanism: Mechanism, duration: float, seeds: range) -> str:
+    """Squared errors over squared sigmas, of other recordings of the same limb."""
+    squared = [
+        np.mean(_normalised_errors(mechanism, identify(make_study(mechanism, duration, seed))) ** 2) for seed in seeds
+    ]
+    return (
+        f"Over {len(squared)} further recordings (seeds {seeds[0]} to {seeds[-1]}) the mean of (error / sigma)^2 is "
+        f"{np.mean(squared):.2f}.\n"
+    )
 
 
 def _laws(mechanism: Mechanism, found: dict[str, Identification]) -> Iterator[str]:

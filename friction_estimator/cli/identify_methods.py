@@ -23,7 +23,7 @@ from friction_estimator.identification.inverse_dynamics import InverseDynamicsOp
 from friction_estimator.identification.least_squares import SolverOptions
 from friction_estimator.identification.motion import Motion
 from friction_estimator.identification.motor import MotorOptions, identify_motor
-from friction_estimator.identification.motor_motion import DRIVES
+from friction_estimator.identification.motor_inputs import DRIVES
 from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.identification.zero_phase import to_motion
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Sequence
 
 import numpy as np
 
 from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import ConfigError, InputError, choices
-from friction_estimator.core.friction.asymmetric import STRIBECK_VELOCITY, AsymmetricStribeck
+from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.identification import Identification, Provenance
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.drive_gain import fit_drive_gain
-from friction_estimator.identification.least_squares import SolverOptions
 from friction_estimator.identification.motion import Motion
 from friction_estimator.identification.motor_findings import motor_choices, motor_findings
-from friction_estimator.identification.motor_friction import FrictionUnknowns, fit_motor_friction
-from friction_estimator.identification.motor_law import MotorLaw
-from friction_estimator.identification.motor_motion import DRIVES, TORQUE, MotorSamples, drive_kind, motor_samples
+from friction_estimator.identification.motor_friction import fit_motor_friction
+from friction_estimator.identification.motor_inputs import DRIVES, TORQUE, drive_kind, quiet_motion
+from friction_estimator.identification.motor_motion import MotorSamples, motor_samples
+from friction_estimator.identification.motor_options import (
+    DEFAULTS,
+    MotorOptions,
+    check_names,
+    motor_law,
+    unknowns_of,
+)
 from friction_estimator.identification.motor_result import (
     MotorResult,
     identified_friction,
@@ -28,10 +31,9 @@ from friction_estimator.identification.motor_result import (
     motor_score,
     parameter_table,
 )
-from friction_estimator.identification.stick import StickOptions
-from friction_estimator.identification.validation import FOLDS
 from friction_estimator.identification.verdict import verdicts
-from friction_estimator.identification.zero_phase import to_motion
+
+__all__ = ["MotorOptions", "identify_motor"]
 
 METHOD = "motor"
 _UNDRIVEN = 0.01
@@ -40,45 +42,11 @@ _BACKWARD = 0.1
 """Share of the power that friction may give back before the torque is taken to have the wrong sign."""
 
 
-@dataclass(frozen=True, slots=True)
-class MotorOptions:
-    """How to identify.
-
-    Attributes
-    ----------
-    law : linear friction law of every motor that needs no load
-    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as printed; None: searched, motor by motor
-    zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
-    inertia : reflected inertia of the motors at the output of their gearboxes, by name; others have none [kg m^2]
-    identify_inertia : find the inertia of motors that ``inertia`` does not name
-    offset : a constant torque acts in the free logs too; None: where the law lets it be told from friction
-    drive : ``pwm`` or ``current``; None: whichever was recorded
-    known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
-    stick : what counts as standing still
-    solver : weights, robustness and bounds of both phases
-    cutoff_hz : of the velocities; None: from the spectrum of each log
-    folds : of the validation
-    """
-
-    law: str = AsymmetricStribeck.name
-    stribeck_velocity: float | None = STRIBECK_VELOCITY
-    zero_slope: str = "none"
-    inertia: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    identify_inertia: bool = False
-    offset: bool | None = None
-    drive: str | None = None
-    known_gain: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    stick: StickOptions = field(default_factory=StickOptions)
-    solver: SolverOptions = field(default_factory=SolverOptions)
-    cutoff_hz: float | None = None
-    folds: int = FOLDS
-
-
 def identify_motor(
     free_logs: Sequence[JointLog],
     driven_logs: Sequence[JointLog],
     coupling: Coupling,
-    options: MotorOptions = MotorOptions(),
+    options: MotorOptions = DEFAULTS,
     command: str = "",
 ) -> Identification:
     """Friction, drive gain and offset of motors that move joints through a coupling (Guedelha et al. 2017, section 3).
@@ -105,10 +73,10 @@ def identify_motor(
     """
     if not free_logs:
         raise InputError("the method 'motor' begins with logs of joints that are moved from outside with PWM = 0")
-    _check_names(options, coupling)
+    check_names(options, coupling)
     law = motor_law(options)
     free, driven = (
-        [to_motion(log.select(coupling.joint_names), options.cutoff_hz) for log in logs]
+        [quiet_motion(log.select(coupling.joint_names), options.cutoff_hz) for log in logs]
         for logs in (free_logs, driven_logs)
     )
     kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
@@ -117,45 +85,11 @@ def identify_motor(
     results = []
     for samples, moved in zip(free_samples, driven_samples, strict=True):
         driving = _driving(samples, moved, kind, options)
-        slides, unknowns = samples.slides, _unknowns(samples.motor, law, options)
+        slides, unknowns = samples.slides, unknowns_of(samples.motor, law, options)
         friction = fit_motor_friction(samples.select(slides), unknowns, driving[slides], options.solver)
         gain = fit_drive_gain(moved.select(moved.slides), kind, friction, options.solver) if driven else None
         results.append(MotorResult(samples, driving, friction, gain))
     return _identification(results, (*free, *driven), coupling, options, command)
-
-
-def motor_law(options: MotorOptions) -> MotorLaw:
-    """The law of every motor, with the Stribeck velocity to take or to begin with.
-
-    Raises
-    ------
-    ConfigError
-        When it is not known, or Stribeck options are given for a law without them.
-    """
-    if options.stribeck_velocity is None and options.law != AsymmetricStribeck.name:
-        raise ConfigError(f"a Stribeck velocity is searched for {AsymmetricStribeck.name!r}, not for {options.law!r}")
-    velocity = STRIBECK_VELOCITY if options.stribeck_velocity is None else options.stribeck_velocity
-    law = MotorLaw(options.law, velocity, options.zero_slope)
-    if options.offset and not law.offset_shows:
-        raise ConfigError(f"a constant torque cannot be told from the friction of {options.law!r}: leave offset out")
-    return law
-
-
-def _unknowns(motor: str, law: MotorLaw, options: MotorOptions) -> FrictionUnknowns:
-    searched = options.identify_inertia and motor not in options.inertia
-    return FrictionUnknowns(
-        law,
-        search=options.stribeck_velocity is None,
-        inertia=None if searched else options.inertia.get(motor, 0.0),
-        offset=law.offset_shows if options.offset is None else options.offset,
-    )
-
-
-def _check_names(options: MotorOptions, coupling: Coupling) -> None:
-    for name, given in (("inertia", options.inertia), ("known_gain", options.known_gain)):
-        unknown = set(given) - set(coupling.motor_names)
-        if unknown:
-            raise ConfigError(f"{name} names {choices(unknown)}; the motors are {choices(coupling.motor_names)}")
 
 
 def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: MotorOptions) -> FloatArray:

@@ -5,21 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.friction import make_law
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.least_squares import SolverOptions, solve
-from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
+from friction_estimator.identification.linear_problem import LinearFit
 from friction_estimator.identification.motor_law import MotorLaw, registered_law
 from friction_estimator.identification.motor_motion import MotorSamples
+from friction_estimator.identification.motor_problem import (
+    INERTIA,
+    OFFSET,
+    FrictionUnknowns,
+    best_stribeck_velocity,
+    friction_problem,
+    with_column,
+)
 
-INERTIA, OFFSET = "inertia", "free_offset"
 _ROUNDS = 2
-_GRID = 30
-_SLOWEST, _FASTEST = 0.02, 0.98
-"""Quantiles of the speed between which a Stribeck velocity can show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,29 +82,6 @@ class MotorFriction:
         return np.sqrt(np.maximum(np.einsum("ri,ij,rj->r", J, self.covariance, J), 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class FrictionUnknowns:
-    """What is not known of a motor that is not driven.
-
-    Attributes
-    ----------
-    law : of its friction, with the Stribeck velocity to take or to begin a search with
-    search : the Stribeck velocity is unknown, too
-    inertia : reflected inertia, None when unknown [kg m^2]
-    offset : a constant torque acts as well (see `MotorFriction.offset`); eq. 19 has none
-    """
-
-    law: MotorLaw
-    search: bool = False
-    inertia: float | None = 0.0
-    offset: bool = False
-
-    @property
-    def extra(self) -> tuple[str, ...]:
-        """Names of the unknowns that are not of the law, in the order of their columns."""
-        return (INERTIA,) * (self.inertia is None) + (OFFSET,) * self.offset
-
-
 def fit_motor_friction(
     samples: MotorSamples, unknowns: FrictionUnknowns, driving: FloatArray, solver: SolverOptions
 ) -> MotorFriction:
@@ -122,17 +102,17 @@ def fit_motor_friction(
     law = unknowns.law
     _check_enough(samples, law)
     measured = driving - samples.torque - (unknowns.inertia or 0.0) * samples.acceleration
-    problem = _problem(samples, law, measured, unknowns.extra)
+    problem = friction_problem(samples, law, measured, unknowns.extra)
     if not unknowns.search:
         return _result(samples.motor, law, solve(problem, solver), unknowns)
     for _ in range(_ROUNDS):  # weights and Stribeck velocity each as if the other were known
         weights = solve(problem, solver).weights
-        law = _best_stribeck_velocity(samples, law, measured, unknowns.extra, weights)
-        problem = _problem(samples, law, measured, unknowns.extra)
+        law = best_stribeck_velocity(samples, law, measured, unknowns.extra, weights)
+        problem = friction_problem(samples, law, measured, unknowns.extra)
     best = solve(problem, solver)
     free = best.values[: law.basis.shape[1]]
     rate = law.rate(samples.velocity, law.basis @ free) + law.columns(samples.velocity) @ law.basis_rate(free)
-    widened = solve(_with_column(problem, f"{samples.motor}/stribeck_velocity", "rad/s", rate), solver)
+    widened = solve(with_column(problem, f"{samples.motor}/stribeck_velocity", "rad/s", rate), solver)
     found = np.append(best.values, 0.0)  # of the linearised problem, at the point where it was linearised
     return _result(samples.motor, law, replace(widened, values=found, residual=best.residual), unknowns)
 
@@ -146,56 +126,6 @@ def _check_enough(samples: MotorSamples, law: MotorLaw) -> None:
                 f"the motor {samples.motor!r} slides in {count} samples in the {word} direction, {wanted} are needed: "
                 "move it to and fro, slowly and fast, or lower the velocities that count as standing still"
             )
-
-
-def _problem(samples: MotorSamples, law: MotorLaw, measured: FloatArray, extra: tuple[str, ...]) -> LinearProblem:
-    parameters = make_law(law.name)
-    free = np.flatnonzero(~law.constrained)
-    others = {
-        INERTIA: (samples.acceleration, "kg m^2", True),
-        OFFSET: (-np.ones_like(samples.velocity), "N m", False),
-    }
-    return LinearProblem(
-        names=tuple(f"{samples.motor}/{name}" for name in (*(law.parameter_names[k] for k in free), *extra)),
-        units=(*(parameters.units[k] for k in free), *(others[name][1] for name in extra)),
-        W=np.column_stack((law.columns(samples.velocity) @ law.basis, *(others[name][0] for name in extra))),
-        y=measured,
-        joint=np.zeros(measured.size, dtype=np.intp),
-        segment=samples.segment,
-        nonnegative=np.array([*(parameters.nonnegative[k] for k in free), *(others[name][2] for name in extra)]),
-        instant=samples.instant,
-    )
-
-
-def _with_column(problem: LinearProblem, name: str, unit: str, rate: FloatArray) -> LinearProblem:
-    """The problem linearised about one more parameter: its change has a column, too."""
-    return replace(
-        problem,
-        names=(*problem.names, name),
-        units=(*problem.units, unit),
-        W=np.column_stack((problem.W, rate)),
-        nonnegative=np.append(problem.nonnegative, False),
-    )
-
-
-def _best_stribeck_velocity(
-    samples: MotorSamples, law: MotorLaw, measured: FloatArray, extra: tuple[str, ...], weights: FloatArray
-) -> MotorLaw:
-    """The law whose Stribeck velocity leaves the least weighted sum of squares."""
-    root = np.sqrt(weights)
-
-    def remaining(logarithm: float) -> float:
-        tried = replace(law, stribeck_velocity=float(np.exp(logarithm)))
-        W = _problem(samples, tried, measured, extra).W * root[:, None]
-        scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
-        y = measured * root
-        return float(np.sum((y - W @ (np.linalg.lstsq(W / scale, y, rcond=None)[0] / scale)) ** 2))
-
-    lowest, highest = np.log(np.quantile(np.abs(samples.velocity), (_SLOWEST, _FASTEST)))
-    grid = np.linspace(lowest, highest, _GRID)
-    best = int(np.argmin([remaining(point) for point in grid]))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    return replace(law, stribeck_velocity=float(np.exp(minimize_scalar(remaining, bounds=around, method="bounded").x)))
 
 
 def _result(motor: str, law: MotorLaw, fit: LinearFit, unknowns: FrictionUnknowns) -> MotorFriction:

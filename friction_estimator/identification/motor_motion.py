@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import InputError, choices
 from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.motor_inputs import joint_columns, motor_drive, motor_torque
 from friction_estimator.identification.stick import StickOptions, sliding
 
-TORQUE = "joint_torque"
-DRIVES = ("pwm", "current")
 _GAP = 1.5
 """Stamps that are further apart, in periods, are no neighbours."""
 
@@ -57,25 +55,6 @@ class MotorSamples:
         )
 
 
-def drive_kind(motions: Sequence[Motion], wanted: str | None) -> str:
-    """Which of the recorded inputs drives the motors.
-
-    Raises
-    ------
-    InputError
-        When it was not recorded in all of them, or nothing tells which one is meant.
-    """
-    common = [kind for kind in DRIVES if all(kind in motion.inputs for motion in motions)]
-    if wanted is not None and wanted not in common:
-        raise InputError(
-            f"the input {wanted!r} was not recorded in all driven logs; all of them have {choices(common)}"
-        )
-    if wanted is None and len(common) != 1:
-        found = "both" if common else "neither of them"
-        raise InputError(f"driven logs need 'pwm' or 'current' as an input column; they have {found}: say which to use")
-    return wanted or common[0]
-
-
 def motor_samples(
     motions: Sequence[Motion],
     coupling: Coupling,
@@ -99,50 +78,48 @@ def motor_samples(
     InputError
         When a joint or its torque was not recorded.
     """
-    parts: list[list[MotorSamples]] = [[] for _ in coupling.motor_names]
+    parts: list[tuple[MotorSamples, ...]] = []
     instants = segments = 0
     for motion in motions:
-        columns = _columns(motion, coupling)
-        stretch = np.cumsum(np.diff(motion.time, prepend=motion.time[:1]) > _GAP * motion.period, dtype=np.intp)
-        velocity = coupling.motor_velocity(motion.velocity[:, columns])
-        acceleration = coupling.motor_velocity(motion.acceleration[:, columns])
-        torque = coupling.motor_torque(_torque(motion)[:, columns])
-        drive = motion.inputs[kind][:, columns] if kind and kind in motion.inputs else np.zeros_like(torque)
-        for k, motor in enumerate(coupling.motor_names):
-            friction = -(torque[:, k] + inertia.get(motor, 0.0) * acceleration[:, k])
-            known = np.isfinite(friction) & np.isfinite(drive[:, k])
-            slides = sliding(velocity[:, k], stretch, motion.period, stick, np.nan_to_num(friction) if free else None)
-            parts[k].append(
-                MotorSamples(
-                    motor,
-                    velocity[:, k],
-                    acceleration[:, k],
-                    torque[:, k],
-                    drive[:, k],
-                    motion.segment + segments,
-                    np.arange(instants, instants + motion.time.size),
-                    slides & known,
-                )
-            )
+        parts.append(_of_one_motion(motion, coupling, kind, stick, free, inertia, segments, instants))
         instants += motion.time.size
         segments += int(motion.segment.max(initial=-1)) + 1
-    return tuple(_joined(motor, samples) for motor, samples in zip(coupling.motor_names, parts, strict=True))
+    return tuple(_joined(motor, [part[k] for part in parts]) for k, motor in enumerate(coupling.motor_names))
 
 
-def _columns(motion: Motion, coupling: Coupling) -> list[int]:
-    missing = [joint for joint in coupling.joint_names if joint not in motion.joint_names]
-    if missing:
-        raise InputError(f"{motion.name} has no joint {choices(missing)}; it has {choices(motion.joint_names)}")
-    return [motion.joint_names.index(joint) for joint in coupling.joint_names]
-
-
-def _torque(motion: Motion) -> FloatArray:
-    if TORQUE not in motion.inputs:
-        raise InputError(
-            f"{motion.name} has no {TORQUE!r}: the method 'motor' needs the torque behind the transmission; "
-            f"it has {choices(motion.inputs)}"
+def _of_one_motion(
+    motion: Motion,
+    coupling: Coupling,
+    kind: str | None,
+    stick: StickOptions,
+    free: bool,
+    inertia: Mapping[str, float],
+    segments: int,
+    instants: int,
+) -> tuple[MotorSamples, ...]:
+    """One experiment, after so many segments and instants of others."""
+    columns = joint_columns(motion, coupling)
+    stretch = np.cumsum(np.diff(motion.time, prepend=motion.time[:1]) > _GAP * motion.period, dtype=np.intp)
+    velocity = coupling.motor_velocity(motion.velocity[:, columns])
+    acceleration = coupling.motor_velocity(motion.acceleration[:, columns])
+    torque, drive = motor_torque(motion, coupling, columns), motor_drive(motion, coupling, columns, kind, free)
+    found = []
+    for k, motor in enumerate(coupling.motor_names):
+        friction = -(torque[:, k] + inertia.get(motor, 0.0) * acceleration[:, k])
+        slides = sliding(velocity[:, k], stretch, motion.period, stick, np.nan_to_num(friction) if free else None)
+        found.append(
+            MotorSamples(
+                motor,
+                velocity[:, k],
+                acceleration[:, k],
+                torque[:, k],
+                drive[:, k],
+                motion.segment + segments,
+                np.arange(instants, instants + motion.time.size),
+                slides & np.isfinite(friction) & np.isfinite(drive[:, k]),
+            )
         )
-    return motion.inputs[TORQUE]
+    return tuple(found)
 
 
 def _joined(motor: str, parts: Sequence[MotorSamples]) -> MotorSamples:

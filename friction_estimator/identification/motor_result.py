@@ -13,8 +13,9 @@ from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.drive_gain import UNITS, DriveGain
 from friction_estimator.identification.least_squares import SolverOptions, solve
 from friction_estimator.identification.linear_problem import select_rows
-from friction_estimator.identification.motor_friction import OFFSET, MotorFriction
+from friction_estimator.identification.motor_friction import MotorFriction
 from friction_estimator.identification.motor_motion import MotorSamples
+from friction_estimator.identification.motor_problem import OFFSET
 from friction_estimator.identification.validation import fold_numbers, held_out_prediction
 
 _FIGURE_SAMPLES = 2000

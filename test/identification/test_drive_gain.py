@@ -10,8 +10,9 @@ import pytest
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.identification.drive_gain import fit_drive_gain
 from friction_estimator.identification.least_squares import ORDINARY
-from friction_estimator.identification.motor_friction import FrictionUnknowns, fit_motor_friction
+from friction_estimator.identification.motor_friction import fit_motor_friction
 from friction_estimator.identification.motor_law import MotorLaw
+from friction_estimator.identification.motor_problem import FrictionUnknowns
 from test.identification.hand_motion import STRIBECK, motor_samples
 
 INERTIA, GAIN, OFFSET = 0.4, 0.25, -0.3

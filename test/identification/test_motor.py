@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from friction_estimator.core.coupling import Coupling, uncoupled
+from friction_estimator.core.coupling import Coupling, combined, uncoupled
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.identification.motor import MotorOptions, identify_motor
 from friction_estimator.identification.stick import StickOptions
@@ -19,6 +19,7 @@ TORSO = Coupling(JOINTS, MOTORS, np.array([[0.5, -0.5, 0.0], [0.5, 0.5, 0.0], [0
 FRICTION = np.array([[0.6, 12.0, 1.3, 1.9], [0.9, 8.0, 1.2, 1.6], [0.4, 15.0, 0.9, 0.7]])
 GAIN, OFFSET, INERTIA = np.array([0.25, 0.2, 0.3]), 0.12, 0.3
 KNOWN = MotorOptions(inertia=MappingProxyType(dict.fromkeys(MOTORS, INERTIA)), cutoff_hz=5.0, folds=3)
+NO_ROLL = np.array([1.0, np.nan, 1.0])
 NAMES = ("coulomb", "viscous", "static_positive", "static_negative", "free_offset", "drive_offset", "drive_gain")
 
 
@@ -111,6 +112,18 @@ def test_a_known_gain_makes_a_driven_log_a_free_one(found):
     np.testing.assert_allclose(again.friction.values, found.friction.values, rtol=0.2)
 
 
+def test_a_hole_in_one_joints_torque_is_a_hole_for_its_motors_only(logs, found):
+    knee = uncoupled(["knee"])
+    both = combined([TORSO, knee])
+    free = joint_log(both, np.vstack((FRICTION, FRICTION[:1])), np.append(GAIN, 0.2), inertia=INERTIA)
+    torque = free.inputs["joint_torque"].copy()
+    torque[1000:3000, 3] = np.nan
+    options = replace(KNOWN, inertia=dict.fromkeys(both.motor_names, INERTIA))
+    whole, holed = (identify_motor([log], [], both, options) for log in (free, changed(free, "joint_torque", torque)))
+    lost = whole.friction.samples - holed.friction.samples
+    assert (lost[:3] == 0.0).all() and 1000 < lost[3] <= 2000
+
+
 def without(log, kind):
     return replace(log, inputs={name: signal for name, signal in log.inputs.items() if name != kind})
 
@@ -135,6 +148,14 @@ def changed(log, kind, values):
             "pushes the motor '0B3M0' along with its motion",
         ),
         (lambda free, driven: ([free[0].select(("pitch", "yaw"))], driven), "free has no joint 'roll'"),
+        (
+            lambda free, driven: ([changed(free[0], "joint_torque", NO_ROLL * free[0].inputs["joint_torque"])], driven),
+            "free has no 'joint_torque' of 'roll': leave the joint out",
+        ),
+        (
+            lambda free, driven: (free, [changed(driven[0], "pwm", NO_ROLL * driven[0].inputs["pwm"])]),
+            "driven has no 'pwm' of the motors '0B3M1'",
+        ),
     ],
 )
 def test_unusable_logs_are_refused_in_words(logs, spoil, message):
