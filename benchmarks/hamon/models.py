@@ -81,7 +81,7 @@ def _printed(shared: Estimate) -> LinearFit:
 
 def _held_out(fit: LinearFit, estimate: Estimate | None) -> FloatArray:
     problem = fit.problem
-    prior = None if estimate is None else estimate.model.prior_std[estimate.kept]
+    prior = None if estimate is None else estimate.prior_std
     prediction = held_out_prediction(
         problem,
         fold_numbers(problem.segment),

@@ -30,7 +30,8 @@ def insignificant(
     eliminated: list[int] = []
     while remaining.any():
         variance = np.maximum(np.diagonal(covariance), np.finfo(float).tiny)
-        ratio = np.where(remaining, np.sqrt(variance) / np.maximum(np.abs(values), np.finfo(float).tiny), 0.0)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(remaining, np.sqrt(variance) / np.abs(values), 0.0)
         worst = int(np.argmax(ratio))
         if ratio[worst] <= relative_sigma:
             break

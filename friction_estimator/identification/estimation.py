@@ -10,6 +10,7 @@ import numpy as np
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 from friction_estimator.identification.base_parameters import base_parameters
+from friction_estimator.identification.dead_zone import reference_speeds
 from friction_estimator.identification.least_squares import SolverOptions, solve
 from friction_estimator.identification.linear_problem import LinearFit, LinearProblem, select_columns
 from friction_estimator.identification.observation import Observation
@@ -34,6 +35,7 @@ class Estimate:
     loads : (N, n) torque of every motion that friction depends on: the model's own [N m]
     fit : of the columns that were kept, about the solution
     kept : (q) which of the model's p parameters the fit has; the others are zero
+    prior_std : (q,) that was used, infinite where nothing was known
     names : (q) with what else each holds, because the data cannot tell it apart
     values : (p,)
     """
@@ -44,6 +46,7 @@ class Estimate:
     loads: tuple[FloatArray, ...]
     fit: LinearFit
     kept: IntArray
+    prior_std: FloatArray
     names: tuple[str, ...]
     values: FloatArray
 
@@ -65,7 +68,7 @@ def estimate(
     """Estimate all parameters of a model.
 
     Friction that depends on the load takes the torque that the model itself predicts: with the measured torque on both
-    sides, its noise would be explained by itself. The first round takes the measured one.
+    sides, its noise would be explained by itself. The first round has no terms that grow with the load.
 
     Parameters
     ----------
@@ -81,15 +84,15 @@ def estimate(
     if not any(mask.any() for mask in usable):
         raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
     permitted = np.ones(len(model.names), dtype=bool) if allowed is None else allowed
-    gains = np.zeros(len(model.names), dtype=bool)
-    gains[model.friction_count : model.friction_count + model.gain_count] = True
+    of_load = np.isfinite(model.prior_std)
+    prior = _prior(model, observations)
     loads = [observation.load for observation in observations]
     values: FloatArray | None = None
     for turn in range(_ROUNDS if model.load_dependent else 1):
         problem = model.problem(observations, loads, usable, values)
-        columns = permitted & ~gains if turn == 0 else permitted  # gains multiply what is not known before
-        kept, names = _told_apart(problem, columns, model.prior_std)
-        fit = solve(select_columns(problem, kept), solver, _prior(model, kept))
+        columns = permitted & ~of_load if turn == 0 else permitted  # the measured torque would explain itself
+        kept, names = _told_apart(problem, columns, prior)
+        fit = solve(select_columns(problem, kept), solver, prior[kept])
         values = np.zeros(len(model.names))
         values[kept] = fit.values
         if model.load_dependent:
@@ -101,7 +104,7 @@ def estimate(
             if turn and change < _CONVERGED * max(np.abs(load).max() for load in loads):
                 break
     assert values is not None
-    return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, names, values)
+    return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior[kept], names, values)
 
 
 def _told_apart(problem: LinearProblem, allowed: BoolArray, prior_std: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
@@ -116,6 +119,9 @@ def _told_apart(problem: LinearProblem, allowed: BoolArray, prior_std: FloatArra
     return kept[order], tuple(names[k] for k in order)
 
 
-def _prior(model: TorqueModel, kept: IntArray) -> FloatArray | None:
-    prior = model.prior_std[kept]
-    return prior if np.isfinite(prior).any() else None
+def _prior(model: TorqueModel, observations: Sequence[Observation]) -> FloatArray:
+    """Standard deviations (p,) of what is known before the fit, most of them infinite."""
+    prior = model.prior_std.copy()
+    torque = np.sqrt(np.mean(np.concatenate([one.torque for one in observations]) ** 2, axis=0))
+    prior[: model.friction_count] = model.friction.prior_std(torque, reference_speeds(observations, model.friction))
+    return prior

@@ -115,6 +115,25 @@ class FrictionColumns:
             blocks.append(block)
         return np.concatenate(blocks, axis=2)
 
+    def prior_std(self, torque: FloatArray, speed: FloatArray) -> FloatArray:
+        """Standard deviations (f,) about zero of what friction may be, given how the joints moved.
+
+        Friction is no larger than the torque that moves the joint. This decides only what the motion leaves open, such
+        as single tangents of a law with many.
+
+        Parameters
+        ----------
+        torque : (n,) RMS of the motor torques [N m]
+        speed : (k,) of the sites in earnest [rad/s]
+        """
+        prior: list[float] = []
+        for site, fast in zip(self.sites, speed, strict=True):
+            size = float(torque[site.direction != 0.0].max())
+            scales = {"N m": size, "N m s/rad": size / fast if fast > 0.0 else np.inf}
+            for unit, std in zip(site.law.units, site.law.prior_std, strict=True):
+                prior.append(scales.get(unit, std) or np.inf)
+        return np.array(prior + [np.inf] * (len(self.described.names) - len(prior)))
+
     @property
     def in_law(self) -> BoolArray:
         """(f,) True for columns of laws, False for offset, temperature and position."""

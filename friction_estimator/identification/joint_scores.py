@@ -23,11 +23,9 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple
     problem = solution.fit.problem
     names = solution.observations[0].motion.joint_names
     fold = fold_numbers(problem.segment, folds)
-    prior = model.prior_std[solution.kept]
-    prior_std = prior if np.isfinite(prior).any() else None
 
     def whole(rows: BoolArray) -> FloatArray:
-        return solve(select_rows(problem, rows), solver, prior_std).values
+        return solve(select_rows(problem, rows), solver, solution.prior_std).values
 
     plain = model.problem(solution.observations, solution.loads, solution.usable)
     rigid = select_columns(plain, solution.kept[solution.kept >= model.friction_count + model.gain_count])

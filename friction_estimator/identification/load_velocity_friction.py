@@ -79,6 +79,10 @@ class LoadVelocityFriction:
         everything = (driving, driving * fading, driving - 1.0, (driving - 1.0) * fading)
         return _by_joint(np.stack([everything[k] for k in self._chosen(GAIN_NAMES)], axis=2))
 
+    def prior_std(self, torque: FloatArray, speed: FloatArray) -> FloatArray:
+        """(f,) infinite: nothing is known before the data of what does not multiply the load."""
+        return self.described.prior_std
+
     @property
     def in_law(self) -> BoolArray:
         """(f,) all columns belong to the law."""

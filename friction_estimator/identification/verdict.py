@@ -90,7 +90,8 @@ def _about_parameters(friction: IdentifiedParameters, joint: int) -> list[Findin
     p = len(law.parameter_names)
     sigma = np.sqrt(np.diagonal(friction.covariance[joint]))[:p]
     for k, parameter in enumerate(law.parameter_names):
-        if friction.samples[joint] and sigma[k] > _UNSEEN_SHARE * law.prior_std[k]:
+        unseen = sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(friction.values[joint, k]))
+        if friction.samples[joint] and law.nonnegative[k] and unseen:
             found.append(
                 Finding(1.5, f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]})")
             )
