@@ -97,6 +97,11 @@ class Simulator:
         """Length of the scenario [s]."""
         return self._scenario.duration
 
+    @property
+    def substeps(self) -> int:
+        """Integration steps a control period."""
+        return self._substeps
+
     def step(self, feedforward: FloatArray | None = None) -> SimulationSample:
         """Advance one control period of 1 ms and return what the sensors said at its beginning.
 
