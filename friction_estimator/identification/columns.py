@@ -43,11 +43,9 @@ def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
         return
     found = _Increments(*signals[:2], period)
     for joint, name in enumerate(log.joint_names):
-        if found.motion[joint] < _MOVES:
-            continue
-        if log.velocity is not None:
+        if log.velocity is not None and found.motion[joint] > _MOVES:
             yield from _velocity_suspicion(found, joint, log.joint_names)
-        if signals[2] is not None:
+        if signals[2] is not None and found.motion[joint] > 0.0:
             yield from _roughness_suspicion(signals[0][:, joint], signals[2][:, joint], name)
 
 

@@ -1,0 +1,104 @@
+"""Which mistakes in a recording are noticed? Real recordings, damaged on purpose in every way that the checks know.
+
+    python benchmarks/damaged_recordings.py LOG.csv LOG.npz BAG ...
+
+A first table has what is said of each recording as it is, and the filters that its spectra choose. A second one has
+the mistakes: named, out of how many there were (a reversed torque is one mistake a joint, exchanged joints are one a
+pair). Logs are tidy tables in SI units or rosbag2 folders.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from friction_estimator.bags import joint_log as bag_log
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import FloatArray
+from friction_estimator.files import joint_log as table_log
+from friction_estimator.identification.checks import suspicions
+from friction_estimator.identification.sampling import usual_period
+from friction_estimator.identification.spectrum import choose_cutoff
+from friction_estimator.identification.velocity_source import choose_velocity_source
+
+DEGREES = np.degrees(1.0)
+
+
+def read(path: Path) -> JointLog:
+    reader = table_log.read_joint_log if path.suffix in (".csv", ".npz") else bag_log.read_joint_log
+    return replace(reader(path), name=f"{path.parent.name}/{path.stem}")
+
+
+def exchanged(signal: FloatArray, one: int, other: int) -> FloatArray:
+    order = np.arange(signal.shape[1])
+    order[[one, other]] = order[[other, one]]
+    return signal[:, order]
+
+
+def mistakes(log: JointLog) -> Iterator[tuple[str, JointLog, str]]:
+    """Kind of mistake, damaged log, and a word that must be in a suspicion."""
+    position, velocity, effort = log.position, log.velocity, log.effort
+    in_degrees = None if velocity is None else DEGREES * velocity
+    yield "all angles in degrees", replace(log, position=DEGREES * position, velocity=in_degrees), "degrees"
+    yield "time in milliseconds", replace(log, time=1e3 * log.time), "milliseconds"
+    if velocity is not None:
+        yield "position in degrees", replace(log, position=DEGREES * position), "position in degrees"
+        yield "velocity reversed", replace(log, velocity=-velocity), "wrong sign"
+        yield "position <-> velocity", replace(log, position=velocity, velocity=position), "exchanged"
+    if effort is not None:
+        yield "position <-> effort", replace(log, position=effort, effort=position, velocity=None), "exchanged"
+        gappy = effort.copy()
+        gappy[np.random.default_rng(0).choice(log.time.size, 100, replace=False), 0] = np.nan
+        yield "100 NaN", replace(log, effort=gappy), "missing numbers"
+        for joint, name in enumerate(log.joint_names):
+            signs = np.where(np.arange(len(log.joint_names)) == joint, -1.0, 1.0)
+            yield "torque reversed", replace(log, effort=signs * effort), f"effort/{name} acts against"
+        for one, other in combinations(range(len(log.joint_names)), 2):
+            yield "torques of two joints", replace(log, effort=exchanged(effort, one, other)), "joints exchanged"
+    if velocity is not None and effort is not None:
+        yield "velocity <-> effort", replace(log, velocity=effort, effort=velocity), "right column"
+    if velocity is not None:
+        for one, other in combinations(range(len(log.joint_names)), 2):
+            yield "velocities of two joints", replace(log, velocity=exchanged(velocity, one, other)), "joints exchanged"
+
+
+def noticed(log: JointLog, word: str) -> bool:
+    try:
+        return any(word in text for text in suspicions(log))
+    except InputError as error:
+        return word in str(error) or "NaN" in str(error)
+
+
+def filters(log: JointLog) -> str:
+    measured = choose_velocity_source(log, usual_period(log.time)).measured
+    found = choose_cutoff(log.time, log.position, log.velocity if measured else None)
+    source = "measured" if measured else "from position"
+    return f"{source} | {found.cutoff_hz:.3g} | {found.parallel_hz:.3g}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("logs", nargs="+", type=Path)
+    logs = [read(path) for path in parser.parse_args().logs]
+    print("| recording | rate [Hz] | velocity | motion up to [Hz] | torque up to [Hz] | suspicions |")
+    print("|---|---|---|---|---|---|")
+    counts: dict[str, list[int]] = {}
+    for log in logs:
+        said = "; ".join(text.split(": ", 1)[1] for text in suspicions(log)) or "none"
+        print(f"| {log.name} | {1.0 / usual_period(log.time):.4g} | {filters(log)} | {said} |")
+        for kind, damaged, word in mistakes(log):
+            named, all_of_them = counts.setdefault(kind, [0, 0])
+            counts[kind] = [named + noticed(damaged, word), all_of_them + 1]
+    print("\n| mistake | named | of |\n|---|---|---|")
+    for kind, (named, all_of_them) in counts.items():
+        print(f"| {kind} | {named} | {all_of_them} |")
+
+
+if __name__ == "__main__":
+    main()
