@@ -40,7 +40,10 @@ def _next_step(law_names: tuple[str, ...]) -> str:
     """How the live node starts from the file, or what else to do with it."""
     nonlinear = sorted(set(law_names) - set(linear_law_names()))
     if nonlinear:
-        return f"the live node cannot start from this file, {', '.join(nonlinear)} is not linear: `export` takes it"
+        others = sorted(set(law_names) - set(nonlinear))
+        told = f"; for the other joints identifier.joint_laws must name {', '.join(others)}" if others else ""
+        curves = f"the curve of {', '.join(nonlinear)} in the linear law that it has for the joint"
+        return f"the live node starts from this file by parameters_file and says {curves}{told}"
     common = max(sorted(set(law_names)), key=law_names.count)
     told = " and identifier.joint_laws for the others" if set(law_names) != {common} else ""
     return f"the live node starts from this file by parameters_file with identifier.law: {common}{told}"

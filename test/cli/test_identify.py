@@ -185,7 +185,8 @@ def test_measured_friction_gives_a_curve_and_other_options_are_refused(
     assert main([*command, "--law", "tanh_stribeck", "--law", "elbow=coulomb_viscous"]) == 0
     out, err = capsys.readouterr()
     assert err == "" and "method friction_curve: measured friction torque is in the data" in out
-    assert "the live node cannot start from this file, tanh_stribeck is not linear" in out
+    assert "says the curve of tanh_stribeck in the linear law that it has for the joint" in out
+    assert "for the other joints identifier.joint_laws must name coulomb_viscous" in out
     parameters = load_parameters(params)
     assert parameters.law_names == ("tanh_stribeck", "coulomb_viscous")
     shoulder = dict(zip(parameters.parameter_names[0], parameters.values[0], strict=False))
