@@ -10,12 +10,15 @@ import numpy as np
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import BoolArray
+from friction_estimator.identification.sampling import EVEN, places, usual_period
 
 FEWEST_SAMPLES = 50
 _BAD_SHARE = 0.1
 """Share of the samples that may be left out; above it the log tells of a fault that should be mended instead."""
 
 _SAME = 1e-3  # of the usual step: stamps that are nearer than this to each other are the same
+_DIGITS = (1e-1, 1e-2, 1e-3, 1e-4)  # s
+_DIGIT_ERROR = 1e-3  # of a digit, left by floating point
 _SLOW = "temperature"
 
 
@@ -48,6 +51,9 @@ def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     log, count = _without_repeated(log)
     if count:
         notes.append(f"{count} samples with the stamp of the one before left out")
+    log, digit = _with_even_stamps(log)
+    if digit:
+        notes.append(f"stamps are rounded to {digit:g} s, and fit samples at a constant rate: they are taken as such")
     return _with_slow_inputs(log), tuple(notes)
 
 
@@ -114,6 +120,19 @@ def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
             "or the file holds every sample more than once"
         )
     return (_rows(log, ~again), count) if count else (log, 0)
+
+
+def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
+    """Take the rounding off stamps that were printed with few digits, where an even grid explains every one of them."""
+    since, step = log.time - log.time[0], _median_step(log)
+    digit = next((d for d in _DIGITS if np.abs(since / d - np.rint(since / d)).max() < _DIGIT_ERROR), 0.0)
+    if digit < EVEN * step or np.ptp(np.diff(since)) < EVEN * step:
+        return log, 0.0
+    place = places(log.time, usual_period(log.time))
+    even = np.polyval(np.polyfit(place, since, 1), place)
+    if np.abs(even - since).max() > digit:
+        return log, 0.0
+    return replace(log, time=log.time[0] + even), digit
 
 
 def _median_step(log: JointLog) -> float:

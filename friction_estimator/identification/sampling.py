@@ -65,7 +65,7 @@ def find_stretches(time: FloatArray, period: float) -> tuple[Stretch, ...]:
 
 def _stretch(start: int, time: FloatArray, period: float) -> Stretch:
     steps = np.diff(time) / period
-    whole = np.diff(_places(time, period))
+    whole = np.diff(places(time, period))
     jitter = float(np.sqrt(np.mean((steps - whole) ** 2))) if steps.size else 0.0
     return Stretch(start, start + time.size, jitter, int(whole.sum()) - steps.size)
 
@@ -80,7 +80,7 @@ def even_times(time: FloatArray, stretch: Stretch, period: float) -> FloatArray:
     own = time[stretch.start : stretch.stop]
     if not stretch.even:
         return own[0] + period * np.arange(int((own[-1] - own[0]) / period + 1e-6) + 1)
-    place = _places(own, period)
+    place = places(own, period)
     return np.asarray(np.interp(np.arange(place[-1] + 1), place, own))
 
 
@@ -91,14 +91,14 @@ def evenly(signal: FloatArray, time: FloatArray, stretch: Stretch, period: float
         return at_times(even_times(time, stretch, period), own, samples, smooth)
     if not stretch.missing:
         return samples
-    place = _places(own, period)
+    place = places(own, period)
     filled = at_times(np.arange(place[-1] + 1, dtype=float), place.astype(float), samples, smooth)
     filled[place] = samples
     return filled
 
 
-def _places(time: FloatArray, period: float) -> IntArray:
-    """Number (N,) of each stamp on the grid of the period."""
+def places(time: FloatArray, period: float) -> IntArray:
+    """Number (N,) of each stamp (N,) on a grid of the period, counted step by step so that a drift does not add up."""
     return np.concatenate([[0], np.cumsum(np.maximum(np.rint(np.diff(time) / period), 1.0))]).astype(np.intp)
 
 

@@ -200,3 +200,24 @@ def test_a_temperature_at_a_lower_rate_is_filled_and_friction_that_was_not_measu
     assert np.allclose(filled.inputs["temperature"][known, 0], 20.0 + log.time[known])
     assert np.isnan(filled.inputs["temperature"][:, 1]).all()
     assert np.array_equal(filled.inputs["friction"], friction, equal_nan=True)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.7e9])
+def test_stamps_that_were_printed_with_few_digits_are_evened_out(offset: float) -> None:
+    log = recording(rate=300.0)
+    rounded = replace(log, time=np.round(log.time + 0.0004, 3) + offset)
+    even, notes = repair(rounded)
+    assert "rounded to 0.001 s" in notes[0]
+    assert np.abs(even.time - offset - log.time - 0.0004).max() < 6e-4  # the first stamp keeps its rounding
+    assert np.ptp(np.diff(even.time)) < 1e-6
+    assert not any("irregular" in text for text in suspicions(rounded))
+
+
+def test_stamps_that_stray_more_than_their_digits_stay_as_they_are() -> None:
+    log = recording(rate=300.0)
+    late = np.abs(np.random.default_rng(6).normal(scale=1.5e-3, size=log.time.size))
+    stray = np.sort(np.round(log.time + late, 3)) + 1e-12 * np.arange(log.time.size)
+    stray = stray[np.concatenate([[True], np.diff(stray) > 5e-4])]
+    rows = slice(0, stray.size)
+    same, notes = repair(JointLog("stray", log.joint_names, stray, log.position[rows], None, None))
+    assert notes == () and np.array_equal(same.time, stray)
