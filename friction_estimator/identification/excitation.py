@@ -121,9 +121,9 @@ class _Planner:
         if not np.isfinite(found.condition):
             return 1e6
         cost = {
-            "condition": np.log(found.condition),
+            "condition": np.log(found.smooth_condition),
             "determinant": found.log_sigma,
-            "balanced": np.log(found.condition) + found.log_sigma,
+            "balanced": np.log(found.smooth_condition) + found.log_sigma,
         }[self._options.criterion]
         if self._watch_effort:
             load = np.abs(torque) / self.limits.effort

@@ -12,6 +12,7 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.motion_limits import MotionLimits
 
 _RANDOM_MOTIONS = 60
+_SCHATTEN = 8.0
 _STANDSTILL = 0.02  # of the velocity limit: sgn(dq) is smoothed below, so that an optimiser sees its slope
 
 
@@ -24,10 +25,13 @@ class ExcitationQuality:
     condition : condition number of the observation matrix with columns of unit norm, as a fit tells it
     log_sigma : mean of ln(sigma) over the parameters' standard deviations when they are made independent,
         -ln(det(W^T W)) / (2 p), up to a constant: differences between motions are ratios of error bars
+    smooth_condition : the condition number in the Schatten norm of order 8, which is above the usual one but has a
+        slope where the smallest singular values cross: an optimiser gets further with it
     """
 
     condition: float
     log_sigma: float
+    smooth_condition: float = float("inf")
 
 
 class ExcitationCriterion:
@@ -97,4 +101,5 @@ def quality(W: FloatArray) -> ExcitationQuality:
     if singular[-1] <= np.finfo(float).eps * singular[0]:
         return ExcitationQuality(float("inf"), float("inf"))
     log_sigma = -float((np.log(singular).sum() + np.log(norms).sum()) / W.shape[1])
-    return ExcitationQuality(float(singular[0] / singular[-1]), log_sigma)
+    smooth = ((singular**_SCHATTEN).sum() * (singular**-_SCHATTEN).sum()) ** (1.0 / _SCHATTEN)
+    return ExcitationQuality(float(singular[0] / singular[-1]), log_sigma, float(smooth))

@@ -18,8 +18,8 @@ MINIMUM_HARMONICS = 3
 class FourierTrajectory:
     r"""Finite Fourier series of every joint.
 
-    ``q(t) = q_0 + sum_l a_l / (w l) sin(w l t) - b_l / (w l) cos(w l t)`` with ``w = 2 pi / duration`` (Swevers,
-    Ganseman, Tuekel, de Schutter & van Brussel 1997, eq. 8). Nothing of it lies above the highest harmonic, so that a
+    ``q(t) = q_0 + sum_l a_l / (w l) sin(w l t) - b_l / (w l) cos(w l t)`` with ``w = 2 pi / duration`` (J. Swevers et
+    al., Optimal robot excitation and identification, 1997). Nothing of it lies above the highest harmonic, so that a
     low-pass above that leaves it whole.
 
     Attributes
