@@ -16,6 +16,8 @@ from friction_estimator.identification.sampling import evenly, longest_stretch
 
 SOURCES = ("auto", "measured", "position")
 _ORDER = 4
+_WORST = 5.0  # how many times worse one joint may become so that the others become better
+_WORDS = {True: "measured", False: "from the position"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def choose_velocity_source(log: JointLog, period: float, wanted: str = "auto") -
     log : without bad samples
     period : between two samples [s]
     wanted : one of ``SOURCES``; ``auto`` takes the source with the smaller error, in the geometric mean over the
-        joints that move
+        joints that move, unless one of them suffers
 
     Raises
     ------
@@ -72,18 +74,18 @@ def choose_velocity_source(log: JointLog, period: float, wanted: str = "auto") -
             raise InputError(f"{log.name}: the velocity was not recorded for every joint")
         return VelocitySource(False, "velocity from the position: it was not recorded")
     if wanted != "auto":
-        return VelocitySource(
-            wanted == "measured", f"velocity {'measured' if wanted == 'measured' else 'from the position'}, as asked"
-        )
+        return VelocitySource(wanted == "measured", f"velocity {_WORDS[wanted == 'measured']}, as asked")
     found = compare_velocities(log, period)
     if not found:
         return VelocitySource(False, "velocity from the position: no joint moves enough to compare")
-    ratio = math.exp(np.mean([math.log(joint.measured_error / joint.derived_error) for joint in found]))
+    ratios = [joint.measured_error / joint.derived_error for joint in found]
+    ratio = math.exp(np.mean(np.log(ratios)))
+    measured = ratio < 1.0 and max(ratios) < _WORST
     lag, gain = (float(np.median([getattr(joint, name) for joint in found])) for name in ("lag", "gain"))
     told = f"lag {1e3 * lag:.2g} ms, gain {gain:.3g}, error {ratio:.2g} times that of the differentiated position"
-    return VelocitySource(
-        ratio < 1.0, f"velocity {'measured' if ratio < 1.0 else 'from the position'}: the measured one has {told}"
-    )
+    if len(ratios) > 1:
+        told += f", of the worst joint {max(ratios):.2g} times"
+    return VelocitySource(measured, f"velocity {_WORDS[measured]}: the measured one has {told}")
 
 
 def compare_velocities(log: JointLog, period: float) -> list[VelocityComparison]:
@@ -99,7 +101,7 @@ def compare_velocities(log: JointLog, period: float) -> list[VelocityComparison]
 
 def _compare(position: FloatArray, velocity: FloatArray, period: float) -> VelocityComparison | None:
     spectrum = joint_spectrum(position, period, 0)
-    if math.isnan(spectrum.cutoff_hz) or np.ptp(velocity) == 0.0:
+    if math.isnan(spectrum.cutoff_hz):
         return None
     band = min(spectrum.cutoff_hz, 0.2 / period)
     edge = filters.low_pass_edge(period, band, _ORDER) + 2 * filters.HALF_STENCIL

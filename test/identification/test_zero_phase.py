@@ -140,6 +140,13 @@ def test_a_measured_velocity_that_lags_is_not_taken() -> None:
     assert "from the position" in told and "lag 20 ms" in told
 
 
+def test_a_joint_whose_velocity_is_not_measured_but_zero_is_not_believed() -> None:
+    log = recording(encoder=2e-2)
+    assert log.velocity is not None
+    told = to_motion(replace(log, velocity=log.velocity * [1.0, 0.0])).choices
+    assert any("velocity from the position" in text for text in told)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
