@@ -21,15 +21,21 @@ _REFERENCE = 0.95
 """Quantile of the speed that counts as the reference: the edge of what the joint did in earnest."""
 _RESISTS = 0.5
 """A bin is part of the dead zone when its friction opposes the motion by less than this share of F_c."""
+_RESTING = 0.01
+"""Speed that says nothing about what is slow, in the largest one."""
 _ENOUGH = 10
 
 
 def reference_speeds(observations: Sequence[Observation], friction: Friction) -> FloatArray:
     """Speed (k,) of every site of friction that it reached in earnest [rad/s]."""
     speeds = np.abs(np.concatenate([friction.speeds(observation.motion.velocity) for observation in observations]))
-    moving = np.where(speeds > 0.01 * speeds.max(axis=0), speeds, np.nan)  # resting says nothing about what is slow
-    with np.errstate(invalid="ignore"):
-        return np.nan_to_num(np.nanquantile(moving, _REFERENCE, axis=0)) if speeds.size else np.zeros(speeds.shape[1])
+    moving = speeds > _RESTING * speeds.max(axis=0)
+    return np.array(
+        [
+            np.quantile(site[moves], _REFERENCE) if moves.any() else 0.0
+            for site, moves in zip(speeds.T, moving.T, strict=True)
+        ]
+    )
 
 
 def usable_rows(observations: Sequence[Observation], friction: Friction, dead_zone: FloatArray) -> list[BoolArray]:

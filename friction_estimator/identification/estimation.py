@@ -18,8 +18,8 @@ from friction_estimator.identification.torque_model import TorqueModel
 
 DATA_TOLERANCE = 1e-6
 """Columns nearer than this, relative to their norm, to the span of others cannot be told apart by any real data."""
-_ROUNDS = 15
-_CONVERGED = 1e-6
+ROUNDS = 15
+_CONVERGED = 1e-5
 """Relative change of the predicted torque at which Gauss-Newton and the iteration of the load end."""
 
 
@@ -64,17 +64,19 @@ def estimate(
     usable: Sequence[BoolArray],
     solver: SolverOptions,
     allowed: BoolArray | None = None,
+    rounds: int = ROUNDS,
 ) -> Estimate:
     """Estimate all parameters of a model.
 
     Friction that depends on the load takes the torque that the model itself predicts: with the measured torque on both
-    sides, its noise would be explained by itself. The first round has no terms that grow with the load.
+    sides, its noise would explain itself. The first round has no terms that grow with the load.
 
     Parameters
     ----------
     usable : (K, n) rows of every motion
     solver : how each linear problem is solved
     allowed : (p,) False for parameters that are zero; None: all are estimated
+    rounds : at most, where friction depends on the load
 
     Raises
     ------
@@ -88,7 +90,7 @@ def estimate(
     prior = _prior(model, observations)
     loads = [observation.load for observation in observations]
     values: FloatArray | None = None
-    for turn in range(_ROUNDS if model.load_dependent else 1):
+    for turn in range(rounds if model.load_dependent else 1):
         problem = model.problem(observations, loads, usable, values)
         columns = permitted & ~of_load if turn == 0 else permitted  # the measured torque would explain itself
         kept, names = _told_apart(problem, columns, prior)
@@ -97,11 +99,11 @@ def estimate(
         values[kept] = fit.values
         if model.load_dependent:
             predicted = [
-                model.torque(observation, load, values) for observation, load in zip(observations, loads, strict=True)
+                model.load(observation, load, values) for observation, load in zip(observations, loads, strict=True)
             ]
-            change = max(np.abs(new - old).max() for new, old in zip(predicted, loads, strict=True))
+            change = sum(np.square(new - old).sum() for new, old in zip(predicted, loads, strict=True))
             loads = predicted
-            if turn and change < _CONVERGED * max(np.abs(load).max() for load in loads):
+            if turn and change < _CONVERGED**2 * sum(np.square(load).sum() for load in loads):
                 break
     assert values is not None
     return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior[kept], names, values)

@@ -63,7 +63,7 @@ def joint_friction(estimate: Estimate, joint: int, with_offset: bool) -> JointFr
         parts.append(
             (
                 observation.motion.velocity[kept, joint],
-                load[kept, joint],
+                torque[kept],
                 friction[kept],
                 jacobian[kept],
                 friction[kept] + residual,

@@ -103,7 +103,7 @@ class LoadVelocityFriction:
         ]
 
     def _quadrant(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
-        """P+ of eq. 27, one half without power."""
+        """P+ of eq. 27, one half without power; the load's sign is that of tau_out, or of tau (eq. 26)."""
         return np.asarray(0.5 * (1.0 + np.sign(load * velocity)))
 
     def _fading(self, velocity: FloatArray) -> FloatArray:

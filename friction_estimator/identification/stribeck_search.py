@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -16,6 +17,7 @@ from friction_estimator.identification.observation import Observation
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.torque_model import TorqueModel
 
+_ROUNDS = 4
 _RANGE = (0.003, 0.3)
 """Where q_s is searched, in reference speeds of a joint; Hamon et al. 2010 found 0.03 / 1.2."""
 
@@ -29,13 +31,16 @@ def search_stribeck_velocity(
 ) -> tuple[LoadVelocityFriction, str]:
     """q_s with the smallest residual (Hamon et al. 2010, §III.D), residuals in standard deviations of their joint."""
     reference = reference_speeds(observations, friction)
+    plain = replace(solver, robust=False)  # weights that jump from one trial to the next would hide the minimum
 
     def with_share(share: float) -> LoadVelocityFriction:
         speed = np.maximum(share * reference, np.finfo(float).eps)
         return LoadVelocityFriction(friction.joint_names, speed, True)
 
     def loss(logarithm: float) -> float:
-        fit = estimate(TorqueModel(body, with_share(np.exp(logarithm))), observations, usable, solver).fit
+        fit = estimate(
+            TorqueModel(body, with_share(np.exp(logarithm))), observations, usable, plain, rounds=_ROUNDS
+        ).fit
         joints = np.unique(fit.problem.joint)
         return float(sum(np.log(np.mean(fit.residual[fit.problem.joint == joint] ** 2)) for joint in joints))
 

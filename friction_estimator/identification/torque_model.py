@@ -74,7 +74,7 @@ class TorqueModel:
 
         Parameters
         ----------
-        load : (N, n) motor torque that the columns of friction depend on [N m]
+        load : (N, n) torque that the columns of friction depend on, see :meth:`load` [N m]
         values : (p,) needed where gains are; None: the gains are zero and need no column
         """
         motion = observation.motion
@@ -88,6 +88,16 @@ class TorqueModel:
         output = observation.known + observation.rigid @ start[f + g :]
         columns = (friction, gains * output[:, :, None], observation.rigid * (1.0 + total)[:, :, None])
         return Linearised(np.concatenate(columns, axis=2), (1.0 + total) * observation.known - total * output)
+
+    def load(self, observation: Observation, load: FloatArray, values: FloatArray) -> FloatArray:
+        """What friction depends on, from the model itself, (N, n) [N m].
+
+        Registered laws take the motor torque. ``load_velocity`` takes the torque behind friction, whose sign it needs:
+        where dry friction is larger than that, the motor torque of eq. 26 has the other sign.
+        """
+        if isinstance(self.friction, LoadVelocityFriction):
+            return self.output_torque(observation, values)
+        return self.torque(observation, load, values)
 
     def torque(self, observation: Observation, load: FloatArray, values: FloatArray) -> FloatArray:
         """Predicted motor torque at the working rate, (N, n) [N m]."""

@@ -1,0 +1,201 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.files.parameters import load_parameters, save_parameters
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics import estimate_inverse_dynamics, identify_inverse_dynamics
+from friction_estimator.identification.inverse_dynamics_options import InverseDynamicsOptions
+from friction_estimator.identification.least_squares import SolverOptions
+from friction_estimator.identification.rigid_body import RigidBodyOptions
+
+from .arm import (
+    COULOMB,
+    DRIVE_INERTIA,
+    JOINTS,
+    OFFSET,
+    PAYLOAD,
+    URDF,
+    VISCOUS,
+    as_motion,
+    coulomb_viscous,
+    move,
+    rigid_torque,
+)
+
+PLAIN = InverseDynamicsOptions(
+    solver=SolverOptions(weighted=False, robust=False, bounded=False), significance=None, dead_zone=1e-3, cutoff_hz=20.0
+)
+
+
+def model(joints=JOINTS):
+    return FixedBaseModel(URDF, joints)
+
+
+def noisy_motion(seed, duration=40.0, noise=0.5, extra=0.0):
+    motion = move(seed, duration)
+    error = noise * np.random.default_rng(seed + 100).normal(size=motion[0].shape)
+    return as_motion(motion, rigid_torque(motion) + coulomb_viscous(motion[1]) + error + extra)
+
+
+def values(result):
+    return dict(zip(result.parameters.names, result.parameters.values, strict=True))
+
+
+def test_exact_data_of_two_payloads_give_exact_friction_and_the_bodies_of_the_urdf():
+    motions = []
+    for seed, payload in ((0, None), (1, PAYLOAD)):
+        motion = move(seed)
+        motions.append(as_motion(motion, rigid_torque(motion, payload) + coulomb_viscous(motion[1]), payload))
+    options = replace(PLAIN, body=RigidBodyOptions(payload_scale=True))
+    result = identify_inverse_dynamics(motions, model(), options)
+    np.testing.assert_allclose(result.friction.values, np.column_stack((COULOMB, VISCOUS)), rtol=1e-7)
+    found = values(result)
+    assert found["payload scale"] == pytest.approx(1.0, abs=1e-8)
+    assert found["shoulder/offset"] == pytest.approx(OFFSET[0], abs=1e-7)
+    known = np.isfinite(result.parameters.reference)
+    np.testing.assert_allclose(result.parameters.values[known], result.parameters.reference[known], atol=1e-7)
+    assert known.sum() >= 5
+    assert all(score.relative_error < 1e-7 < 0.1 < score.rigid_body_error for score in result.scores)
+
+
+def test_sigma_holds_under_noise_and_standing_still_at_the_end_ruins_nothing():
+    motion = move(2, 40.0)
+    rest = np.repeat(motion[:, -1:], 4000, axis=1)
+    rng = np.random.default_rng(3)
+    rest[1:] = [1e-4 * rng.normal(size=rest[1].shape), 0.0 * rest[2]]
+    motion = np.concatenate((motion, rest), axis=1)
+    effort = rigid_torque(motion) + coulomb_viscous(motion[1])
+    effort[-4000:] += [4.0, -1.5]  # stiction: any torque below breaking away
+    effort += 0.5 * rng.normal(size=effort.shape)
+    result = identify_inverse_dynamics([as_motion(motion, effort)], model())
+    sigma = np.sqrt(np.diagonal(result.friction.covariance, axis1=1, axis2=2))
+    error = result.friction.values - np.column_stack((COULOMB, VISCOUS))
+    assert np.abs(error / sigma).max() < 3.5
+    assert sigma.max() < 0.2
+    assert all(score.samples < 0.55 * 12000 for score in result.scores)
+    assert any("slow samples are left out" in choice for choice in result.provenance.choices)
+    without = identify_inverse_dynamics([as_motion(motion, effort)], model(), InverseDynamicsOptions(dead_zone=0.0))
+    assert np.abs(without.friction.values - np.column_stack((COULOMB, VISCOUS))).max() > 3.0 * np.abs(error).max()
+
+
+def test_known_inertia_leaves_friction_and_drives():
+    motion = move(4)
+    result = identify_inverse_dynamics(
+        [as_motion(motion, rigid_torque(motion) + coulomb_viscous(motion[1]))],
+        model(),
+        replace(PLAIN, body=RigidBodyOptions(known_inertia=True)),
+    )
+    found = values(result)
+    assert found["Ia shoulder"] == pytest.approx(DRIVE_INERTIA[0], abs=1e-8)
+    np.testing.assert_allclose(result.friction.values, np.column_stack((COULOMB, VISCOUS)), rtol=1e-7)
+
+
+def test_a_motor_that_moves_two_joints_has_its_own_friction():
+    coupling = Coupling(JOINTS, ("first", "second"), np.linalg.inv(np.array([[1.0, 0.0], [1.0, 1.0]])))
+    motion = move(5)
+    second = motion[1].sum(axis=1, keepdims=True)
+    effort = rigid_torque(motion) - DRIVE_INERTIA * motion[2] + coulomb_viscous(motion[1])
+    effort += 1.5 * np.sign(second) + 0.7 * second
+    result = identify_inverse_dynamics([as_motion(motion, effort)], model(), replace(PLAIN, coupling=coupling))
+    found = values(result)
+    assert found["second/coulomb"] == pytest.approx(1.5, rel=1e-6)
+    assert found["second/viscous"] == pytest.approx(0.7, rel=1e-6)
+    assert found["elbow/coulomb"] == pytest.approx(COULOMB[1], rel=1e-6)
+    elbow = result.samples[1]  # one law a joint: what the motor adds is projected onto it
+    live = result.friction.values[1] @ np.array([np.sign(elbow.velocity), elbow.velocity])
+    left_over = elbow.fitted - OFFSET[1] - live
+    assert abs(left_over[elbow.used] @ elbow.velocity[elbow.used]) < 1e-6 * (elbow.velocity @ elbow.velocity)
+
+
+def test_temperature_and_position_are_regressors():
+    motion = move(6)
+    warmth = np.linspace(20.0, 50.0, len(motion[0]))[:, None] * np.ones(2)
+    centred = warmth - warmth.mean(axis=0)
+    effort = rigid_torque(motion) + coulomb_viscous(motion[1])
+    effort += centred * (-0.02 * np.sign(motion[1]) - 0.01 * motion[1])
+    effort += 0.4 * np.sign(motion[1]) * np.sin(motion[0])
+    options = replace(PLAIN, temperature=True, harmonics=(1.0,))
+    found = values(
+        identify_inverse_dynamics([as_motion(motion, effort, inputs={"temperature": warmth})], model(), options)
+    )
+    assert found["elbow/coulomb_per_kelvin"] == pytest.approx(-0.02, rel=1e-5)
+    assert found["elbow/viscous_per_kelvin"] == pytest.approx(-0.01, rel=1e-5)
+    assert found["shoulder/coulomb_sin_1"] == pytest.approx(0.4, rel=1e-5)
+    assert found["shoulder/coulomb"] == pytest.approx(COULOMB[0], rel=1e-5)
+
+
+def test_a_push_is_rejected_and_told():
+    motion = noisy_motion(7)
+    effort = motion.effort.copy()
+    effort[3000:3100] += 40.0
+    result = identify_inverse_dynamics([replace(motion, effort=effort)], model())
+    np.testing.assert_allclose(result.friction.values, np.column_stack((COULOMB, VISCOUS)), atol=0.3)
+    assert any("outliers" in text for text in result.verdicts)
+
+
+def test_torque_of_the_wrong_sign_belongs_to_no_real_bodies():
+    motion = noisy_motion(8)
+    result = identify_inverse_dynamics([replace(motion, effort=-motion.effort)], model())
+    assert any("no real bodies" in text for text in result.verdicts[:3])
+    assert any("wants to be negative" in text for text in result.verdicts)
+    assert not any("no real bodies" in text for text in identify_inverse_dynamics([motion], model()).verdicts)
+
+
+def test_the_order_of_the_joints_does_not_matter():
+    motion = noisy_motion(9)
+    turned = replace(
+        motion,
+        joint_names=JOINTS[::-1],
+        **{name: getattr(motion, name)[:, ::-1] for name in ("position", "velocity", "acceleration", "effort")},
+    )
+    options = InverseDynamicsOptions(significance=None)
+    one = identify_inverse_dynamics([motion], model(), options).friction
+    other = identify_inverse_dynamics([turned], model(JOINTS[::-1]), options).friction
+    np.testing.assert_allclose(one.values, other.values[::-1], rtol=1e-5)
+
+
+def test_the_result_is_a_start_for_the_live_node(tmp_path):
+    friction = identify_inverse_dynamics([noisy_motion(10)], model()).friction
+    save_parameters(tmp_path / "parameters.yaml", friction)
+    loaded = load_parameters(tmp_path / "parameters.yaml", JOINTS[::-1])
+    np.testing.assert_array_equal(loaded.values, friction.values[::-1])
+
+
+def test_held_out_error_is_that_of_unseen_noise_and_insignificant_parameters_go():
+    motion = noisy_motion(11)
+    few, _ = estimate_inverse_dynamics([motion], model(), InverseDynamicsOptions(significance=0.03))
+    everything, notes = estimate_inverse_dynamics([motion], model(), InverseDynamicsOptions(significance=None))
+    assert len(few.names) < len(everything.names)
+    np.testing.assert_allclose(few.values[:4], everything.values[:4], atol=0.1)
+    scores = identify_inverse_dynamics([motion], model()).scores
+    for score in scores:
+        assert 0.8 < score.model_error / score.fit_error < 1.3
+        assert score.rigid_body_error > 5.0 * score.model_error
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (InverseDynamicsOptions(law="magic"), "'magic'.*coulomb_viscous"),
+        (InverseDynamicsOptions(temperature=True), "temperature/<joint>"),
+        (InverseDynamicsOptions(law="load_velocity", harmonics=(1.0,)), "takes no"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_with_the_choices(options, message):
+    with pytest.raises((ConfigError, InputError), match=message):
+        identify_inverse_dynamics([noisy_motion(12, 5.0)], model(), options)
+
+
+def test_data_that_cannot_do_are_refused():
+    motion = noisy_motion(13, 5.0)
+    with pytest.raises(InputError, match="effort/<joint>"):
+        identify_inverse_dynamics([replace(motion, effort=None)], model())
+    with pytest.raises(InputError, match="'elbow'.*'shoulder'"):
+        identify_inverse_dynamics([motion], FixedBaseModel(URDF, ("elbow",)))
+    still = np.zeros((3, 2000, 2))
+    with pytest.raises(InputError, match="no usable sample"):
+        identify_inverse_dynamics([as_motion(still, rigid_torque(still))], model())
