@@ -100,7 +100,7 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
     """Fit a law by the trust region reflective method of scipy, from many starts.
 
     Shapes are drawn over the law's ranges, denser where the velocities are; the parameters that the torque is linear in
-    follow from each by bounded linear least squares. The best dozen is refined, and the best of these on all samples.
+    follow from each by bounded linear least squares. The best dozen is refined, and the best of these on more samples.
 
     Raises
     ------
