@@ -18,6 +18,7 @@ SIGNIFICANT = 2.0
 
 _WIDTH = 120
 _VAGUE = 1e-3  # of sigma: a value nearer to zero has no relative error worth telling
+_COPY = "a copy of this file (parameters_file: it also writes there at its end)"
 
 
 def print_identification(identification: Identification) -> None:
@@ -37,16 +38,16 @@ def print_identification(identification: Identification) -> None:
 
 
 def _next_step(law_names: tuple[str, ...]) -> str:
-    """How the live node starts from the file, or what else to do with it."""
+    """How the live node starts from the file."""
     nonlinear = sorted(set(law_names) - set(linear_law_names()))
     if nonlinear:
         others = sorted(set(law_names) - set(nonlinear))
         told = f"; for the other joints identifier.joint_laws must name {', '.join(others)}" if others else ""
         curves = f"the curve of {', '.join(nonlinear)} in the linear law that it has for the joint"
-        return f"the live node starts from this file by parameters_file and says {curves}{told}"
+        return f"the live node starts from {_COPY} and says {curves}{told}"
     common = max(sorted(set(law_names)), key=law_names.count)
     told = " and identifier.joint_laws for the others" if set(law_names) != {common} else ""
-    return f"the live node starts from this file by parameters_file with identifier.law: {common}{told}"
+    return f"the live node starts from {_COPY} with identifier.law: {common}{told}"
 
 
 def parameter_table(parameters: ParameterTable) -> Table:
