@@ -29,6 +29,9 @@ class KalmanConfig(Validated):
     mismatch_time: float = parameter(0.2, "correlation time of what the law misses", "s", 1e-3, 1e3)
     mismatch_std: float = parameter(0.1, "size of what the law misses, before it is adapted", "N m", 0.0, 1e3)
     mismatch_floor: float = parameter(0.01, "and at least", "N m", 0.0, 1e3)
+    load_error: float = parameter(
+        1e-3, "part of the motor torque that timing, elasticity and rounding spoil, for sigma only", "", 0.0, 1.0
+    )
     mismatch_memory: float = parameter(3.0, "over which its size is adapted", "s", 1e-2, 1e4)
     link_mass_std: float = parameter(0.1, "relative error of each link's mass; 0: masses are right", "", 0.0, 1.0)
     link_com_std: float = parameter(0.005, "error of each link's centre of mass an axis; 0: right", "m", 0.0, 1.0)

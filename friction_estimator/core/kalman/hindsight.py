@@ -54,12 +54,13 @@ class SmoothedWindows:
     mismatch: FloatArray
     covariance: FloatArray
 
-    def at(self, frames: Sequence[Passed], mismatch_variance: FloatArray) -> dict[str, FloatArray]:
+    def at(self, frames: Sequence[Passed], mismatch_variance: FloatArray, load_error: float) -> dict[str, FloatArray]:
         """Fields of ``JointFriction`` at some frames (f), each (f, n) or (f, n, p).
 
         Parameters
         ----------
         mismatch_variance : (n,) of what the law misses when nothing is measured [(N m)^2]
+        load_error : part of the motor torque that nothing explains
         """
         times = np.array([frame.time for frame in frames])
         row = self._nearest(times)
@@ -69,6 +70,7 @@ class SmoothedWindows:
         std = np.array([frame.motion.velocity_std for frame in frames])
         effort = np.array([frame.effort for frame in frames])
         regressor, model, velocity_variance = self.laws.expected_friction(parameters, velocity, effort, std)
+        velocity_variance = velocity_variance + (load_error * effort) ** 2
         law_variance = quadratic_form(regressor, covariance[..., :-1, :-1])
         full = quadratic_form(np.concatenate((regressor, np.ones((*velocity.shape, 1))), axis=2), covariance)
         return {

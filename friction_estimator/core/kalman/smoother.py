@@ -102,6 +102,7 @@ class KalmanSmoother:
         self._windows = WindowSmoother(self.stage.laws, self.stage.learning.limbs)
         self._ahead = _MOTION_MEMORIES * config.kalman.motion_memory
         self._lag = lag
+        self._load_error = config.kalman.load_error
         self._block = max(_BLOCK, 0.5 * lag)
         self._clear()
 
@@ -158,7 +159,7 @@ class KalmanSmoother:
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 
     def _frictions(self, ready: list[Passed], windows: SmoothedWindows) -> list[JointFriction]:
-        values = windows.at(ready, self.stage.mismatch_variance)
+        values = windows.at(ready, self.stage.mismatch_variance, self._load_error)
         return [
             dataclasses.replace(passed.friction, **{name: column[row] for name, column in values.items()})
             for row, passed in enumerate(ready)

@@ -155,9 +155,10 @@ class KalmanFriction:
         recent = self._time - learned.measured_at < _STALE * self._window_length
         measured: BoolArray = recent & ~self._watch.pushed
         mismatch = np.where(measured, learned.mismatch, 0.0)
-        alone = law.variance + learned.mismatch_variance
+        unmodelled = (self._config.load_error * sensed[0].effort) ** 2
+        alone = law.variance + learned.mismatch_variance + unmodelled
         row = np.concatenate((law.regressor, np.ones((mismatch.size, 1))), axis=1)
-        variance = np.where(measured, quadratic_form(row, learned.covariance), alone)
+        variance = np.where(measured, quadratic_form(row, learned.covariance) + unmodelled, alone)
         friction, velocity_variance = self._instant.correct(
             law.torque + mismatch,
             np.where(measured, law.velocity_variance, 0.0),
