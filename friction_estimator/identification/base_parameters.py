@@ -10,12 +10,14 @@ from scipy.linalg import qr
 
 from friction_estimator.core.types import FloatArray, IntArray
 
-RANK_TOLERANCE = 1e-8
-"""A column that lies nearer than this, relative to its norm, to the span of the kept ones cannot be told apart."""
-_EMPTY = 1e-10
-"""A column whose norm, relative to the largest one, is below this is zero."""
-_CLEAN = 1e-7
-"""Coefficients of a group below this, in units of the parameters, are rounding."""
+RANK_TOLERANCE = 3e-5
+"""A column nearer than this, relative to its norm, to the span of the kept ones cannot be told apart: the angles
+of a URDF are rounded, often to four digits, which tilts axes that are parallel."""
+EMPTY = 3e-5
+"""A column whose norm, relative to the largest one, is below this is zero: rounded angles again."""
+_ROUNDING = 1e-7
+_CLEAN = 1e-4
+"""Coefficients of a group below this, in units of the parameters, are not worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,9 @@ class BaseParameters:
     grouping: FloatArray
 
 
-def base_parameters(names: Sequence[str], W: FloatArray, tolerance: float = RANK_TOLERANCE) -> BaseParameters:
+def base_parameters(
+    names: Sequence[str], W: FloatArray, tolerance: float = RANK_TOLERANCE, smallest: float = EMPTY
+) -> BaseParameters:
     """Keep every column that does not lie in the span of those before it (Hamon et al. 2010, eqs. 9-10).
 
     The order decides who is kept: with links from base to tip, the outer links' masses are grouped into inner links.
@@ -44,15 +48,16 @@ def base_parameters(names: Sequence[str], W: FloatArray, tolerance: float = RANK
     names : (s) of the columns
     W : (r, s) observation matrix, of random motions (what the model can tell apart) or of data (what the data can)
     tolerance : relative distance to the span of the kept columns below which a column is dependent
+    smallest : norm, relative to the largest one, below which a column is zero
     """
     triangle = np.asarray(np.linalg.qr(W, mode="r"))  # the same inner products in few rows
     norms = np.linalg.norm(triangle, axis=0)
-    scale = np.where(norms > _EMPTY * norms.max(initial=0.0), norms, np.inf)  # rounded angles of a URDF move nothing
+    scale = np.where(norms > smallest * norms.max(initial=0.0), norms, np.inf)
     kept = _independent(triangle / scale, tolerance) if norms.any() else []
     grouping = np.zeros((len(kept), W.shape[1]))
     if kept:
         grouping = np.linalg.lstsq(triangle[:, kept] / scale[kept], triangle, rcond=None)[0] / scale[kept, None]
-    grouping[np.abs(grouping) < _CLEAN] = 0.0
+    grouping[np.abs(grouping) < _ROUNDING] = 0.0
     grouping[:, kept] = np.eye(len(kept))
     return BaseParameters(tuple(_in_words(names, row) for row in grouping), np.array(kept, dtype=np.intp), grouping)
 
@@ -84,7 +89,7 @@ def _independent(triangle: FloatArray, tolerance: float) -> list[int]:
 def _in_words(names: Sequence[str], row: FloatArray) -> str:
     lead = int(np.argmax(row != 0.0)) if row.any() else 0
     words = names[lead]
-    for column in map(int, np.flatnonzero(row)):
+    for column in map(int, np.flatnonzero(np.abs(row) > _CLEAN)):
         if column != lead:
             factor = row[column]
             size = "" if np.isclose(abs(factor), 1.0) else f"{abs(factor):.4g} "

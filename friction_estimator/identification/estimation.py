@@ -18,6 +18,7 @@ from friction_estimator.identification.torque_model import TorqueModel
 
 DATA_TOLERANCE = 1e-6
 """Columns nearer than this, relative to their norm, to the span of others cannot be told apart by any real data."""
+_EMPTY = 1e-12
 ROUNDS = 15
 _CONVERGED = 1e-5
 """Relative change of the predicted torque at which Gauss-Newton and the iteration of the load end."""
@@ -112,7 +113,7 @@ def estimate(
 def _told_apart(problem: LinearProblem, allowed: BoolArray, prior_std: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
     """Columns that the data can tell apart, friction first; those with a prior always stay."""
     free = np.flatnonzero(allowed & np.isinf(prior_std))
-    base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE)
+    base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE, _EMPTY)
     moving = np.linalg.norm(problem.W, axis=0) > 0.0
     certain = np.flatnonzero(allowed & np.isfinite(prior_std) & moving)
     kept = np.concatenate((free[base.kept], certain))
