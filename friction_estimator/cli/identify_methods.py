@@ -112,6 +112,11 @@ def identify_with(
 def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments: argparse.Namespace) -> Identification:
     if robot is None:
         raise ConfigError("the method inverse_dynamics needs the robot: say --robot with the path of its URDF")
+    if not robot.config.robot.fixed_base:
+        raise ConfigError(
+            "the method inverse_dynamics needs a fixed base, this robot walks; if it hung in a stand, say "
+            "--set robot.fixed_base=true --set observer=momentum, else take the method friction_curve"
+        )
     names = motions[0].joint_names
     coupling = load_coupling(arguments.coupling, names) if arguments.coupling else None
     temperature, harmonics = arguments.regressors or (False, ())

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from friction_estimator.bags.recording import read_recording
+from friction_estimator.bags.writer import BagWriter
 from friction_estimator.cli.main import main
 from friction_estimator.core.joint_log import Payload
 from friction_estimator.files.identification import load_identification
 from friction_estimator.files.parameters import load_parameters
 from friction_estimator.files.table import read_table
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.messages.topics import JOINT_STATE
+from friction_estimator.messages.types import make_header
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
 pytestmark = pytest.mark.filterwarnings("error")  # a numerical warning on stderr tells a user nothing
@@ -171,6 +174,27 @@ def test_a_pendulum_needs_no_names_of_joints(tmp_path: Path, capsys: pytest.Capt
     np.testing.assert_allclose(load_parameters(params, ["shoulder"]).values[0, :2], [0.4, 0.1], atol=0.02)
 
 
+def test_bags_give_what_tables_give(recorded: Columns, urdf: Path, log: Path, tmp_path: Path) -> None:
+    bag = tmp_path / "arm"
+    order = ("elbow", "gripper", "shoulder")  # another order than that of the table, and a joint that the robot lacks
+    with BagWriter(bag) as writer:
+        types = writer.types
+        for row, time in enumerate(recorded["time"]):
+            stamp_ns = 1_000_000_000 + round(1e9 * time)
+            fields = {
+                kind: types.floats(
+                    np.array([recorded.get(f"{kind}/{joint}", np.zeros(row + 1))[row] for joint in order])
+                )
+                for kind in ("position", "effort")
+            }
+            header = make_header(types, stamp_ns, "")
+            writer.write("joint_states", stamp_ns, types.make(JOINT_STATE, header=header, name=list(order), **fields))
+    for data in (bag, log):
+        assert main(["identify", str(data), "-o", f"{data}.yaml", "--robot", str(urdf)]) == 0
+    values = [load_parameters(f"{data}.yaml", JOINTS).values for data in (bag, log)]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-3)
+
+
 def test_measured_friction_gives_a_curve_and_other_options_are_refused(
     recorded: Columns, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,6 +254,8 @@ def test_a_walking_robots_bag_is_enough_and_the_estimator_starts_from_the_result
     out = capsys.readouterr().out
     assert "walk says that it is of the robot 'suralp'" in out
     assert "friction measured by the observer 'kalman', as `replay --smooth 2` does" in out
+    assert main(["identify", str(walk), "-o", str(params), "--method", "inverse_dynamics"]) == 1
+    assert "needs a fixed base, this robot walks" in capsys.readouterr().err
     law = ["--set", "identifier.law=coulomb_viscous"]
     assert "identifier.law: coulomb_viscous" in out
     assert main(["replay", str(walk), "-o", str(start), "--params", str(params), *law]) == 0
