@@ -25,6 +25,8 @@ def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatA
     """
     parameters = parameters.copy()
     for _ in range(_SWEEPS):
+        if ((bounds @ parameters[:, :, None]) >= 0.0).all():
+            break
         for bound in np.moveaxis(bounds, 1, 0):
             value = (bound * parameters).sum(axis=1)
             if (value >= 0.0).all():

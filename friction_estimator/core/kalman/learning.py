@@ -1,6 +1,6 @@
 """What the filters of the limbs learn from windows, one limb a frame, gathered joint by joint for every frame to use.
 
-    window ─► EmptyFeet, WindowDynamics ─► limb 1 (this frame), limb 2 (the next), ... ─► Learned
+    window ─► EmptyFeet, WindowDynamics ─► limb 1 (the next frame), limb 2 (the one after), ... ─► Learned
 
 The limbs take turns so that no frame bears the work of all of them; what they learned is out when the last one is done,
 so that their order does not matter.
@@ -159,27 +159,30 @@ class LimbLearning:
         self._dynamics.retune(noise)
         self._empty_feet.retune(noise.force_std)
 
-    def open(self, window: Window, usable: bool, frozen: bool) -> None:
+    def open(self, window: Window, usable: bool) -> None:
         """A window is complete; from now on every :meth:`step` lets one limb use it.
 
         Parameters
         ----------
         usable : False when the noise of the sensors is not known yet
-        frozen : True keeps law and calibration as they are
         """
-        self.settle()
         self._dynamics.advance(window)
         self._readings = self._empty_feet.step(window)
-        self._window, self._usable, self._frozen = window, usable, frozen
+        self._window, self._usable = window, usable
         self._turns.extend(range(len(self.limbs)))
 
-    def settle(self) -> None:
+    def settle(self, frozen: bool) -> None:
         """Let all limbs that wait use the window now."""
         while self._turns:
-            self.step()
+            self.step(frozen)
 
-    def step(self) -> None:
-        """Let the next limb that waits, if any, use the window, if its sensors spoke and nobody pushes it."""
+    def step(self, frozen: bool) -> None:
+        """Let the next limb that waits, if any, use the window, if its sensors spoke and nobody pushes it.
+
+        Parameters
+        ----------
+        frozen : True keeps law and calibration as they are
+        """
         if not self._turns:
             return
         index = self._turns.popleft()
@@ -188,7 +191,7 @@ class LimbLearning:
         if not known or not self._usable or window.disturbed[limb.joints[0]]:
             limb_filter.skip(window.duration)
         elif limb_filter.running and window.duration > 0.0:
-            self._use(limb, limb_filter, window)
+            self._use(limb, limb_filter, window, frozen)
         else:
             limb_filter.begin(*self._dynamics.momentum(limb, window))
         limb_filter.close(window.time)
@@ -196,12 +199,12 @@ class LimbLearning:
         if not self._turns:
             self.learned = self._next
 
-    def _use(self, limb: Limb, limb_filter: LimbFilter, window: Window) -> None:
+    def _use(self, limb: Limb, limb_filter: LimbFilter, window: Window, frozen: bool) -> None:
         limb_window = self._dynamics.of_limb(limb, limb_filter.layout, window, limb_filter.state)
         resting = float(np.abs(window.end.velocity[limb.joints]).max()) < self._config.least_velocity
         touching = bool(self._empty_feet.touching[limb.feet].any())
-        limb_filter.step(limb_window, self._frozen or resting, touching)
-        if not self._frozen:
+        limb_filter.step(limb_window, frozen or resting, touching)
+        if not frozen:
             for index, foot in enumerate(limb.feet):
                 if self._empty_feet.empty[foot]:
                     variance = self._dynamics.wrench_variance / window.samples

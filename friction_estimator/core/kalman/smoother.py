@@ -154,7 +154,7 @@ class KalmanSmoother:
         """Hand out the frames up to a time."""
         count = sum(passed.time <= until for passed in self._passed)
         ready, self._passed = self._passed[:count], self._passed[count:]
-        self.stage.learning.settle()
+        self.stage.settle()
         windows = self._windows.sweep(self.stage.traced(), until)
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 

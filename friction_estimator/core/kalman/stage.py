@@ -146,8 +146,14 @@ class KalmanFriction:
         window = self._buffer.add(sample)
         if window is not None:
             self._window_length = max(self._config.window, window.duration)
-            self.learning.open(window, self._noise.ready, self.frozen)
-        self.learning.step()
+            self.settle()
+            self.learning.open(window, self._noise.ready)
+        else:
+            self.learning.step(self.frozen)
+
+    def settle(self) -> None:
+        """Let all limbs use the newest window that is complete."""
+        self.learning.settle(self.frozen)
 
     def _friction(self, sensed: Sensed, law: LawNow, disturbance: Disturbance) -> JointFriction:
         """Law and mismatch, or while nothing can be measured the law alone."""
@@ -188,6 +194,7 @@ class KalmanFriction:
     @property
     def identified(self) -> IdentifiedParameters:
         """What is worth keeping over a restart."""
+        self.settle()
         learned, n, p = self.learning.learned, len(self._joint_names), self.laws.parameter_count
         samples = np.zeros(n)
         for limb, limb_filter in zip(self.learning.limbs, self.learning.filters, strict=True):
