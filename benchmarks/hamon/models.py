@@ -70,7 +70,8 @@ def compare(motions: Sequence[Motion], payloads: bool) -> tuple[list[Compared], 
 def _printed(shared: Estimate) -> LinearFit:
     """Products apart; insignificant ones are left out."""
     friction = shared.model.friction
-    assert isinstance(friction, LoadVelocityFriction)
+    if not isinstance(friction, LoadVelocityFriction):
+        raise TypeError("the shared model must be the load-dependent one")
     problem = printed_problem(shared.observations, shared.model.body, friction, 0, shared.usable)
     problem = select_columns(problem, base_parameters(problem.names, problem.W, DATA_TOLERANCE).kept)
     fit = solve(problem, ORDINARY)

@@ -90,7 +90,7 @@ def estimate(
     of_load = np.isfinite(model.prior_std)
     prior = _prior(model, observations)
     loads = [observation.load for observation in observations]
-    values: FloatArray | None = None
+    values = np.zeros(len(model.names))
     for turn in range(rounds if model.load_dependent else 1):
         problem = model.problem(observations, loads, usable, values)
         columns = permitted & ~of_load if turn == 0 else permitted  # the measured torque would explain itself
@@ -106,7 +106,6 @@ def estimate(
             loads = predicted
             if turn and change < _CONVERGED**2 * sum(np.square(load).sum() for load in loads):
                 break
-    assert values is not None
     return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior[kept], names, values)
 
 
