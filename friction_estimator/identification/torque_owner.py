@@ -40,13 +40,14 @@ def exchanged_with_model(motion: Motion, rigid_body_torque: FloatArray) -> list[
     if motion.effort is None:
         return []
     apart = motion.effort[:, :, None] - rigid_body_torque[:, None, :]
-    left = np.var(apart, axis=0) / np.maximum(np.var(motion.effort, axis=0), np.finfo(float).tiny)[:, None]
+    own_variance = np.var(motion.effort, axis=0)
+    left = np.var(apart, axis=0) / np.where(own_variance > 0.0, own_variance, np.nan)[:, None]
     pairs = []
     for one in range(len(motion.joint_names)):
         for other in range(one):
             own, exchanged = left[one, one] + left[other, other], left[one, other] + left[other, one]
-            fits = max(left[one, other], left[other, one]) < _EXPLAINED  # never where a torque is NaN
-            if fits and _MORE * exchanged < own:
+            fits = max(left[one, other], left[other, one]) < _EXPLAINED
+            if fits and _MORE * exchanged < own:  # never where a torque is constant or missing
                 pairs.append((motion.joint_names[other], motion.joint_names[one]))
     return pairs
 
