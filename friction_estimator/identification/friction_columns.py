@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.friction import LinearFrictionLaw, make_linear_law
 from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.identification.friction_sites import FrictionSite
 
 OFFSET = "offset"
-
-
-@dataclass(frozen=True, slots=True)
-class FrictionSite:
-    """Where friction acts: a joint, or a motor that moves several joints.
-
-    Attributes
-    ----------
-    name : of the joint or the motor
-    law : of its friction
-    direction : (n) velocity of the site is ``direction @ dq``; its friction f acts on the joints as ``direction * f``
-    """
-
-    name: str
-    law: LinearFrictionLaw
-    direction: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +39,13 @@ class FrictionColumns:
     ----------
     joint_names : (n)
     sites : one a joint, then one a motor that moves several joints
-    temperature : dry and viscous friction of every joint also change with its temperature, linearly
+    temperature : (n) about which dry and viscous friction of every joint also change, linearly; None: they do not
     harmonics : dry friction of every joint also changes with cosine and sine of these multiples of its position
     """
 
     joint_names: tuple[str, ...]
     sites: tuple[FrictionSite, ...]
-    temperature: bool = False
+    temperature: FloatArray | None = None
     harmonics: tuple[float, ...] = ()
 
     @property
@@ -83,7 +66,9 @@ class FrictionColumns:
             ]
         for joint in self.joint_names:
             extra = [(OFFSET, "N m")] * self._needs_offset(joint)
-            extra += [("coulomb_per_kelvin", "N m/K"), ("viscous_per_kelvin", "N m s/(rad K)")] * self.temperature
+            extra += [("coulomb_per_kelvin", "N m/K"), ("viscous_per_kelvin", "N m s/(rad K)")] * (
+                self.temperature is not None
+            )
             extra += [(f"coulomb_{wave}_{k:g}", "N m") for k in self.harmonics for wave in ("cos", "sin")]
             names += [f"{joint}/{name}" for name, _ in extra]
             units += [unit for _, unit in extra]
@@ -158,59 +143,9 @@ class FrictionColumns:
     ) -> FloatArray:
         direction = np.sign(velocity)
         columns = [np.ones_like(velocity)] * self._needs_offset(name)
-        if self.temperature:
-            warmth = inputs["temperature"][:, joint] - np.nanmean(inputs["temperature"][:, joint])
+        if self.temperature is not None:
+            warmth = inputs["temperature"][:, joint] - self.temperature[joint]
             columns += [warmth * direction, warmth * velocity]
         for k in self.harmonics:
             columns += [direction * np.cos(k * position), direction * np.sin(k * position)]
         return np.column_stack(columns) if columns else np.zeros((velocity.size, 0))
-
-
-def friction_sites(
-    joint_names: Sequence[str], law_names: Sequence[str], coupling: Coupling | None = None
-) -> tuple[FrictionSite, ...]:
-    """A site for every joint, and one for every motor that turns with more than one of them (a coupled wrist).
-
-    A motor that turns with one joint only needs none: its friction cannot be told from the joint's.
-
-    Parameters
-    ----------
-    joint_names, law_names : (n)
-    coupling : of some or all of the joints; None: every joint has its motor
-    """
-    sites = [
-        FrictionSite(name, make_linear_law(law), row)
-        for name, law, row in zip(joint_names, law_names, np.eye(len(joint_names)), strict=True)
-    ]
-    if coupling is not None:
-        places = [list(joint_names).index(name) for name in coupling.joint_names]
-        inverse = np.linalg.inv(coupling.matrix)
-        inverse[np.abs(inverse) < 1e-12 * np.abs(inverse).max()] = 0.0
-        for motor, row in zip(coupling.motor_names, inverse, strict=True):
-            if np.count_nonzero(row) > 1:
-                direction = np.zeros(len(joint_names))
-                direction[places] = row
-                law = law_names[places[int(np.argmax(np.abs(row)))]]
-                sites.append(FrictionSite(motor, make_linear_law(law), direction))
-    return tuple(sites)
-
-
-def drive_inertia_columns(
-    joint_names: Sequence[str], acceleration: FloatArray, coupling: Coupling | None = None
-) -> tuple[tuple[str, ...], FloatArray]:
-    """Names and columns (N, n, m) of the inertia of the drives, Ia of Hamon et al. 2010, eq. 9, seen at the joint.
-
-    Parameters
-    ----------
-    acceleration : (N, n) [rad/s^2]
-    coupling : drives turn with the motors' accelerations, and act on the joints through the coupling
-    """
-    directions = np.eye(len(joint_names))
-    names = list(joint_names)
-    if coupling is not None:
-        places = [list(joint_names).index(name) for name in coupling.joint_names]
-        directions[np.ix_(places, places)] = np.linalg.inv(coupling.matrix)
-        for place, motor in zip(places, coupling.motor_names, strict=True):
-            names[place] = motor
-    columns = np.einsum("mi,mj,ti->tjm", directions, directions, acceleration)
-    return tuple(f"Ia {name}" for name in names), np.asarray(columns)

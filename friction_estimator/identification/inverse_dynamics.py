@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.core.exceptions import ConfigError, InputError, choices
-from friction_estimator.core.friction import laws_of_joints, linear_law_names
+from friction_estimator.core.friction import laws_of_joints, linear_law_names, make_linear_law
 from friction_estimator.core.identification import Identification, ParameterTable, Provenance
+from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.dead_zone import reference_speeds
 from friction_estimator.identification.elimination import without_insignificant
 from friction_estimator.identification.estimation import Estimate, estimate
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.friction_columns import FrictionColumns, friction_sites
+from friction_estimator.identification.friction_columns import OFFSET, FrictionColumns
+from friction_estimator.identification.friction_sites import friction_sites
 from friction_estimator.identification.inverse_dynamics_options import DEFAULT, InverseDynamicsOptions
 from friction_estimator.identification.joint_scores import joint_scores, outlier_shares
 from friction_estimator.identification.live_law import friction_samples, live_parameters
@@ -33,6 +35,7 @@ IMPOSSIBLE = (
     "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): somebody else moved the "
     "robot, its torque is wrong in sign or scale, or the URDF's joints are not those of the data"
 )
+LEFT_OVER = "{}: a constant torque of {:+.3g} N m is no part of the law {!r}: the zero of the torque, or gravity"
 _MANY_OUTLIERS = 0.01
 
 
@@ -63,7 +66,8 @@ def identify_inverse_dynamics(
     if options.physical and bodies is not None:
         solution = with_physical_inertia(solution, bodies)
         notes.append("inertial parameters are those of the nearest real bodies")
-    friction = live_parameters(solution, _live_laws(model.joint_names, options))
+    laws = _live_laws(model.joint_names, options)
+    friction = live_parameters(solution, laws)
     scores = joint_scores(solution, options.solver, options.folds)
     return Identification(
         friction=friction,
@@ -71,7 +75,7 @@ def identify_inverse_dynamics(
         scores=scores,
         samples=friction_samples(solution),
         condition=solution.fit.condition,
-        verdicts=verdicts(scores, friction, solution.fit.condition, _findings(solution, bodies)),
+        verdicts=verdicts(scores, friction, solution.fit.condition, _findings(solution, bodies, laws)),
         provenance=Provenance(
             command,
             METHOD,
@@ -127,12 +131,17 @@ def parameter_table(solution: Estimate) -> ParameterTable:
     )
 
 
-def _findings(solution: Estimate, bodies: PhysicalInertia | None) -> list[Finding]:
+def _findings(solution: Estimate, bodies: PhysicalInertia | None, laws: Sequence[str]) -> list[Finding]:
     """What this method alone can tell."""
     found = []
     if bodies is not None and not bodies.plausible:
         found.append(Finding(1.9, IMPOSSIBLE.format(bodies.distance)))
     names = solution.model.body.joint_names
+    constants = dict(zip(solution.model.names, solution.values, strict=True))
+    for name, law in zip(names, laws, strict=True):
+        constant = constants.get(f"{name}/{OFFSET}", 0.0)
+        if constant and OFFSET not in make_linear_law(law).parameter_names:
+            found.append(Finding(0.5, LEFT_OVER.format(name, constant, law)))
     for name, share in zip(names, outlier_shares(solution), strict=True):
         if share > _MANY_OUTLIERS:
             found.append(
@@ -154,11 +163,9 @@ def _friction(
     if options.law not in (LOAD_VELOCITY, *linear_law_names()):
         known = choices((LOAD_VELOCITY, *linear_law_names()))
         raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
-    if options.temperature and not all("temperature" in one.motion.inputs for one in observations):
-        raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
     if options.law != LOAD_VELOCITY:
         sites = friction_sites(names, _live_laws(names, options), options.coupling)
-        return FrictionColumns(names, sites, options.temperature, options.harmonics)
+        return FrictionColumns(names, sites, _mean_temperature(observations, options), options.harmonics)
     if options.joint_laws or options.coupling or options.temperature or options.harmonics:
         raise ConfigError(
             f"{LOAD_VELOCITY!r} takes no joint_laws, coupling, temperature or harmonics; use a linear law"
@@ -170,3 +177,15 @@ def _friction(
         else np.full(len(names), options.stribeck_velocity)
     )
     return LoadVelocityFriction(names, np.maximum(start, np.finfo(float).eps), options.velocity_dependent)
+
+
+def _mean_temperature(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FloatArray | None:
+    """Mean temperature (n,) of all experiments together, which F_c and F_v are then about."""
+    if not options.temperature:
+        return None
+    if not all("temperature" in one.motion.inputs for one in observations):
+        raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
+    everything = np.concatenate([one.motion.inputs["temperature"] for one in observations])
+    if not np.isfinite(everything).all():
+        raise InputError("friction over temperature needs the temperature of every joint at every sample")
+    return np.asarray(everything.mean(axis=0))

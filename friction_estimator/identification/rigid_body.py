@@ -10,7 +10,7 @@ from friction_estimator.core.coupling import Coupling
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.base_parameters import BaseParameters, base_parameters
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.friction_columns import drive_inertia_columns
+from friction_estimator.identification.friction_sites import drive_inertia_columns
 from friction_estimator.identification.motion import Motion
 
 _RANDOM_SAMPLES = 200

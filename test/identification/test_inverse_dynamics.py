@@ -112,20 +112,19 @@ def test_a_motor_that_moves_two_joints_has_its_own_friction():
 
 
 def test_temperature_and_position_are_regressors():
-    motion = move(6)
-    warmth = np.linspace(20.0, 50.0, len(motion[0]))[:, None] * np.ones(2)
-    centred = warmth - warmth.mean(axis=0)
-    effort = rigid_torque(motion) + coulomb_viscous(motion[1])
-    effort += centred * (-0.02 * np.sign(motion[1]) - 0.01 * motion[1])
-    effort += 0.4 * np.sign(motion[1]) * np.sin(motion[0])
+    motions = []
+    for seed, warm in ((6, 25.0), (7, 55.0)):
+        motion = move(seed)
+        warmth = np.full(motion[0].shape, warm) + np.linspace(0.0, 5.0, len(motion[0]))[:, None]
+        effort = rigid_torque(motion) + coulomb_viscous(motion[1]) + 0.4 * np.sign(motion[1]) * np.sin(motion[0])
+        effort += (warmth - 42.5) * (-0.02 * np.sign(motion[1]) - 0.01 * motion[1])
+        motions.append(as_motion(motion, effort, inputs={"temperature": warmth}))
     options = replace(PLAIN, temperature=True, harmonics=(1.0,))
-    found = values(
-        identify_inverse_dynamics([as_motion(motion, effort, inputs={"temperature": warmth})], model(), options)
-    )
+    found = values(identify_inverse_dynamics(motions, model(), options))
     assert found["elbow/coulomb_per_kelvin"] == pytest.approx(-0.02, rel=1e-5)
     assert found["elbow/viscous_per_kelvin"] == pytest.approx(-0.01, rel=1e-5)
     assert found["shoulder/coulomb_sin_1"] == pytest.approx(0.4, rel=1e-5)
-    assert found["shoulder/coulomb"] == pytest.approx(COULOMB[0], rel=1e-5)
+    assert found["shoulder/coulomb"] == pytest.approx(COULOMB[0], rel=1e-5)  # at the mean of both experiments
 
 
 def test_a_push_is_rejected_and_told():
