@@ -195,6 +195,10 @@ def test_data_that_cannot_do_are_refused():
         identify_inverse_dynamics([replace(motion, effort=None)], model())
     with pytest.raises(InputError, match="'elbow'.*'shoulder'"):
         identify_inverse_dynamics([motion], FixedBaseModel(URDF, ("elbow",)))
+    holes = motion.effort.copy()
+    holes[7, 1] = np.nan
+    with pytest.raises(InputError, match="'elbow' was not recorded"):
+        identify_inverse_dynamics([replace(motion, effort=holes)], model())
     still = np.zeros((3, 2000, 2))
     with pytest.raises(InputError, match="no usable sample"):
         identify_inverse_dynamics([as_motion(still, rigid_torque(still))], model())

@@ -52,7 +52,7 @@ def test_ordinary_least_squares_is_the_printed_one():
 @pytest.mark.parametrize("memory", [0.0, 0.9])
 def test_sigma_is_honest_for_white_and_for_coloured_residuals(memory):
     honest, printed = [], []
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         fit = solve(make_problem(coloured(rng, memory, 2000), rng, 2000), ORDINARY)
         error2 = (fit.values - TRUTH) ** 2

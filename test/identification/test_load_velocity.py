@@ -27,7 +27,7 @@ def motor_torque(output, velocity):
     return load * output + dry * np.sign(velocity) + VISCOUS * velocity + OFFSET
 
 
-def experiments(payloads=(None, PAYLOAD), noise=0.0, duration=20.0):
+def experiments(payloads=(None, PAYLOAD), noise=0.0, duration=15.0):
     motions = []
     for seed, payload in enumerate(payloads):
         motion = move(20 + seed, duration)
