@@ -157,7 +157,7 @@ class Estimator:
 
         Returns
         -------
-        What was said in another law, and what that one cannot say; one sentence a joint.
+        What was said in another law, and what that one cannot say, one sentence a joint; and which joints start anew.
 
         Raises
         ------
@@ -167,7 +167,8 @@ class Estimator:
         fitting, notes = with_linear_laws(identified, self.joint_names, self._pipeline.friction.laws.law_names)
         self._pipeline.friction.restore(fitting)
         self.trust.forget(parameters_sigma(self.identified))
-        return notes
+        anew = [name for name in self.joint_names if name not in identified.joint_names]
+        return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
 
     def verdicts(self) -> tuple[JointTrust, ...]:
         """Which joints should not be believed now, and why, (n)."""

@@ -15,10 +15,14 @@ from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.core.identification import Identification, JointScore, ParameterTable, Provenance
 from friction_estimator.core.operating_range import OperatingRange, operating_range
 from friction_estimator.core.types import BoolArray, FloatArray
-from friction_estimator.files.parameters import parameters_document, parse_parameters, read_document, write_document
+from friction_estimator.files.parameters import (
+    IDENTIFICATION,
+    parameters_document,
+    parse_parameters,
+    read_document,
+    write_document,
+)
 from friction_estimator.files.yaml_document import Lines
-
-SECTION = "identification"
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {
     "str": str,
@@ -78,7 +82,9 @@ def save_identification(path: str | os.PathLike[str], identification: Identifica
     ConfigError
         When the file cannot be written.
     """
-    write_document(path, parameters_document(identification.friction, {SECTION: _section(saved_form(identification))}))
+    write_document(
+        path, parameters_document(identification.friction, {IDENTIFICATION: _section(saved_form(identification))})
+    )
 
 
 def load_identification(path: str | os.PathLike[str]) -> SavedIdentification:
@@ -91,13 +97,13 @@ def load_identification(path: str | os.PathLike[str]) -> SavedIdentification:
     """
     document = read_document(path)
     friction = parse_parameters(document, path)
-    if SECTION not in document:
+    if IDENTIFICATION not in document:
         return SavedIdentification(friction)
     try:
-        return _from_section(document[SECTION], friction)
+        return _from_section(document[IDENTIFICATION], friction)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ConfigError(f"{Path(path).expanduser()}: the section {SECTION!r} is damaged: {reason}") from None
+        raise ConfigError(f"{Path(path).expanduser()}: the section {IDENTIFICATION!r} is damaged: {reason}") from None
 
 
 def _section(saved: SavedIdentification) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from friction_estimator.files.atomic import write_atomically
 from friction_estimator.files.yaml_document import read_yaml, yaml_text
 
 FORMAT = "friction_estimator/identified_parameters"
+IDENTIFICATION = "identification"
+"""Section that an offline identification adds."""
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
 
 _SCALARS = ("residual_variance", "measurement_variance", "samples")
@@ -26,14 +28,28 @@ _SCALARS = ("residual_variance", "measurement_variance", "samples")
 def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParameters) -> None:
     """Write identified parameters atomically: at every moment the old or the new file is there, whole.
 
-    Numbers are written such that :func:`load_parameters` gives the same bits back.
+    Numbers are written such that :func:`load_parameters` gives the same bits back. An offline identification in
+    the file is kept beside it, as ``NAME.identified.yaml``.
 
     Raises
     ------
     ConfigError
         When the file cannot be written.
     """
+    _keep_identification(Path(path).expanduser())
     write_document(path, parameters_document(identified))
+
+
+def _keep_identification(target: Path) -> None:
+    try:
+        found = target.is_file() and IDENTIFICATION in read_document(target)
+    except ConfigError:
+        return  # not ours, or damaged: nothing in it that we could keep
+    if found:
+        try:
+            write_atomically(target.with_suffix(f".identified{target.suffix}"), target.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"cannot keep the identification of {target}: {error.strerror or error}") from None
 
 
 def load_parameters(path: str | os.PathLike[str], joint_names: Sequence[str] | None = None) -> IdentifiedParameters:

@@ -95,7 +95,7 @@ class EstimatorNode(Node):
         """Continue with the parameters of the run before."""
         path = self._parameters_file
         if path and Path(path).expanduser().exists():
-            notes = estimator.restore(load_parameters(path, estimator.joint_names))
+            notes = estimator.restore(load_parameters(path))
             self.get_logger().info(f"identified parameters read from {path}")
             for note in notes:
                 self.get_logger().info(note)

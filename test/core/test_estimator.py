@@ -216,7 +216,8 @@ def test_a_jump_back_in_time_restarts_the_filters_and_keeps_what_was_learned(urd
             *(e for wrench in instant.wrenches for e in estimator.add_wrench(wrench)),
         ):
             if estimate.stamp_ns == 0 and last is not None:
-                np.testing.assert_array_equal(estimate.parameters, last.parameters)
+                moved = np.abs(estimate.parameters - last.parameters)  # at most by a window that was being used
+                assert (moved <= 0.02 * last.parameters_sigma).all() and last.coulomb[0] > 0.3
             last = estimate
     assert estimator.health.time_jumps == 1 and last.stamp_ns == 299_000_000
 

@@ -276,3 +276,38 @@ def test_a_truncated_identification_never_loads(tmp_path: Path) -> None:
         path.write_text(text[:end])
         with pytest.raises(ConfigError):
             load_parameters(path)
+
+
+def test_a_live_run_leaves_the_identification_that_it_started_from(tmp_path: Path) -> None:
+    identification = make_identification()
+    path = tmp_path / "friction.yaml"
+    save_identification(path, identification)
+    before = path.read_bytes()
+    save_parameters(path, identification.friction)
+    assert load_identification(path).provenance is None
+    assert (tmp_path / "friction.identified.yaml").read_bytes() == before
+    save_parameters(path, identification.friction)  # nothing is kept twice
+    assert (tmp_path / "friction.identified.yaml").read_bytes() == before
+
+
+def test_joints_that_were_not_saved_start_anew_and_are_named() -> None:
+    estimator = Estimator(*_suralp())
+    saved = estimator.identified
+    some = replace(
+        saved,
+        **{
+            name: getattr(saved, name)[2:]
+            for name in (
+                "joint_names",
+                "law_names",
+                "values",
+                "covariance",
+                "residual_variance",
+                "measurement_variance",
+                "samples",
+            )
+        },
+    )
+    (note,) = estimator.restore(some)
+    assert all(joint in note for joint in estimator.joint_names[:2]) and estimator.joint_names[2] not in note
+    assert estimator.restore(saved) == ()
