@@ -25,11 +25,14 @@ import yaml
 
 from friction_estimator.core.types import GRAVITY, FloatArray
 from friction_estimator.files.joint_log import read_joint_log
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics import estimate_inverse_dynamics, identify_inverse_dynamics
-from friction_estimator.identification.inverse_dynamics_options import InverseDynamicsOptions
-from friction_estimator.identification.motion import Motion
-from friction_estimator.identification.zero_phase import to_motion
+from friction_estimator.identification.inverse_dynamics.method import (
+    estimate_inverse_dynamics,
+    identify_inverse_dynamics,
+)
+from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 JOINT = "pendulum"
 URDF = f"""<robot name="pendulum"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/>

@@ -23,10 +23,10 @@ from friction_estimator.core.coupling import Coupling
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics import identify_inverse_dynamics
-from friction_estimator.identification.inverse_dynamics_options import InverseDynamicsOptions
-from friction_estimator.identification.zero_phase import to_motion
+from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
+from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 JOINTS = tuple(f"joint_{k}" for k in range(1, 7))
 MOTORS = tuple(f"motor_{k}" for k in range(1, 7))

@@ -13,9 +13,9 @@ from benchmarks.egle.walks import column
 from friction_estimator.core.friction.identified import parameters_sigma
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.types import BoolArray, FloatArray
-from friction_estimator.identification.curve_fit import CurveOptions
-from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
-from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.friction_curve.fit import CurveOptions
+from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.recording.motion import Motion
 
 PRINTED_LOSS = FrictionCurveOptions(fit=CurveOptions(loss="linear"), delay=0.0)
 """Eq. 6.4: plain least squares."""

@@ -18,7 +18,7 @@ from benchmarks.guedelha.stiction import STEP
 from friction_estimator.core.coupling import uncoupled
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.types import FloatArray
-from friction_estimator.identification.motor import MotorOptions, identify_motor
+from friction_estimator.identification.motor.method import MotorOptions, identify_motor
 
 LAWS = {
     "Coulomb and viscous, eq. 21 as printed": {"law": "coulomb_viscous", "offset": False},

@@ -9,19 +9,22 @@ import numpy as np
 
 from benchmarks.hamon.rx130l import JOINT, URDF
 from friction_estimator.core.types import BoolArray, FloatArray
-from friction_estimator.identification.base_parameters import base_parameters
-from friction_estimator.identification.elimination import insignificant
-from friction_estimator.identification.estimation import DATA_TOLERANCE, Estimate
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics import estimate_inverse_dynamics
-from friction_estimator.identification.inverse_dynamics_options import InverseDynamicsOptions
-from friction_estimator.identification.least_squares import ORDINARY, solve
-from friction_estimator.identification.linear_problem import LinearFit, select_columns, select_rows
-from friction_estimator.identification.load_velocity_friction import LOAD_VELOCITY, LoadVelocityFriction
-from friction_estimator.identification.load_velocity_printed import printed_problem
-from friction_estimator.identification.motion import Motion
-from friction_estimator.identification.rigid_body import RigidBodyOptions
-from friction_estimator.identification.validation import fold_numbers, held_out_prediction
+from friction_estimator.identification.inverse_dynamics.elimination import insignificant
+from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate
+from friction_estimator.identification.inverse_dynamics.load_velocity_friction import (
+    LOAD_VELOCITY,
+    LoadVelocityFriction,
+)
+from friction_estimator.identification.inverse_dynamics.load_velocity_printed import printed_problem
+from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
+from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.regression.least_squares import ORDINARY, solve
+from friction_estimator.identification.regression.linear_problem import LinearFit, select_columns, select_rows
+from friction_estimator.identification.regression.validation import fold_numbers, held_out_prediction
+from friction_estimator.identification.rigid_body.base_parameters import base_parameters
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 
 SLOWEST = 0.002
 """Dead zone [rad/s]; samples at rest are left out, as printed."""

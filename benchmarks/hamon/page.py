@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.hamon.models import Compared, compare
 from benchmarks.hamon.rx130l import PAYLOADS, Sensors, Truth, record
-from friction_estimator.identification.zero_phase import to_motion
+from friction_estimator.identification.recording.zero_phase import to_motion
 
 LOW, HIGH = 0.12, 0.42
 """Slow and fast samples: 10 % and 35 % of the largest velocity, 1.2 rad/s."""

@@ -22,8 +22,8 @@ from friction_estimator.core.identification import Identification
 from friction_estimator.core.types import FloatArray
 from friction_estimator.files.identification import save_identification
 from friction_estimator.files.robot import Robot
-from friction_estimator.identification.checks import suspicions
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.recording.checks import suspicions
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

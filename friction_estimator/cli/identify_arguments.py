@@ -9,8 +9,8 @@ import numpy as np
 
 from friction_estimator.cli.arguments import add_robot_arguments
 from friction_estimator.core.joint_log import Payload
-from friction_estimator.identification.differentiators import METHODS as FILTERS
-from friction_estimator.identification.validation import FOLDS
+from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
+from friction_estimator.identification.regression.validation import FOLDS
 
 METHODS = ("inverse_dynamics", "friction_curve", "motor")
 

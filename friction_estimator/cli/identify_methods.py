@@ -15,17 +15,17 @@ from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.files.coupling import load_coupling
 from friction_estimator.files.robot import Robot
-from friction_estimator.identification.checks import torque_suspicions
-from friction_estimator.identification.curve_fit import CurveOptions
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
-from friction_estimator.identification.inverse_dynamics import InverseDynamicsOptions, identify_inverse_dynamics
-from friction_estimator.identification.least_squares import SolverOptions
-from friction_estimator.identification.motion import Motion
-from friction_estimator.identification.motor import MotorOptions, identify_motor
-from friction_estimator.identification.motor_inputs import DRIVES
-from friction_estimator.identification.rigid_body import RigidBodyOptions
-from friction_estimator.identification.zero_phase import to_motion
+from friction_estimator.identification.friction_curve.fit import CurveOptions
+from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.inverse_dynamics.method import InverseDynamicsOptions, identify_inverse_dynamics
+from friction_estimator.identification.motor.inputs import DRIVES
+from friction_estimator.identification.motor.method import MotorOptions, identify_motor
+from friction_estimator.identification.recording.checks import torque_suspicions
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.regression.least_squares import SolverOptions
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 
 _SEGMENT = 1.0
 """Stretches of time that the cross-validation keeps together [s]."""

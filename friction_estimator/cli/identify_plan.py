@@ -14,10 +14,10 @@ from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.robot import Robot
 from friction_estimator.files.trajectory import write_trajectory_csv
-from friction_estimator.identification.excitation import plan_excitation
-from friction_estimator.identification.excitation_plan import CRITERIA, ExcitationOptions, ExcitationPlan
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.motion_limits import limits_of_urdf
+from friction_estimator.identification.excitation.motion_limits import limits_of_urdf
+from friction_estimator.identification.excitation.plan import CRITERIA, ExcitationOptions, ExcitationPlan
+from friction_estimator.identification.excitation.planner import plan_excitation
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 _DEFAULTS = ExcitationOptions()
 

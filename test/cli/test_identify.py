@@ -16,7 +16,7 @@ from friction_estimator.core.joint_log import Payload
 from friction_estimator.files.identification import load_identification
 from friction_estimator.files.parameters import load_parameters
 from friction_estimator.files.table import read_table
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.messages.topics import JOINT_STATE
 from friction_estimator.messages.types import make_header
 

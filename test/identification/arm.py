@@ -3,8 +3,8 @@
 import numpy as np
 
 from friction_estimator.core.joint_log import Payload
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 JOINTS = ("shoulder", "elbow")
 _LINK = (

@@ -6,8 +6,8 @@ import numpy as np
 
 from friction_estimator.core.friction import make_law
 from friction_estimator.core.types import FloatArray
-from friction_estimator.identification.curve_problem import CurveSamples
-from friction_estimator.identification.motion import Motion
+from friction_estimator.identification.friction_curve.problem import CurveSamples
+from friction_estimator.identification.recording.motion import Motion
 
 PERIOD = 2e-3
 KNEE = np.array([0.2, 1.0, 0.2, 0.2, 1.0, 40.0])

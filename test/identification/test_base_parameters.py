@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.identification.base_parameters import base_parameters, numerical_rank
+from friction_estimator.identification.rigid_body.base_parameters import base_parameters, numerical_rank
 
 
 def test_grouped_parameters_give_the_same_torque_and_say_what_they_hold():

@@ -11,9 +11,9 @@ import pytest
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
-from friction_estimator.identification.checks import suspicions, torque_suspicions
-from friction_estimator.identification.repair import repair
-from friction_estimator.identification.zero_phase import to_motion
+from friction_estimator.identification.recording.checks import suspicions, torque_suspicions
+from friction_estimator.identification.recording.repair import repair
+from friction_estimator.identification.recording.zero_phase import to_motion
 from test.identification.recordings import GRAVITY, INERTIA, recording
 
 SWAP = [1, 0]

@@ -6,8 +6,8 @@ import pytest
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.friction import law_names, make_law
 from friction_estimator.core.friction.gradient import torque_gradient
-from friction_estimator.identification.curve_fit import CurveOptions, fit_curve, refit
-from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples
+from friction_estimator.identification.friction_curve.fit import CurveOptions, fit_curve, refit
+from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
 from test.core.test_friction_laws import PARAMETERS
 from test.identification.curves import KNEE, curve
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from friction_estimator.core.exceptions import InputError
-from friction_estimator.identification.drive_gain import fit_drive_gain
-from friction_estimator.identification.least_squares import ORDINARY
-from friction_estimator.identification.motor_friction import fit_motor_friction
-from friction_estimator.identification.motor_law import MotorLaw
-from friction_estimator.identification.motor_problem import FrictionUnknowns
+from friction_estimator.identification.motor.drive_gain import fit_drive_gain
+from friction_estimator.identification.motor.friction import fit_motor_friction
+from friction_estimator.identification.motor.law import MotorLaw
+from friction_estimator.identification.motor.problem import FrictionUnknowns
+from friction_estimator.identification.regression.least_squares import ORDINARY
 from test.identification.hand_motion import STRIBECK, motor_samples
 
 INERTIA, GAIN, OFFSET = 0.4, 0.25, -0.3

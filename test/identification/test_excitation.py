@@ -14,13 +14,13 @@ from friction_estimator.bags.trajectory import TRAJECTORY, TRAJECTORY_TOPIC, wri
 from friction_estimator.core.exceptions import ConfigError, FrictionEstimatorError, RobotModelError
 from friction_estimator.files.joint_log import read_joint_log
 from friction_estimator.files.trajectory import write_trajectory_csv
-from friction_estimator.identification.excitation import plan_excitation
-from friction_estimator.identification.excitation_plan import ExcitationOptions, ExcitationPlan
-from friction_estimator.identification.feasible_trajectories import FeasibleTrajectories
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.fourier_trajectory import FourierTrajectory, choose_harmonics
-from friction_estimator.identification.motion_limits import MotionLimits, limits_of_urdf
-from friction_estimator.identification.slow_sweeps import slow_sweeps, sweep_duration, sweep_reach
+from friction_estimator.identification.excitation.feasible_trajectories import FeasibleTrajectories
+from friction_estimator.identification.excitation.fourier_trajectory import FourierTrajectory, choose_harmonics
+from friction_estimator.identification.excitation.motion_limits import MotionLimits, limits_of_urdf
+from friction_estimator.identification.excitation.plan import ExcitationOptions, ExcitationPlan
+from friction_estimator.identification.excitation.planner import plan_excitation
+from friction_estimator.identification.excitation.slow_sweeps import slow_sweeps, sweep_duration, sweep_reach
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 JOINTS = ("shoulder", "elbow", "slide")
 OPTIONS = ExcitationOptions(duration=6.0, bandwidth=1.0, harmonics=4, seeds=2, iterations=40, seed=3)

@@ -4,7 +4,7 @@ import pytest
 
 from friction_estimator.core.exceptions import InputError, RobotModelError
 from friction_estimator.core.joint_log import Payload
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 ARM = """<robot name="arm">
   <link name="base"/>

@@ -7,8 +7,8 @@ import pytest
 
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.friction.identified import parameters_sigma
-from friction_estimator.identification.curve_fit import CurveOptions
-from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.friction_curve.fit import CurveOptions
+from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
 from test.identification.curves import KNEE, PERIOD, as_motion, coloured, curve
 
 OPTIONS = FrictionCurveOptions(CurveOptions(starts=16))

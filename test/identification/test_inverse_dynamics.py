@@ -6,11 +6,14 @@ import pytest
 from friction_estimator.core.coupling import Coupling
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.files.parameters import load_parameters, save_parameters
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics import estimate_inverse_dynamics, identify_inverse_dynamics
-from friction_estimator.identification.inverse_dynamics_options import InverseDynamicsOptions
-from friction_estimator.identification.least_squares import SolverOptions
-from friction_estimator.identification.rigid_body import RigidBodyOptions
+from friction_estimator.identification.inverse_dynamics.method import (
+    estimate_inverse_dynamics,
+    identify_inverse_dynamics,
+)
+from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.regression.least_squares import SolverOptions
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 
 from .arm import (
     COULOMB,

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from friction_estimator.core.friction import make_linear_law
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics import estimate_inverse_dynamics, identify_inverse_dynamics
-from friction_estimator.identification.inverse_dynamics_options import InverseDynamicsOptions
-from friction_estimator.identification.least_squares import ORDINARY, SolverOptions, solve
-from friction_estimator.identification.load_velocity_printed import printed_problem
+from friction_estimator.identification.inverse_dynamics.load_velocity_printed import printed_problem
+from friction_estimator.identification.inverse_dynamics.method import (
+    estimate_inverse_dynamics,
+    identify_inverse_dynamics,
+)
+from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.regression.least_squares import ORDINARY, SolverOptions, solve
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 from .arm import JOINTS, PAYLOAD, URDF, as_motion, move, rigid_torque
 

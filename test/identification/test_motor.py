@@ -10,8 +10,8 @@ import pytest
 
 from friction_estimator.core.coupling import Coupling, combined, uncoupled
 from friction_estimator.core.exceptions import ConfigError, InputError
-from friction_estimator.identification.motor import MotorOptions, identify_motor
-from friction_estimator.identification.stick import StickOptions
+from friction_estimator.identification.motor.method import MotorOptions, identify_motor
+from friction_estimator.identification.motor.stick import StickOptions
 from test.identification.hand_motion import joint_log
 
 JOINTS, MOTORS = ("pitch", "roll", "yaw"), ("0B3M0", "0B3M1", "0B4M0")

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import chi2
 
 from friction_estimator.core.exceptions import ConfigError, InputError
-from friction_estimator.identification.least_squares import ORDINARY, SolverOptions
-from friction_estimator.identification.motor_friction import MotorFriction, fit_motor_friction
-from friction_estimator.identification.motor_law import MotorLaw
-from friction_estimator.identification.motor_problem import FrictionUnknowns
+from friction_estimator.identification.motor.friction import MotorFriction, fit_motor_friction
+from friction_estimator.identification.motor.law import MotorLaw
+from friction_estimator.identification.motor.problem import FrictionUnknowns
+from friction_estimator.identification.regression.least_squares import ORDINARY, SolverOptions
 from test.identification.hand_motion import STRIBECK, motor_samples
 
 PARAMETERS = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.core.exceptions import InputError
-from friction_estimator.identification.motion import Motion
-from friction_estimator.identification.parallel import make_parallel_filter, parallel_filter
-from friction_estimator.identification.zero_phase import to_motion
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.parallel import make_parallel_filter, parallel_filter
+from friction_estimator.identification.recording.zero_phase import to_motion
 from test.identification.recordings import GRAVITY, INERTIA, recording, torque
 
 

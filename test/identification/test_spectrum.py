@@ -7,10 +7,10 @@ import pytest
 
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import FloatArray
-from friction_estimator.identification.joint_spectrum import joint_spectrum
-from friction_estimator.identification.parallel import parallel_filter
-from friction_estimator.identification.spectrum import choose_cutoff
-from friction_estimator.identification.zero_phase import to_motion
+from friction_estimator.identification.recording.joint_spectrum import joint_spectrum
+from friction_estimator.identification.recording.parallel import parallel_filter
+from friction_estimator.identification.recording.spectrum import choose_cutoff
+from friction_estimator.identification.recording.zero_phase import to_motion
 from test.identification.recordings import exact_motion, recording
 
 

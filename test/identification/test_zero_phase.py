@@ -10,8 +10,8 @@ import pytest
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import BoolArray
-from friction_estimator.identification import filters
-from friction_estimator.identification.zero_phase import METHODS, to_motion
+from friction_estimator.identification.recording import filters
+from friction_estimator.identification.recording.zero_phase import METHODS, to_motion
 from test.identification.recordings import exact_motion, recording
 
 

@@ -1,0 +1,214 @@
+"""Method ``friction_curve``: any friction law through measured friction (Egle 2021, section 6.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.core.friction import make_law
+from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.identification import (
+    FrictionSamples,
+    Identification,
+    JointScore,
+    ParameterTable,
+    Provenance,
+)
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.friction_curve.fit import CurveFit, CurveOptions, fit_curve, refit
+from friction_estimator.identification.friction_curve.identifiability import Identifiability, judge_parameters
+from friction_estimator.identification.friction_curve.problem import CurveSamples, torque_of
+from friction_estimator.identification.friction_curve.samples import curve_samples, find_delay
+from friction_estimator.identification.friction_curve.verdict import curve_verdicts
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.regression.validation import FOLDS, fold_numbers
+
+_DRAWN = 2000
+_FEWEST = 10
+"""A joint is left out when it has less than so many samples a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionCurveOptions:
+    """Choices of the method.
+
+    Attributes
+    ----------
+    fit : loss and starts
+    delay : how late the friction is against the other columns [s]; None: found from the data
+    dead_zone : slower samples are left out [rad/s]
+    max_sigma : friction less certain than that is left out, where its standard deviation was recorded [N m]
+    folds : of the validation
+    """
+
+    fit: CurveOptions = field(default_factory=CurveOptions)
+    delay: float | None = None
+    dead_zone: float = 0.0
+    max_sigma: float = float("inf")
+    folds: int = FOLDS
+
+
+@dataclass(frozen=True, slots=True)
+class JointCurve:
+    """One joint's part of the result.
+
+    Attributes
+    ----------
+    joint : its name
+    seen : all samples with measured friction
+    samples : those of the fit, without the dead zone
+    fit : law and parameters
+    judged : which of them the data shows
+    score : on held-out segments
+    """
+
+    joint: str
+    seen: CurveSamples
+    samples: CurveSamples
+    fit: CurveFit
+    judged: Identifiability
+    score: JointScore
+
+
+def identify_friction_curve(
+    motions: Sequence[Motion],
+    laws: str | Sequence[str],
+    options: FrictionCurveOptions = FrictionCurveOptions(),
+    command: str = "",
+) -> Identification:
+    """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
+
+    Parameters
+    ----------
+    motions : experiments of the same joints with ``inputs["friction"]``, for instance of a replayed bag
+    laws : name of one law for all joints, or (n) one a joint; any of the registry
+    command : for the provenance
+
+    Raises
+    ------
+    InputError
+        When there is no friction, joints differ between motions, or no joint has enough samples.
+    ConfigError
+        When a law is unknown.
+    """
+    names = _joint_names(motions)
+    law_names = (laws,) * len(names) if isinstance(laws, str) else tuple(laws)
+    if len(law_names) != len(names):
+        raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
+    delay, reason = _delay(motions, options)
+    curves, notes = [], [reason]
+    for k, (joint, law) in enumerate(zip(names, law_names, strict=True)):
+        seen = curve_samples(motions, k, delay, options.max_sigma)
+        curve = _joint_curve(joint, law, seen, options)
+        if curve is None:
+            notes.append(f"{joint} is left out: {seen.velocity.size} samples with measured friction are too few")
+        else:
+            curves.append(curve)
+    if not curves:
+        raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(notes[1:])}")
+    said = [choice for motion in motions for choice in motion.choices]
+    data = tuple((motion.name, motion.digest) for motion in motions)
+    return _result(curves, Provenance(command, "friction_curve", data, tuple(dict.fromkeys((*said, *notes)))))
+
+
+def _delay(motions: Sequence[Motion], options: FrictionCurveOptions) -> tuple[float, str]:
+    if options.delay is None:
+        return find_delay(motions, options.max_sigma)
+    return options.delay, f"friction is taken as {options.delay:g} s late, as given"
+
+
+def _joint_names(motions: Sequence[Motion]) -> tuple[str, ...]:
+    if not motions:
+        raise InputError("there is no data to identify friction from")
+    names = motions[0].joint_names
+    for motion in motions[1:]:
+        if motion.joint_names != names:
+            raise InputError(
+                f"{motion.name} has the joints {', '.join(motion.joint_names)}, {motions[0].name} {', '.join(names)}"
+            )
+    return names
+
+
+def _joint_curve(joint: str, law_name: str, seen: CurveSamples, options: FrictionCurveOptions) -> JointCurve | None:
+    law = make_law(law_name)
+    samples = seen.select(np.abs(seen.velocity) >= options.dead_zone)
+    if samples.velocity.size < _FEWEST * len(law.parameter_names):
+        return None
+    fit = fit_curve(law, samples, options.fit)
+    return JointCurve(
+        joint, seen, samples, fit, judge_parameters(joint, fit, samples), _score(joint, fit, samples, options)
+    )
+
+
+def _score(joint: str, fit: CurveFit, samples: CurveSamples, options: FrictionCurveOptions) -> JointScore:
+    """Errors on the data of the fit, and on segments that a fit has not seen."""
+    fold = fold_numbers(samples.segment, options.folds)
+    predicted = np.empty_like(samples.friction)
+    for number in np.unique(fold):
+        held_out = fold == number
+        predicted[held_out] = torque_of(
+            fit.law, refit(fit, samples.select(~held_out), options.fit), samples.select(held_out)
+        )
+    own = torque_of(fit.law, fit.values, samples)
+    return JointScore(
+        joint=joint,
+        torque_rms=samples.torque_rms,
+        rigid_body_error=float("nan"),
+        model_error=_rms(predicted - samples.friction),
+        fit_error=_rms(own - samples.friction),
+        samples=samples.velocity.size,
+    )
+
+
+def _result(curves: Sequence[JointCurve], provenance: Provenance) -> Identification:
+    return Identification(
+        friction=_identified(curves),
+        parameters=_table(curves),
+        scores=tuple(curve.score for curve in curves),
+        samples=tuple(_drawn(curve) for curve in curves),
+        condition=max(curve.fit.condition for curve in curves),
+        verdicts=curve_verdicts([(curve.score, curve.fit, curve.judged) for curve in curves]),
+        provenance=provenance,
+    )
+
+
+def _identified(curves: Sequence[JointCurve]) -> IdentifiedParameters:
+    n, p = len(curves), max(curve.fit.values.size for curve in curves)
+    values, covariance = np.zeros((n, p)), np.zeros((n, p, p))
+    for row, curve in enumerate(curves):
+        count = curve.fit.values.size
+        values[row, :count], covariance[row, :count, :count] = curve.fit.values, curve.fit.covariance
+    return IdentifiedParameters(
+        joint_names=tuple(curve.joint for curve in curves),
+        law_names=tuple(curve.fit.law.name for curve in curves),
+        values=values,
+        covariance=covariance,
+        residual_variance=np.array([curve.score.model_error**2 for curve in curves]),
+        measurement_variance=np.zeros(n),
+        samples=np.array([float(curve.score.samples) for curve in curves]),
+    )
+
+
+def _table(curves: Sequence[JointCurve]) -> ParameterTable:
+    return ParameterTable(
+        names=tuple(f"{curve.joint}/{name}" for curve in curves for name in curve.fit.law.parameter_names),
+        units=tuple(unit for curve in curves for unit in curve.fit.law.units),
+        values=np.concatenate([curve.fit.values for curve in curves]),
+        sigma=np.concatenate([curve.fit.sigma for curve in curves]),
+        identifiable=np.concatenate([curve.judged.identifiable for curve in curves]),
+    )
+
+
+def _drawn(curve: JointCurve) -> FrictionSamples:
+    seen = curve.seen.thinned(_DRAWN)
+    fitted, sigma = curve.fit.predict(seen.velocity, seen.load)
+    load = np.full(seen.velocity.size, np.nan) if seen.load is None else seen.load
+    used = np.abs(seen.velocity) >= np.abs(curve.samples.velocity).min()
+    return FrictionSamples(curve.joint, seen.velocity, seen.friction, load, fitted, sigma, used)
+
+
+def _rms(error: FloatArray) -> float:
+    return float(np.sqrt(np.mean(error**2)))

@@ -1,0 +1,151 @@
+"""Columns of the observation matrix that hold friction: any linear law, at joints and at motors that move several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.identification.rigid_body.sites import FrictionSite
+
+OFFSET = "offset"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """What the columns mean.
+
+    Attributes
+    ----------
+    names : (f) e.g. ``knee/viscous``
+    units : (f)
+    nonnegative : (f)
+    prior_std : (f) of load terms as their law gives it, infinite elsewhere
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    nonnegative: BoolArray
+    prior_std: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionColumns:
+    """Friction torque of all joints, linear in its parameters.
+
+    Attributes
+    ----------
+    joint_names : (n)
+    sites : one a joint, then one a motor that moves several joints
+    temperature : (n) about which dry and viscous friction of every joint also change, linearly; None: they do not
+    harmonics : dry friction of every joint also changes with cosine and sine of these multiples of its position
+    """
+
+    joint_names: tuple[str, ...]
+    sites: tuple[FrictionSite, ...]
+    temperature: FloatArray | None = None
+    harmonics: tuple[float, ...] = ()
+
+    @property
+    def described(self) -> ColumnNames:
+        """Names, units and bounds of the columns, in their order."""
+        names: list[str] = []
+        units: list[str] = []
+        nonnegative: list[bool] = []
+        prior: list[float] = []
+        for site in self.sites:
+            law = site.law
+            names += [f"{site.name}/{parameter}" for parameter in law.parameter_names]
+            units += law.units
+            nonnegative += law.nonnegative
+            prior += [
+                std if parameter.startswith("load_") else np.inf
+                for parameter, std in zip(law.parameter_names, law.prior_std, strict=True)
+            ]
+        for joint in self.joint_names:
+            extra = [(OFFSET, "N m")] * self._needs_offset(joint)
+            extra += [("coulomb_per_kelvin", "N m/K"), ("viscous_per_kelvin", "N m s/(rad K)")] * (
+                self.temperature is not None
+            )
+            extra += [(f"coulomb_{wave}_{k:g}", "N m") for k in self.harmonics for wave in ("cos", "sin")]
+            names += [f"{joint}/{name}" for name, _ in extra]
+            units += [unit for _, unit in extra]
+            nonnegative += [False] * len(extra)
+            prior += [np.inf] * len(extra)
+        return ColumnNames(tuple(names), tuple(units), np.array(nonnegative, dtype=bool), np.array(prior))
+
+    def columns(
+        self, position: FloatArray, velocity: FloatArray, load: FloatArray, inputs: Mapping[str, FloatArray]
+    ) -> FloatArray:
+        """The columns at every sample, (N, n, f).
+
+        Parameters
+        ----------
+        position, velocity : (N, n) [rad, rad/s]
+        load : (N, n) motor torque, for laws that depend on it [N m]
+        inputs : ``temperature`` (N, n) [K or degrees Celsius], when asked for
+        """
+        blocks = []
+        for site in self.sites:
+            speed = velocity @ site.direction
+            own_load = load @ (site.direction / (site.direction @ site.direction))
+            phi = site.law.regressor(speed, own_load)
+            blocks.append(site.direction[:, None] * phi[:, None, :])
+        for joint, name in enumerate(self.joint_names):
+            extra = self._extra(joint, name, position[:, joint], velocity[:, joint], inputs)
+            block = np.zeros((len(position), len(self.joint_names), extra.shape[1]))
+            block[:, joint] = extra
+            blocks.append(block)
+        return np.concatenate(blocks, axis=2)
+
+    def prior_std(self, torque: FloatArray, speed: FloatArray) -> FloatArray:
+        """Standard deviations (f,) about zero of what friction may be, given how the joints moved.
+
+        Friction is no larger than the torque that moves the joint. This decides only what the motion leaves open, such
+        as single tangents of a law with many.
+
+        Parameters
+        ----------
+        torque : (n,) RMS of the motor torques [N m]
+        speed : (k,) of the sites in earnest [rad/s]
+        """
+        prior: list[float] = []
+        for site, fast in zip(self.sites, speed, strict=True):
+            size = float(torque[site.direction != 0.0].max())
+            scales = {"N m": size, "N m s/rad": size / fast if fast > 0.0 else np.inf}
+            for unit, std in zip(site.law.units, site.law.prior_std, strict=True):
+                prior.append(scales.get(unit, std) or np.inf)
+        return np.array(prior + [np.inf] * (len(self.described.names) - len(prior)))
+
+    @property
+    def in_law(self) -> BoolArray:
+        """(f,) True for columns of laws, False for offset, temperature and position."""
+        names = self.described.names
+        count = sum(len(site.law.parameter_names) for site in self.sites)
+        return np.arange(len(names)) < count
+
+    @property
+    def directions(self) -> FloatArray:
+        """(k, n) of the sites."""
+        return np.array([site.direction for site in self.sites])
+
+    def speeds(self, velocity: FloatArray) -> FloatArray:
+        """Velocities (N, k) of the sites."""
+        return np.column_stack([velocity @ site.direction for site in self.sites])
+
+    def _needs_offset(self, joint: str) -> bool:
+        return not any(OFFSET in site.law.parameter_names for site in self.sites if site.name == joint)
+
+    def _extra(
+        self, joint: int, name: str, position: FloatArray, velocity: FloatArray, inputs: Mapping[str, FloatArray]
+    ) -> FloatArray:
+        direction = np.sign(velocity)
+        columns = [np.ones_like(velocity)] * self._needs_offset(name)
+        if self.temperature is not None:
+            warmth = inputs["temperature"][:, joint] - self.temperature[joint]
+            columns += [warmth * direction, warmth * velocity]
+        for k in self.harmonics:
+            columns += [direction * np.cos(k * position), direction * np.sin(k * position)]
+        return np.column_stack(columns) if columns else np.zeros((velocity.size, 0))

@@ -1,0 +1,194 @@
+"""The method `inverse_dynamics`: base inertial parameters and friction of all joints in one least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from friction_estimator.core.exceptions import ConfigError, InputError, choices
+from friction_estimator.core.friction import laws_of_joints, linear_law_names, make_linear_law
+from friction_estimator.core.identification import Identification, ParameterTable, Provenance
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
+from friction_estimator.identification.inverse_dynamics.elimination import without_insignificant
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
+from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET, FrictionColumns
+from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores, outlier_shares
+from friction_estimator.identification.inverse_dynamics.live_law import friction_samples, live_parameters
+from friction_estimator.identification.inverse_dynamics.load_velocity_friction import (
+    LOAD_VELOCITY,
+    LoadVelocityFriction,
+)
+from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
+from friction_estimator.identification.inverse_dynamics.options import DEFAULT, InverseDynamicsOptions
+from friction_estimator.identification.inverse_dynamics.physical_estimate import physical_inertia, with_physical_inertia
+from friction_estimator.identification.inverse_dynamics.standstill import moving_rows
+from friction_estimator.identification.inverse_dynamics.stribeck_search import search_stribeck_velocity
+from friction_estimator.identification.inverse_dynamics.torque_model import Friction, TorqueModel
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.regression.verdict import Finding, verdicts
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.identification.rigid_body.sites import friction_sites
+
+METHOD = "inverse_dynamics"
+IMPOSSIBLE = (
+    "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): somebody else moved the "
+    "robot, its torque is wrong in sign or scale, or the URDF's joints are not those of the data"
+)
+LEFT_OVER = "{}: a constant torque of {:+.3g} N m is no part of the law {!r}: the zero of the torque, or gravity"
+_MANY_OUTLIERS = 0.01
+
+
+def identify_inverse_dynamics(
+    motions: Sequence[Motion],
+    model: FixedBaseModel,
+    options: InverseDynamicsOptions = DEFAULT,
+    command: str = "",
+) -> Identification:
+    """Identify friction and inertia of a robot with a fixed base from its motor torques (Hamon et al. 2010).
+
+    Parameters
+    ----------
+    motions : one an experiment, all with the joints of the model, each with its own payload
+    model : of these joints
+    options : what to estimate and how
+    command : command line, for the record
+
+    Raises
+    ------
+    ConfigError
+        When a law is unknown or cannot be used here.
+    InputError
+        When a motion has no torque, or no joint moves enough.
+    """
+    solution, notes = estimate_inverse_dynamics(motions, model, options)
+    bodies = physical_inertia(solution)
+    if options.physical and bodies is not None:
+        solution = with_physical_inertia(solution, bodies)
+        notes.append("inertial parameters are those of the nearest real bodies")
+    laws = _live_laws(model.joint_names, options)
+    friction = live_parameters(solution, laws)
+    scores = joint_scores(solution, options.solver, options.folds)
+    return Identification(
+        friction=friction,
+        parameters=parameter_table(solution),
+        scores=scores,
+        samples=friction_samples(solution),
+        condition=solution.fit.condition,
+        verdicts=verdicts(scores, friction, solution.fit.condition, _findings(solution, bodies, laws)),
+        provenance=Provenance(
+            command,
+            METHOD,
+            tuple((motion.name, motion.digest) for motion in motions),
+            tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices) + tuple(notes),
+        ),
+    )
+
+
+def estimate_inverse_dynamics(
+    motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions = DEFAULT
+) -> tuple[Estimate, list[str]]:
+    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above."""
+    if not motions:
+        raise InputError("there is no motion to identify from")
+    if motions[0].joint_names != model.joint_names:
+        raise InputError(
+            f"the model has the joints {choices(model.joint_names)}, the data {choices(motions[0].joint_names)}"
+        )
+    body = RigidBody(model, options.body, options.coupling)
+    cutoffs = [
+        parallel_cutoff(motion) if options.cutoff_hz is None else (options.cutoff_hz, "as told") for motion in motions
+    ]
+    observations = observe(motions, body, [cutoff for cutoff, _ in cutoffs])
+    notes = [
+        f"{motion.name}: both sides of the equation pass a low-pass of {cutoff:.3g} Hz, {why}"
+        for motion, (cutoff, why) in zip(motions, cutoffs, strict=True)
+    ]
+    friction = _friction(model.joint_names, observations, options)
+    usable, sentence = moving_rows(TorqueModel(body, friction), observations, options)
+    notes.append(sentence)
+    if isinstance(friction, LoadVelocityFriction) and options.stribeck_velocity is None and options.velocity_dependent:
+        friction, sentence = search_stribeck_velocity(body, friction, observations, usable, options.solver)
+        notes.append(sentence)
+    torque_model = TorqueModel(body, friction)
+    solution = estimate(torque_model, observations, usable, options.solver)
+    if options.significance is not None:
+        solution, sentence = without_insignificant(solution, options.significance, options.solver)
+        notes.append(sentence)
+    return solution, notes
+
+
+def parameter_table(solution: Estimate) -> ParameterTable:
+    """All parameters of the fit, rigid-body ones beside the values of the URDF."""
+    model = solution.model
+    reference = np.append(np.full(model.friction_count + model.gain_count, np.nan), model.body.reference)
+    return ParameterTable(
+        solution.names,
+        solution.fit.problem.units,
+        solution.fit.values,
+        np.sqrt(np.diagonal(solution.fit.covariance)),
+        reference[solution.kept],
+    )
+
+
+def _findings(solution: Estimate, bodies: PhysicalInertia | None, laws: Sequence[str]) -> list[Finding]:
+    """What this method alone can tell."""
+    found = []
+    if bodies is not None and not bodies.plausible:
+        found.append(Finding(1.9, IMPOSSIBLE.format(bodies.distance)))
+    names = solution.model.body.joint_names
+    constants = dict(zip(solution.model.names, solution.values, strict=True))
+    for name, law in zip(names, laws, strict=True):
+        constant = constants.get(f"{name}/{OFFSET}", 0.0)
+        if constant and OFFSET not in make_linear_law(law).parameter_names:
+            found.append(Finding(0.5, LEFT_OVER.format(name, constant, law)))
+    for name, share in zip(names, outlier_shares(solution), strict=True):
+        if share > _MANY_OUTLIERS:
+            found.append(
+                Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and were not used (pushes?)")
+            )
+    return found
+
+
+def _live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tuple[str, ...]:
+    if options.law == LOAD_VELOCITY:
+        return (options.live_law,) * len(joint_names)
+    return laws_of_joints(options.law, options.joint_laws, joint_names)
+
+
+def _friction(
+    joint_names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> Friction:
+    names = tuple(joint_names)
+    if options.law not in (LOAD_VELOCITY, *linear_law_names()):
+        known = choices((LOAD_VELOCITY, *linear_law_names()))
+        raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
+    if options.law != LOAD_VELOCITY:
+        sites = friction_sites(names, _live_laws(names, options), options.coupling)
+        return FrictionColumns(names, sites, _mean_temperature(observations, options), options.harmonics)
+    if options.joint_laws or options.coupling or options.temperature or options.harmonics:
+        raise ConfigError(
+            f"{LOAD_VELOCITY!r} takes no joint_laws, coupling, temperature or harmonics; use a linear law"
+        )
+    plain = LoadVelocityFriction(names, np.ones(len(names)), options.velocity_dependent)
+    start = (
+        0.025 * reference_speeds(observations, plain)
+        if options.stribeck_velocity is None
+        else np.full(len(names), options.stribeck_velocity)
+    )
+    return LoadVelocityFriction(names, np.maximum(start, np.finfo(float).eps), options.velocity_dependent)
+
+
+def _mean_temperature(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FloatArray | None:
+    """Mean temperature (n,) of all experiments together, which F_c and F_v are then about."""
+    if not options.temperature:
+        return None
+    if not all("temperature" in one.motion.inputs for one in observations):
+        raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
+    everything = np.concatenate([one.motion.inputs["temperature"] for one in observations])
+    if not np.isfinite(everything).all():
+        raise InputError("friction over temperature needs the temperature of every joint at every sample")
+    return np.asarray(everything.mean(axis=0))

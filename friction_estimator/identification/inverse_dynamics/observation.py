@@ -1,0 +1,182 @@
+"""Both sides of the equation for one motion, before and after the parallel filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError, choices
+from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.identification.recording.filters import low_pass
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.parallel import ORDER, ParallelFilter, make_parallel_filter
+from friction_estimator.identification.regression.linear_problem import LinearProblem
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+
+_WORKING_RATE = 50.0
+"""Samples a period of the cut-off frequency at which columns are computed: the step of sgn(dq) stays sharp."""
+_MOTION_SHARE = 0.999
+_BANDS = 10.0
+"""Cut-off of the parallel filter in bandwidths of the motion: the first harmonics of friction's steps come through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One motion, ready to become rows.
+
+    Attributes
+    ----------
+    motion : thinned out to the working rate
+    filter : the same for both sides of the equation
+    rigid : (N, n, b) columns of the rigid body at the working rate
+    known : (N, n) torque of known bodies [N m]
+    load : (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
+    torque : (K, n) measured torque behind the parallel filter [N m]
+    segment : (K,) unique over all motions
+    """
+
+    motion: Motion
+    filter: ParallelFilter
+    rigid: FloatArray
+    known: FloatArray
+    load: FloatArray
+    torque: FloatArray
+    segment: IntArray
+
+
+def observe(motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[float]) -> tuple[Observation, ...]:
+    """Compute columns and filter the measured torque of every motion.
+
+    Parameters
+    ----------
+    cutoffs_hz : of the parallel filter of every motion
+
+    Raises
+    ------
+    InputError
+        When a motion has no torque, or other joints than the first one.
+    """
+    observations = []
+    first_segment = 0
+    for motion, cutoff_hz in zip(motions, cutoffs_hz, strict=True):
+        _check(motion, motions[0])
+        thin = _thinned(motion, cutoff_hz)
+        design = make_parallel_filter(thin, cutoff_hz)
+        rigid, known = body.columns(thin)
+        segment = thin.segment[design.kept]
+        _, segment = np.unique(segment, return_inverse=True)
+        load = _low_passed(_effort(thin), design.stretches, thin.period, cutoff_hz)
+        segment = segment.reshape(-1) + first_segment
+        observations.append(Observation(thin, design, rigid, known, load, load[design.kept], segment))
+        first_segment = int(segment.max()) + 1
+    return tuple(observations)
+
+
+def stack(
+    observations: Sequence[Observation],
+    columns: Sequence[FloatArray],
+    sides: Sequence[FloatArray],
+    usable: Sequence[BoolArray],
+    names: Sequence[str],
+    units: Sequence[str],
+    nonnegative: BoolArray,
+) -> LinearProblem:
+    """Rows of all motions, instant by instant, joint by joint (Hamon et al. 2010, eqs. 36-43).
+
+    Parameters
+    ----------
+    columns : (K, n, p) of every motion, filtered
+    sides : (K, n) left sides, filtered [N m]
+    usable : (K, n) False where the row is left out
+    names, units, nonnegative : (p)
+    """
+    joints = len(observations[0].motion.joint_names)
+    keep = np.concatenate([mask.ravel() for mask in usable])
+    segment = np.concatenate([observation.segment for observation in observations])
+    return LinearProblem(
+        names=tuple(names),
+        units=tuple(units),
+        W=np.concatenate([block.reshape(-1, len(names)) for block in columns])[keep],
+        y=np.concatenate([side.ravel() for side in sides])[keep],
+        joint=np.tile(np.arange(joints), segment.size)[keep],
+        segment=np.repeat(segment, joints)[keep],
+        nonnegative=nonnegative,
+        instant=np.repeat(np.arange(segment.size), joints)[keep],
+    )
+
+
+def motion_bandwidth(motion: Motion) -> float:
+    """Frequency below which the positions of all joints have 99.9 % of their variance [Hz].
+
+    Noise hardly shows in a position, but may hold most of the variance of a velocity.
+    """
+    window = np.hanning(len(motion.position))[:, None]
+    spectrum = np.abs(np.fft.rfft((motion.position - motion.position.mean(axis=0)) * window, axis=0)) ** 2
+    share = np.cumsum(spectrum, axis=0) / np.maximum(spectrum.sum(axis=0), np.finfo(float).tiny)
+    return float((share < _MOTION_SHARE).sum(axis=0).max() / (motion.period * len(motion.position)))
+
+
+def parallel_cutoff(motion: Motion) -> tuple[float, str]:
+    """Cut-off of the parallel filter [Hz] and why: ten bandwidths of the motion, or what its spectrum allows."""
+    wanted = _BANDS * max(motion_bandwidth(motion), 1.0 / (motion.period * len(motion.position)))
+    highest = 0.8 * 0.5 / motion.period
+    allowed = highest if np.isnan(motion.parallel_hz) else min(motion.parallel_hz, highest)
+    if wanted <= allowed:
+        return float(wanted), "ten times the band that holds 99.9 % of the motion"
+    return float(allowed), "beyond it the spectrum shows noise and vibrations, not the motion"
+
+
+def _thinned(motion: Motion, cutoff_hz: float) -> Motion:
+    """A motion recorded much faster than it moves, at the working rate: its torque behind a low-pass."""
+    step = int(1.0 / (_WORKING_RATE * cutoff_hz * motion.period))
+    if step < 2:
+        return motion
+    gaps = np.flatnonzero(np.diff(motion.time) > 1.5 * motion.period) + 1
+    borders = [0, *gaps.tolist(), motion.time.size]
+    stretches = tuple(zip(borders[:-1], borders[1:], strict=True))
+    kept = np.concatenate([np.arange(start, stop, step) for start, stop in stretches])
+    smooth = _low_passed(_effort(motion), stretches, motion.period, 0.4 / (step * motion.period))
+    return replace(
+        motion,
+        period=motion.period * step,
+        time=motion.time[kept],
+        position=motion.position[kept],
+        velocity=motion.velocity[kept],
+        acceleration=motion.acceleration[kept],
+        effort=smooth[kept],
+        inputs={kind: values[kept] for kind, values in motion.inputs.items()},
+        segment=motion.segment[kept],
+    )
+
+
+def _low_passed(
+    signal: FloatArray, stretches: Sequence[tuple[int, int]], period: float, cutoff_hz: float
+) -> FloatArray:
+    smooth = signal.copy()
+    for start, stop in stretches:
+        if stop - start > 1:
+            smooth[start:stop] = low_pass(signal[start:stop], period, cutoff_hz, ORDER)
+    return smooth
+
+
+def _effort(motion: Motion) -> FloatArray:
+    if motion.effort is None:
+        raise InputError(f"{motion.name}: inverse dynamics needs the motor torque, 'effort/<joint>' of every joint")
+    return motion.effort
+
+
+def _check(motion: Motion, first: Motion) -> None:
+    absent = np.asarray(np.isnan(_effort(motion)).any(axis=0))
+    if absent.any():
+        names = [name for name, missing in zip(motion.joint_names, absent, strict=True) if missing]
+        raise InputError(
+            f"{motion.name}: the torque of {choices(names)} was not recorded; inverse dynamics needs 'effort/<joint>' "
+            "of every joint that moves"
+        )
+    if motion.joint_names != first.joint_names:
+        raise InputError(
+            f"{motion.name} has the joints {', '.join(motion.joint_names)}, {first.name} has "
+            f"{', '.join(first.joint_names)}: select the same joints of every experiment"
+        )

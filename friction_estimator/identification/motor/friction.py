@@ -1,0 +1,155 @@
+"""First phase: friction of a motor from the torque behind its transmission, while it is not driven."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.friction import make_law
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.motor.law import MotorLaw, registered_law
+from friction_estimator.identification.motor.motion import MotorSamples
+from friction_estimator.identification.motor.problem import (
+    INERTIA,
+    OFFSET,
+    FrictionUnknowns,
+    best_stribeck_velocity,
+    friction_problem,
+    with_column,
+)
+from friction_estimator.identification.regression.least_squares import SolverOptions, solve
+from friction_estimator.identification.regression.linear_problem import LinearFit
+
+_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MotorFriction:
+    """Friction and reflected inertia of one motor, at the output of its gearbox.
+
+    Attributes
+    ----------
+    motor : its name
+    law_name : in the registry
+    law : the columns behind it
+    values : (q + 1) parameters of the law, then the inertia [kg m^2]
+    covariance : (q + 1, q + 1) zero where a value was given
+    offset, offset_sigma : constant torque that acts on the motor although it is not driven, tau_0 and the offset of the
+        torque sensor together; zero when it was not asked for [N m]
+    fit : the linear problem that was solved, for its residuals and condition
+    """
+
+    motor: str
+    law_name: str
+    law: MotorLaw
+    values: FloatArray
+    covariance: FloatArray
+    offset: float
+    offset_sigma: float
+    fit: LinearFit
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(q + 1) of the values."""
+        return (*make_law(self.law_name).parameter_names, INERTIA)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """(q + 1) of the values."""
+        return (*make_law(self.law_name).units, "kg m^2")
+
+    def friction(self, velocity: FloatArray) -> FloatArray:
+        """Friction torque (r,) at velocities (r,) of the motor [N m], in the sign of the velocity."""
+        return make_law(self.law_name).torque(self.values[None, :-1], velocity)
+
+    def torque(self, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
+        """What the motor must give before anything reaches the joints: friction and inertia (r,) [N m]."""
+        return self.friction(velocity) + self.values[-1] * acceleration
+
+    def jacobian(self, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
+        """Derivative (r, q + 1) of `torque` by the values."""
+        p = len(self.law.parameter_names)
+        columns = [self.law.columns(velocity)]
+        if self.values.size - 1 > p:
+            columns.append(self.law.rate(velocity, self.values[:p])[:, None])
+        return np.hstack([*columns, acceleration[:, None]])
+
+    def sigma(self, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
+        """Standard deviation (r,) of `torque` from that of the values [N m]."""
+        J = self.jacobian(velocity, acceleration)
+        return np.sqrt(np.maximum(np.einsum("ri,ij,rj->r", J, self.covariance, J), 0.0))
+
+
+def fit_motor_friction(
+    samples: MotorSamples, unknowns: FrictionUnknowns, driving: FloatArray, solver: SolverOptions
+) -> MotorFriction:
+    """Friction from ``driving - tau = I domega + f(omega)`` (Guedelha et al. 2017, eqs. 19-22 and 29-31, our sign).
+
+    Parameters
+    ----------
+    samples : of the motor, stick phases left out
+    unknowns : what to find
+    driving : (r,) torque of the motor, zero with PWM = 0 [N m]
+    solver : weights and bounds
+
+    Raises
+    ------
+    InputError
+        When samples are too few, or all in one direction.
+    """
+    law = unknowns.law
+    _check_enough(samples, law)
+    measured = driving - samples.torque - (unknowns.inertia or 0.0) * samples.acceleration
+    problem = friction_problem(samples, law, measured, unknowns.extra)
+    if not unknowns.search:
+        return _result(samples.motor, law, solve(problem, solver), unknowns)
+    for _ in range(_ROUNDS):  # weights and Stribeck velocity each as if the other were known
+        weights = solve(problem, solver).weights
+        law = best_stribeck_velocity(samples, law, measured, unknowns.extra, weights)
+        problem = friction_problem(samples, law, measured, unknowns.extra)
+    best = solve(problem, solver)
+    free = best.values[: law.basis.shape[1]]
+    rate = law.rate(samples.velocity, law.basis @ free) + law.columns(samples.velocity) @ law.basis_rate(free)
+    widened = solve(with_column(problem, f"{samples.motor}/stribeck_velocity", "rad/s", rate), solver)
+    found = np.append(best.values, 0.0)  # of the linearised problem, at the point where it was linearised
+    return _result(samples.motor, law, replace(widened, values=found, residual=best.residual), unknowns)
+
+
+def _check_enough(samples: MotorSamples, law: MotorLaw) -> None:
+    wanted = 10 * (len(law.parameter_names) + 2)
+    for direction, word in ((1.0, "positive"), (-1.0, "negative")):
+        count = np.count_nonzero(np.sign(samples.velocity) == direction)
+        if count < wanted:
+            raise InputError(
+                f"the motor {samples.motor!r} slides in {count} samples in the {word} direction, {wanted} are needed: "
+                "move it to and fro, slowly and fast, or lower the velocities that count as standing still"
+            )
+
+
+def _result(motor: str, law: MotorLaw, fit: LinearFit, unknowns: FrictionUnknowns) -> MotorFriction:
+    """From the free parameters of a fit to all parameters of the registered law and the inertia."""
+    law_name = registered_law(law, unknowns.search)
+    p, k = law.basis.shape
+    q = len(make_law(law_name).parameter_names)
+    values, spread = np.zeros(q + 1), np.zeros((q + 1, fit.values.size))  # how all values hang on the free ones
+    values[:p], spread[:p, :k] = law.basis @ fit.values[:k], law.basis
+    values[p:q] = law.stribeck_velocity
+    if unknowns.search:
+        spread[p, -1] = 1.0
+        spread[:p, -1] = law.basis_rate(fit.values[:k])
+    values[-1] = unknowns.inertia or 0.0
+    if INERTIA in unknowns.extra:
+        values[-1], spread[-1, k] = fit.values[k], 1.0
+    offset = k + unknowns.extra.index(OFFSET) if unknowns.offset else None
+    return MotorFriction(
+        motor,
+        law_name,
+        law,
+        values,
+        spread @ fit.covariance @ spread.T,
+        0.0 if offset is None else float(fit.values[offset]),
+        0.0 if offset is None else float(np.sqrt(fit.covariance[offset, offset])),
+        fit,
+    )

@@ -1,0 +1,145 @@
+"""The method `motor`: friction motor by motor behind a coupling matrix, then drive gain and offset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.exceptions import InputError
+from friction_estimator.core.identification import Identification, Provenance
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.motor.drive_gain import fit_drive_gain
+from friction_estimator.identification.motor.findings import motor_choices, motor_findings
+from friction_estimator.identification.motor.friction import fit_motor_friction
+from friction_estimator.identification.motor.inputs import DRIVES, TORQUE, drive_kind, quiet_motion
+from friction_estimator.identification.motor.motion import MotorSamples, motor_samples
+from friction_estimator.identification.motor.options import (
+    DEFAULTS,
+    MotorOptions,
+    check_names,
+    motor_law,
+    unknowns_of,
+)
+from friction_estimator.identification.motor.result import (
+    MotorResult,
+    identified_friction,
+    motor_figures,
+    motor_score,
+    parameter_table,
+)
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.regression.verdict import verdicts
+
+__all__ = ["MotorOptions", "identify_motor"]
+
+METHOD = "motor"
+_UNDRIVEN = 0.01
+"""A drive below this share of its largest value in the driven logs counts as zero."""
+_BACKWARD = 0.1
+"""Share of the power that friction may give back before the torque is taken to have the wrong sign."""
+
+
+def identify_motor(
+    free_logs: Sequence[JointLog],
+    driven_logs: Sequence[JointLog],
+    coupling: Coupling,
+    options: MotorOptions = DEFAULTS,
+    command: str = "",
+) -> Identification:
+    """Friction, drive gain and offset of motors that move joints through a coupling (Guedelha et al. 2017, section 3).
+
+    Parameters
+    ----------
+    free_logs : joints moved from outside with PWM = 0; the input ``joint_torque`` is the torque that the transmission
+        passes on to the joint's child link [N m]
+    driven_logs : with the input ``pwm`` or ``current`` as well, the k-th joint's column that of the k-th motor; none:
+        friction only
+    coupling : of the motors and joints to identify; the logs may have more joints
+    command : for the provenance
+
+    Returns
+    -------
+    identification : friction by the name of the motor, which is that of the joint where they are not coupled
+
+    Raises
+    ------
+    ConfigError
+        When an option is unknown, or names a motor that the coupling lacks.
+    InputError
+        When the logs lack a signal, motors hardly slide, or the free logs are driven.
+    """
+    if not free_logs:
+        raise InputError("the method 'motor' begins with logs of joints that are moved from outside with PWM = 0")
+    check_names(options, coupling)
+    law = motor_law(options)
+    free, driven = (
+        [quiet_motion(log.select(coupling.joint_names), options.cutoff_hz) for log in logs]
+        for logs in (free_logs, driven_logs)
+    )
+    kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
+    free_samples = motor_samples(free, coupling, kind, options.stick, True, options.inertia)
+    driven_samples = motor_samples(driven, coupling, kind, options.stick, False, options.inertia)
+    results = []
+    for samples, moved in zip(free_samples, driven_samples, strict=True):
+        driving = _driving(samples, moved, kind, options)
+        slides, unknowns = samples.slides, unknowns_of(samples.motor, law, options)
+        friction = fit_motor_friction(samples.select(slides), unknowns, driving[slides], options.solver)
+        gain = fit_drive_gain(moved.select(moved.slides), kind, friction, options.solver) if driven else None
+        results.append(MotorResult(samples, driving, friction, gain))
+    return _identification(results, (*free, *driven), coupling, options, command)
+
+
+def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: MotorOptions) -> FloatArray:
+    """Torque (r,) of the drive in the free logs [N m].
+
+    Raises
+    ------
+    InputError
+        When it is not zero and the gain is not known, or the torque seems to have the wrong sign.
+    """
+    largest = float(np.abs(np.nan_to_num(free.drive)).max(initial=0.0))
+    gain = options.known_gain.get(free.motor)
+    if gain is None and largest > _UNDRIVEN * float(np.abs(np.nan_to_num(driven.drive)).max(initial=0.0)):
+        raise InputError(
+            f"the motor {free.motor!r} is driven in the free logs ({kind} up to {largest:g}): record it with PWM = 0, "
+            "give its known gain, or pass the file with the driven logs"
+        )
+    driving = np.zeros_like(free.drive) if gain is None else gain * np.nan_to_num(free.drive)
+    power = np.nan_to_num((driving - free.torque) * free.velocity)
+    if power.sum() < -_BACKWARD * np.abs(power).sum():
+        raise InputError(
+            f"{TORQUE!r} pushes the motor {free.motor!r} along with its motion although it is not driven: it has the "
+            "wrong sign (it is the torque that the joint exerts on its child link), or the coupling matrix has"
+        )
+    return driving
+
+
+def _identification(
+    results: Sequence[MotorResult],
+    motions: Sequence[Motion],
+    coupling: Coupling,
+    options: MotorOptions,
+    command: str,
+) -> Identification:
+    friction = identified_friction(results)
+    scores = tuple(motor_score(result, options.solver, options.folds) for result in results)
+    condition = max(result.friction.fit.condition for result in results)
+    findings = [finding for result in results for finding in motor_findings(result)]
+    filtered = tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices)
+    return Identification(
+        friction,
+        parameter_table(results),
+        scores,
+        tuple(motor_figures(result) for result in results),
+        condition,
+        verdicts(scores, friction, condition, findings),
+        Provenance(
+            command,
+            METHOD,
+            tuple((motion.name, motion.digest) for motion in motions),
+            (*filtered, *motor_choices(results, coupling)),
+        ),
+    )

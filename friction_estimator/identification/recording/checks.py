@@ -1,0 +1,131 @@
+"""What may be wrong with a log, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError, choices
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.recording.columns import column_suspicions
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.repair import repair
+from friction_estimator.identification.recording.sampling import find_stretches, usual_period
+from friction_estimator.identification.recording.torque_owner import exchanged_torques, exchanged_with_model
+from friction_estimator.identification.recording.torque_sign import TorqueSign, torque_signs, torque_signs_with_model
+from friction_estimator.identification.recording.units import degree_suspicions
+from friction_estimator.identification.recording.zero_phase import to_motion
+
+_JITTER = 0.1  # of the period
+_LOST = 0.01  # of the samples
+_SLOWEST = 0.1  # s between samples: no joint's motion is seen with less
+
+
+def suspicions(log: JointLog, position_limits: FloatArray | None = None) -> tuple[str, ...]:
+    """Look for the usual mistakes in recordings.
+
+    Parameters
+    ----------
+    log : as recorded
+    position_limits : (n, 2) of the joints, from the URDF; NaN or infinite where there is none [rad or m]
+
+    Returns
+    -------
+    warnings : each names a suspicion and its evidence; empty when the log looks sound
+
+    Raises
+    ------
+    InputError
+        When the log cannot be used at all: too short, time that runs backwards, a tenth of the samples bad, no joint
+        that moves.
+    """
+    whole, notes = repair(log)
+    period = usual_period(whole.time)
+    if not np.ptp(whole.position, axis=0).any():
+        raise InputError(f"{log.name}: every position is constant, so that no joint moves")
+    found = [*notes, *_sampling(whole, period), *_constant(whole)]
+    found += column_suspicions(whole, period)
+    found += degree_suspicions(whole, period, position_limits)
+    found += _torque(whole)
+    return tuple(f"{log.name}: {text}" for text in found)
+
+
+def torque_suspicions(motion: Motion, rigid_body_torque: FloatArray | None = None) -> tuple[str, ...]:
+    """Say which torques have the wrong sign or belong to another joint.
+
+    Parameters
+    ----------
+    motion : with effort
+    rigid_body_torque : (N, n) inverse dynamics of the motion [N m]; without it, signs are looked for without a model
+    """
+    signs = torque_signs(motion) if rigid_body_torque is None else torque_signs_with_model(motion, rigid_body_torque)
+    inertia = "its own acceleration" if rigid_body_torque is None else "the torque of the rigid-body model"
+    found = [_wrong_sign(sign, inertia) for sign in signs if sign.reversed]
+    pairs = dict.fromkeys(exchanged_torques(motion), "velocity")
+    if rigid_body_torque is not None:
+        pairs = dict.fromkeys(exchanged_with_model(motion, rigid_body_torque), "weight and inertia") | pairs
+    return (*found, *(_exchanged(*pair, what) for pair, what in pairs.items()))
+
+
+def _wrong_sign(sign: TorqueSign, inertia: str) -> str:
+    return (
+        f"effort/{sign.joint} acts against {inertia} ({sign.inertia:.1f} sigma) and along the velocity like a negative "
+        f"friction ({sign.friction:.1f} sigma): has it the wrong sign? effort is the torque of the motor on the joint"
+    )
+
+
+def _exchanged(one: str, other: str, what: str) -> str:
+    return (
+        f"effort/{one} answers to the {what} of {other}, and effort/{other} to that of {one}: are columns of these "
+        "joints exchanged?"
+    )
+
+
+def _sampling(log: JointLog, period: float) -> Iterator[str]:
+    if period > _SLOWEST:
+        yield (
+            f"samples are {period:.3g} s apart, too far for the motion of a joint: is time in milliseconds, or the log "
+            "thinned out?"
+        )
+    stretches = find_stretches(log.time, period)
+    lengths = [stretch.stop - stretch.start for stretch in stretches]
+    jitter = float(np.average([stretch.jitter for stretch in stretches], weights=lengths))
+    if jitter > _JITTER:
+        yield f"irregular sampling: steps between stamps vary by {100.0 * jitter:.0f} % of {1e3 * period:.4g} ms (RMS)"
+    expected = round((log.time[-1] - log.time[0]) / period) + 1
+    lost = expected - log.time.size
+    if lost > _LOST * expected:
+        yield (
+            f"{lost} of {expected} samples are missing, in {len(stretches) - 1} gaps and one or two at a time; the "
+            f"longest gap has {float(np.diff(log.time).max()):.3g} s"
+        )
+
+
+def _constant(log: JointLog) -> Iterator[str]:
+    for kind, meaning in (
+        ("position", "the joint did not move, so nothing can be learned of it"),
+        ("velocity", "it is not measured; take the column out"),
+        ("effort", "it is not measured; take the column or the joint out"),
+    ):
+        signal = getattr(log, kind)
+        if signal is None:
+            continue
+        absent = np.isnan(signal).all(axis=0)
+        still = np.ptp(log.position, axis=0) == 0.0
+        flat = (np.ptp(np.nan_to_num(signal), axis=0) == 0.0) & ~absent & ((kind == "position") | ~still)
+        names = [joint for joint, is_flat in zip(log.joint_names, flat, strict=True) if is_flat]
+        if names:
+            value = float(signal[0, log.joint_names.index(names[0])])
+            yield f"{kind} of {choices(names)} is constant ({value:g}): {meaning}"
+
+
+def _torque(log: JointLog) -> tuple[str, ...]:
+    if log.effort is None or math.isnan(np.nanmax(np.abs(log.effort), initial=math.nan)):
+        return ()
+    try:
+        return torque_suspicions(to_motion(log))
+    except InputError:  # too short between its edges for this question; whoever needs the motion will say so
+        return ()

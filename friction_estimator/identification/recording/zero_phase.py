@@ -1,0 +1,169 @@
+"""Joint log to motion: velocities and accelerations without phase, edges cut, gaps left open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from friction_estimator.core.exceptions import InputError, choices
+from friction_estimator.core.joint_log import JointLog
+from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.identification.recording.differentiators import METHODS, Differentiator, make_differentiator
+from friction_estimator.identification.recording.joint_spectrum import FLAT
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.repair import repair
+from friction_estimator.identification.recording.sampling import (
+    Stretch,
+    even_times,
+    evenly,
+    find_stretches,
+    usual_period,
+)
+from friction_estimator.identification.recording.spectrum import ORDER, Cutoff, choose_cutoff
+from friction_estimator.identification.recording.velocity_source import VelocitySource, choose_velocity_source
+
+__all__ = ["METHODS", "to_motion"]
+
+_SIGNALS = ("position", "velocity", "acceleration", "effort")
+
+
+def to_motion(
+    log: JointLog,
+    cutoff: Cutoff | float | None = None,
+    method: str = "butterworth",
+    order: int | None = None,
+    segment_duration: float = 1.0,
+    velocity_source: str = "auto",
+) -> Motion:
+    """Motion of one experiment at a constant rate (Hamon et al. 2010, §IV.B; Egle 2021, §7.1).
+
+    Parameters
+    ----------
+    log : as recorded; a few bad samples are repaired or left out
+    cutoff : -3 dB frequency [Hz]; None: from the spectrum
+    method : ``butterworth`` forward and backward with central differences, or ``savitzky_golay``
+    order : of one pass, or of the polynomial; None: that of the cut-off, or 4
+    segment_duration : length of the pieces that validation keeps together [s]
+    velocity_source : ``measured``, ``position`` (differentiated), or ``auto``: whichever is better, the same for all
+        joints
+
+    Returns
+    -------
+    motion : every gap of the stamps separates segments; ``choices`` tells what was decided and why
+
+    Raises
+    ------
+    InputError
+        When the log cannot be used, a choice is unknown, or nothing is left between the edges.
+    """
+    if not segment_duration > 0.0:
+        raise InputError(f"a segment must last longer than {segment_duration:g} s")
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}; the methods are {choices(METHODS)}")
+    log, notes = repair(log)
+    period = usual_period(log.time)
+    stretches = find_stretches(log.time, period)
+    source = choose_velocity_source(log, period, velocity_source)
+    chosen = _cutoff(log, cutoff, order, source)
+    differentiator = make_differentiator(method, period, chosen.cutoff_hz, chosen.order if order is None else order)
+    parts = [
+        _part(log, stretch, period, differentiator, source) for stretch in stretches if stretch.stop - stretch.start > 3
+    ]
+    parts = [part for part in parts if part["time"].size]
+    if not parts:
+        longest = max(log.time[stretch.stop - 1] - log.time[stretch.start] for stretch in stretches)
+        raise InputError(
+            f"{log.name}: a filter of {chosen.cutoff_hz:.3g} Hz needs {2 * differentiator.edge * period:.3g} s without "
+            f"a gap at the edges alone, the longest stretch has {longest:.3g} s"
+        )
+    sampling = _sampling(period, stretches, len(parts))
+    said = (*notes, *sampling, source.reason, chosen.reason, differentiator.reason)
+    return _joined(log, period, parts, segment_duration, chosen, said)
+
+
+def _cutoff(log: JointLog, cutoff: Cutoff | float | None, order: int | None, source: VelocitySource) -> Cutoff:
+    if isinstance(cutoff, Cutoff):
+        return cutoff
+    if cutoff is not None:
+        given, parallel = float(cutoff), float(cutoff) / FLAT
+        told = f"cut-off {given:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
+        return Cutoff(given, order or ORDER, parallel, np.full(len(log.joint_names), given), told)
+    return choose_cutoff(log.time, log.position, log.velocity if source.measured else None, log.effort, log.joint_names)
+
+
+def _part(
+    log: JointLog,
+    stretch: Stretch,
+    period: float,
+    differentiator: Differentiator,
+    source: VelocitySource,
+) -> dict[str, FloatArray]:
+    """Signals of one stretch, (K, ...) each, edges cut."""
+
+    def even(signal: FloatArray, smooth: bool = False) -> FloatArray:
+        return evenly(signal, log.time, stretch, period, smooth)
+
+    position = even(log.position, smooth=True)
+    velocity = even(log.velocity, smooth=True) if source.measured and log.velocity is not None else None
+    part = dict(zip(_SIGNALS[:3], differentiator.derive(position, velocity), strict=True))
+    part["time"] = even_times(log.time, stretch, period)
+    if log.effort is not None:
+        part["effort"] = even(log.effort)
+    part |= {f"inputs/{kind}": even(signal) for kind, signal in log.inputs.items()}
+    inner = slice(differentiator.edge, max(position.shape[0] - differentiator.edge, differentiator.edge))
+    part = {name: signal[inner] for name, signal in part.items()}
+    return part
+
+
+def _segments(times: Sequence[FloatArray], duration: float) -> IntArray:
+    """Numbers (N,) of the pieces: every stretch is cut into equal ones, as near to the wanted length as can be."""
+    numbers = []
+    first = 0
+    for time in times:
+        count = max(1, math.floor((time[-1] - time[0]) / duration + 0.5))
+        numbers.append(first + np.arange(time.size) * count // time.size)
+        first += count
+    return np.concatenate(numbers).astype(np.intp)
+
+
+def _joined(
+    log: JointLog,
+    period: float,
+    parts: Sequence[Mapping[str, FloatArray]],
+    segment_duration: float,
+    chosen: Cutoff,
+    said: tuple[str, ...],
+) -> Motion:
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return Motion(
+        log.name,
+        log.joint_names,
+        period,
+        joined["time"],
+        joined["position"],
+        joined["velocity"],
+        joined["acceleration"],
+        joined.get("effort"),
+        MappingProxyType({kind: joined[f"inputs/{kind}"] for kind in log.inputs}),
+        _segments([part["time"] for part in parts], segment_duration),
+        log.payload,
+        log.digest,
+        said,
+        chosen.parallel_hz,
+    )
+
+
+def _sampling(period: float, stretches: Sequence[Stretch], used: int) -> tuple[str, ...]:
+    said = []
+    jitter = max(stretch.jitter for stretch in stretches)
+    missing = sum(stretch.missing for stretch in stretches)
+    if any(not stretch.even for stretch in stretches):
+        said.append(f"brought to an even grid of {1.0 / period:.4g} Hz: steps of time vary by {100.0 * jitter:.2g} %")
+    if missing:
+        said.append(f"{missing} lost samples are bridged")
+    if len(stretches) > 1:
+        said.append(f"{len(stretches) - 1} gaps in the stamps are not crossed, {used} stretches are long enough")
+    return tuple(said)

@@ -1,0 +1,125 @@
+"""Rigid-body torque of a robot with a fixed base, linear in what is unknown: pinocchio's regressor of any URDF tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+import pinocchio as pin
+
+from friction_estimator.core.exceptions import InputError, RobotModelError, choices
+from friction_estimator.core.joint_log import Payload
+from friction_estimator.core.types import GRAVITY, FloatArray
+from friction_estimator.identification.rigid_body.driven_joints import DrivenJoints
+
+STANDARD_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+"""Inertial parameters of a link in pinocchio's order: mass, first moments, inertia about the joint's origin."""
+STANDARD_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+STANDARD_COUNT = len(STANDARD_NAMES)
+
+
+class FixedBaseModel:
+    """Inverse dynamics ``tau_out = D(q, dq, ddq) chi`` (Hamon et al. 2010, eqs. 2 and 9) of the recorded joints.
+
+    Joints of the URDF that were not recorded are locked, unless they mimic a recorded one: then they move with it.
+
+    Parameters
+    ----------
+    urdf_xml : text of the URDF
+    joint_names : (n) recorded joints, in the order of every array
+    locked : position of joints that were not recorded, zero unless told [rad or m]
+    gravity : (3) in the base frame of the URDF [m/s^2]
+
+    Attributes
+    ----------
+    joint_names : (n)
+    standard_names, standard_units : (s) ten a link, e.g. ``Izz knee`` for the link behind the joint ``knee``
+    urdf_parameters : (s,) their values in the URDF
+
+    Raises
+    ------
+    RobotModelError
+        When the URDF cannot be read, or has no such joint.
+    """
+
+    def __init__(
+        self,
+        urdf_xml: str,
+        joint_names: Sequence[str],
+        locked: Mapping[str, float] = MappingProxyType({}),
+        gravity: tuple[float, float, float] = (0.0, 0.0, -GRAVITY),
+    ) -> None:
+        try:
+            self._model = pin.buildModelFromXML(urdf_xml)
+        except ValueError as error:
+            raise RobotModelError(f"the URDF cannot be read: {error}") from None
+        self._model.gravity.linear = np.array(gravity)
+        self._data = self._model.createData()
+        self._driven = DrivenJoints(self._model, urdf_xml, joint_names, locked)
+        self.joint_names = tuple(joint_names)
+        links = list(self._model.names)[1:]
+        self.standard_names = tuple(f"{name} {link}" for link in links for name in STANDARD_NAMES)
+        self.standard_units = STANDARD_UNITS * len(links)
+        inertias = list(self._model.inertias)[1:]
+        self.urdf_parameters: FloatArray = np.concatenate([inertia.toDynamicParameters() for inertia in inertias])
+
+    @property
+    def lower_limit(self) -> FloatArray:
+        """(n,) position limits of the URDF, minus infinity where there is none [rad or m]."""
+        return self._driven.limits(self._model.lowerPositionLimit, -np.inf)
+
+    @property
+    def upper_limit(self) -> FloatArray:
+        """(n,) position limits of the URDF, infinity where there is none [rad or m]."""
+        return self._driven.limits(self._model.upperPositionLimit, np.inf)
+
+    def regressor(self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
+        """Torque that every standard parameter gives every joint, (N, n, s).
+
+        Parameters
+        ----------
+        position, velocity, acceleration : (N, n) [rad, rad/s, rad/s^2] or [m, m/s, m/s^2]
+        """
+        model, data, driven = self._model, self._data, self._driven
+        columns = np.empty((len(position), len(self.joint_names), len(self.standard_names)))
+        motions = zip(driven.configuration(position), driven.expand(velocity), driven.expand(acceleration), strict=True)
+        for sample, (q, v, a) in enumerate(motions):
+            regressor = np.atleast_2d(pin.computeJointTorqueRegressor(model, data, q, v, a))  # a vector for one joint
+            columns[sample] = driven.reduce(regressor)
+        return columns
+
+    def torque(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        payload: Payload | None = None,
+    ) -> FloatArray:
+        """Torque of the URDF's own inertial parameters, with the payload if there is one, (N, n) [N m]."""
+        parameters = self.urdf_parameters
+        if payload is not None:
+            parameters = parameters + self.payload_parameters(payload)
+        return self.regressor(position, velocity, acceleration) @ parameters
+
+    def payload_parameters(self, payload: Payload) -> FloatArray:
+        """What a payload adds to the standard parameters, (s,): Hamon et al. 2010, eqs. 32-33 for any body and frame.
+
+        Raises
+        ------
+        InputError
+            When the URDF has no frame of that name.
+        """
+        frames = [frame for frame in self._model.frames if frame.name == payload.frame]
+        if not frames:
+            names = {frame.name for frame in self._model.frames}
+            raise InputError(f"the payload is fixed to the frame {payload.frame!r}; the frames are {choices(names)}")
+        frame = max(
+            frames, key=lambda candidate: candidate.type == pin.FrameType.BODY
+        )  # a joint may have the same name
+        body = pin.Inertia(payload.mass, np.asarray(payload.com, dtype=float), np.asarray(payload.inertia, dtype=float))
+        parameters = np.zeros(len(self.standard_names))
+        if frame.parentJoint > 0:
+            first = (frame.parentJoint - 1) * STANDARD_COUNT
+            parameters[first : first + STANDARD_COUNT] = frame.placement.act(body).toDynamicParameters()
+        return parameters

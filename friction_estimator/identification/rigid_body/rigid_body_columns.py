@@ -1,0 +1,112 @@
+"""Columns of the observation matrix that hold the rigid body: base parameters, drive inertia, known bodies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.rigid_body.base_parameters import BaseParameters, base_parameters
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.sites import drive_inertia_columns
+
+_RANDOM_SAMPLES = 200
+_DRIVE_UNIT = "kg m^2"
+
+
+@dataclass(frozen=True, slots=True)
+class RigidBodyOptions:
+    """What of the rigid body is unknown.
+
+    Attributes
+    ----------
+    known_inertia : the URDF's inertial parameters are trusted; nothing of the links is estimated
+    drive_inertia : the inertia of every drive is estimated
+    payload_scale : the mass of the payloads is estimated too, as a multiple of what was told (M_ae / M_aw of Hamon et
+        al. 2010, eq. 35); otherwise they are known
+    """
+
+    known_inertia: bool = False
+    drive_inertia: bool = True
+    payload_scale: bool = False
+
+
+class RigidBody:
+    """Torque of everything that is not friction, ``known + columns @ chi`` (Hamon et al. 2010, eqs. 10, 34, 35).
+
+    Parameters
+    ----------
+    model : of the recorded joints
+    options : what is unknown
+    coupling : of the drives, None where every joint has its own
+
+    Attributes
+    ----------
+    joint_names : (n)
+    base : which standard parameters (links, then drives) can be told apart, and how
+    names, units : (b) of the columns
+    link_reference : (10 l,) standard parameters of the unknown links in the URDF
+    reference : (b,) values by the URDF, NaN where drives are in it: a URDF does not know their inertia
+    """
+
+    def __init__(self, model: FixedBaseModel, options: RigidBodyOptions, coupling: Coupling | None = None) -> None:
+        self._model = model
+        self.joint_names = model.joint_names
+        self._options = options
+        self._coupling = coupling
+        self.base = self._structure()
+        self.names: tuple[str, ...] = self.base.names
+        units = self._standard_units()
+        self.units: tuple[str, ...] = tuple(units[k] for k in self.base.kept)
+        self.link_reference: FloatArray = np.zeros(0) if options.known_inertia else model.urdf_parameters
+        standard = np.append(self.link_reference, np.full(len(units) - self.link_reference.size, np.nan))
+        self.reference: FloatArray = np.array([_combine(row, standard) for row in self.base.grouping])
+        if options.payload_scale:
+            self.names += ("payload scale",)
+            self.units += ("",)
+            self.reference = np.append(self.reference, 1.0)
+
+    def columns(self, motion: Motion) -> tuple[FloatArray, FloatArray]:
+        """Columns (N, n, b) and known torque (N, n) [N m] of a motion."""
+        q, v, a = motion.position, motion.velocity, motion.acceleration
+        regressor = self._model.regressor(q, v, a)
+        known = regressor @ self._model.urdf_parameters if self._options.known_inertia else np.zeros_like(q)
+        payload = np.zeros_like(q)
+        if motion.payload is not None:
+            payload = regressor @ self._model.payload_parameters(motion.payload)
+        standard = self._standard(regressor, a)
+        columns = standard[:, :, self.base.kept]
+        if self._options.payload_scale:
+            return np.concatenate((columns, payload[:, :, None]), axis=2), known
+        return columns, known + payload
+
+    def _structure(self) -> BaseParameters:
+        """Base parameters of random motions: what this robot can show at all, whatever the data."""
+        rng = np.random.default_rng(0)
+        n = len(self._model.joint_names)
+        q, v, a = rng.uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
+        standard = self._standard(self._model.regressor(q, v, a), a)
+        names = () if self._options.known_inertia else self._model.standard_names
+        if self._options.drive_inertia:
+            names += drive_inertia_columns(self._model.joint_names, a, self._coupling)[0]
+        return base_parameters(names, standard.reshape(-1, len(names)))
+
+    def _standard(self, regressor: FloatArray, acceleration: FloatArray) -> FloatArray:
+        links = regressor[:, :, :0] if self._options.known_inertia else regressor
+        if not self._options.drive_inertia:
+            return links
+        drives = drive_inertia_columns(self._model.joint_names, acceleration, self._coupling)[1]
+        return np.concatenate((links, drives), axis=2)
+
+    def _standard_units(self) -> tuple[str, ...]:
+        links = () if self._options.known_inertia else self._model.standard_units
+        return links + (_DRIVE_UNIT,) * len(self._model.joint_names) * self._options.drive_inertia
+
+
+def _combine(row: FloatArray, parameters: FloatArray) -> float:
+    """A base parameter from standard ones; NaN only where it holds one that is not known."""
+    used = row != 0.0
+    return float(row[used] @ parameters[used])
