@@ -61,7 +61,7 @@ def errors_of(track: Track, recording: Recording) -> Errors:
     align = Rotation.from_euler("z", -yaw)
     angle = _wrapped((align * track.rotation).as_euler("ZYX") - truth.as_euler("ZYX"))[:, ::-1]
     smooth = savgol_filter(recording.true_position, _WINDOW, 2, axis=0)
-    true_velocity = savgol_filter(recording.true_position, _WINDOW, 2, deriv=1, delta=recording.period, axis=0)
+    true_velocity = differentiated(recording.true_position, recording.period)
     position = velocity = np.full_like(smooth, np.nan)
     if track.position is not None and track.velocity is not None:
         position = align.apply(track.position) - recording.true_position
@@ -69,6 +69,11 @@ def errors_of(track: Track, recording: Recording) -> Errors:
         velocity = align.apply(track.velocity) - true_velocity
     way = float(np.linalg.norm(np.diff(smooth[:: _WINDOW * 5, :2], axis=0), axis=1).sum())
     return Errors(np.degrees(angle), position, velocity, way, float(recording.time[-1]))
+
+
+def differentiated(position: FloatArray, period: float) -> FloatArray:
+    """Velocity (s, 3) of positions by Vicon, without delay."""
+    return np.asarray(savgol_filter(position, _WINDOW, 2, deriv=1, delta=period, axis=0))
 
 
 def rms(values: FloatArray) -> FloatArray:

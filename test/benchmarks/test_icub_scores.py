@@ -7,8 +7,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from benchmarks.icub.recording import JOINTS, Recording, RecordingError, read_folder
-from benchmarks.icub.scores import contact_agreement, errors_of, reference_contact
+from benchmarks.icub.scores import contact_agreement, differentiated, errors_of, reference_contact
 from benchmarks.icub.tracks import Track
+from benchmarks.icub.velocities import noise_of_each
 
 SAMPLES, PERIOD = 1000, 0.01
 
@@ -71,3 +72,18 @@ def test_contact_in_hindsight_has_no_chatter_and_no_delay(recording):
 def test_a_folder_without_recordings_is_told_in_words(tmp_path):
     with pytest.raises(RecordingError, match="h5py|model.urdf"):
         read_folder(tmp_path)
+
+
+def test_noise_of_three_measurements_is_told_apart_whatever_the_signal():
+    rng = np.random.default_rng(0)
+    signal, stds = 3.0 * rng.normal(size=(20_000, 1)), (0.1, 0.02, 0.3)
+    noises = noise_of_each(tuple(signal + std * rng.normal(size=signal.shape) for std in stds), PERIOD)
+    per_band = np.sqrt([2.0, 3.0, 5.0, 8.0]) / np.sqrt(0.5 / PERIOD)  # white noise, by width
+    np.testing.assert_allclose(noises[[0, 2], :, 0], np.outer((0.1, 0.3), per_band), rtol=0.1)
+    assert (noises[1, :, 0] < 0.5 * noises[0, :, 0]).all()
+
+
+def test_differentiated_positions_are_not_late():
+    time = PERIOD * np.arange(SAMPLES)
+    velocity = differentiated(np.sin(5.0 * time)[:, None], PERIOD)[20:-20, 0]
+    np.testing.assert_allclose(velocity, 5.0 * np.cos(5.0 * time)[20:-20], atol=0.05)

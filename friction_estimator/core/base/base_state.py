@@ -2,7 +2,8 @@
 
     foot wrenches ─► ZMP (8) ──────────────────────────────┐
     IMU ─► CoM acceleration (16) ─► jerk (14) ─► predict ─► correct ─► CoM ─► base position, velocity (32, 33)
-    standing feet ─► base position and velocity ───────────┘ (method "odometry" only, with the heading of heading.py)
+    standing feet ─► base position and velocity ───────────┘ (method "odometry" only, with the heading of heading.py and
+                                                              the velocity of inertial_velocity.py)
 
 World: the robot starts above its origin, x forward, feet on z = 0. A standing foot does not slip, so its place in the
 world, fixed when it lands, is the p_m of eq. 9; were it taken from the present base position, the position would
@@ -15,7 +16,8 @@ import numpy as np
 
 from friction_estimator.core.base.adaptive_kalman import AdaptiveKalmanFilter
 from friction_estimator.core.base.heading import HeadingFilter
-from friction_estimator.core.base.rotations import cross
+from friction_estimator.core.base.inertial_velocity import InertialVelocity
+from friction_estimator.core.base.rotations import cross, skew
 from friction_estimator.core.config import Config
 from friction_estimator.core.types import (
     GRAVITY,
@@ -80,6 +82,7 @@ class BaseStateEstimator:
         odometry = config.base_state.method == "odometry"
         self._rows = 9 if odometry else 3
         self._heading = HeadingFilter(config) if odometry else None
+        self._inertial = InertialVelocity(config) if odometry else None
         self.reset()
 
     def reset(self) -> None:
@@ -87,6 +90,8 @@ class BaseStateEstimator:
         self._running = False
         if self._heading is not None:
             self._heading.reset()
+        if self._inertial is not None:
+            self._inertial.reset()
         self._anchor = np.full((self._foot_count, 3), np.nan)
         self._anchored = np.zeros(self._foot_count, dtype=bool)
         self._anchor_variance = np.zeros((self._foot_count, 3))
@@ -101,13 +106,16 @@ class BaseStateEstimator:
         com_from_base = R @ dynamics.com_in_base
         feet_from_base = dynamics.foot_position_in_base @ R.T
         acceleration = com_acceleration(attitude, dynamics.com_in_base - self._imu)
+        legs = None
+        if self._inertial is not None:
+            legs = self._inertial.step(attitude, standing, dynamics, frame)
         if not self._running:
             self._start(com_from_base, feet_from_base, acceleration)
         elif frame.dt > 0.0:
             self._predict(acceleration, frame.dt)
             self._place_feet(standing, self._kalman.state[:3] - com_from_base + feet_from_base)
             if standing.any():
-                self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base)
+                self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base, legs)
         self._last_acceleration = acceleration
         return self._output(attitude, dynamics, com_from_base)
 
@@ -173,13 +181,14 @@ class BaseStateEstimator:
         wrenches: FloatArray,
         com_from_base: FloatArray,
         feet_from_base: FloatArray,
+        legs: FloatArray | None,
     ) -> None:
         R = attitude.rotation_base_to_world
         foot_to_world = R @ dynamics.foot_rotation_to_base[contact]
         force = (foot_to_world @ wrenches[contact, :3, None])[..., 0]
         moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
         load = force[:, 2]
-        if load.min() <= 0.0:
+        if load.min() <= 0.0 or (self._rows == 9 and legs is None):
             return
         anchor = self._anchor[contact]
         zmp = zero_moment_point(anchor, np.hstack((force, moment)))
@@ -191,36 +200,48 @@ class BaseStateEstimator:
         C[:3, 6:] = -height / GRAVITY * _I3  # eq. 12; z_c is the present height
         # The z row of eq. 12 describes motion about the plane z = z_c, so that plane is the ZMP's height plus z_c.
         measurement = [zmp[0], zmp[1], zmp[2] + height]
-        if self._rows == 9:
+        if legs is not None:
             C[3:9, :6] = _I6
-            velocity = R @ (dynamics.com_velocity_in_base + self._base_velocity(share, contact, attitude, dynamics))
-            velocity += R @ cross(attitude.angular_velocity, dynamics.com_in_base)
+            # The legs' own velocity: it places the feet that land, and is of one piece with the legs' position.
+            velocity = legs + R @ (self._com_from_base_velocity(attitude, dynamics) - self._imu_from_base(attitude))
             measurement += [*(base + com_from_base), *velocity]
         self._kalman.correct(C, np.array(measurement))
 
-    def _base_velocity(
-        self, share: FloatArray, contact: BoolArray, attitude: Attitude, dynamics: Dynamics
-    ) -> FloatArray:
-        """Velocity of the base origin that keeps the standing feet at rest, weighted by load, base axes (3,)."""
-        rotation = dynamics.foot_rotation_to_base[contact]
-        sole = rotation @ (dynamics.foot_jacobian[contact, :3] @ dynamics.velocity)[..., None]
-        # dynamics.velocity has the IMU at rest: what the sole does there, the base does the other way round
-        return dynamics.velocity[:3] - share @ sole[..., 0]
+    @staticmethod
+    def _com_from_base_velocity(attitude: Attitude, dynamics: Dynamics) -> FloatArray:
+        """Velocity of the centre of mass less that of the base origin, base axes (3,)."""
+        return cross(attitude.angular_velocity, dynamics.com_in_base) + dynamics.com_velocity_in_base
+
+    def _imu_from_base(self, attitude: Attitude) -> FloatArray:
+        """Velocity of the IMU less that of the base origin, base axes (3,)."""
+        return cross(attitude.angular_velocity, self._imu)
+
+    def _base_velocity(self, attitude: Attitude, dynamics: Dynamics) -> FloatArray:
+        """Velocity of the base origin, world axes (3,)."""
+        R = attitude.rotation_base_to_world
+        if self._inertial is not None:
+            return self._inertial.velocity - R @ self._imu_from_base(attitude)
+        return self._kalman.state[3:6] - R @ self._com_from_base_velocity(attitude, dynamics)
+
+    def _velocity_covariance(self, attitude: Attitude) -> FloatArray:
+        if self._inertial is None:
+            return self._kalman.covariance[3:6, 3:6]
+        lever = attitude.rotation_base_to_world @ skew(self._imu)
+        return np.asarray(np.diag(self._inertial.published_variance) + lever @ attitude.rate_covariance @ lever.T)
 
     def _output(self, attitude: Attitude, dynamics: Dynamics, com_from_base: FloatArray) -> BaseState:
         """Eqs. 32 and 33 with ``c_offset = p_b - c``; the motion of the CoM in the base is measured, not neglected."""
         R = attitude.rotation_base_to_world
         kalman = self._kalman
-        relative = cross(attitude.angular_velocity, dynamics.com_in_base) + dynamics.com_velocity_in_base
         pose_covariance, twist_covariance = np.zeros((6, 6)), np.zeros((6, 6))
         pose_covariance[:3, :3] = kalman.covariance[:3, :3] + np.diag(self._drift_variance)
         pose_covariance[3:, 3:] = attitude.covariance
-        twist_covariance[:3, :3] = kalman.covariance[3:6, 3:6]
+        twist_covariance[:3, :3] = self._velocity_covariance(attitude)
         twist_covariance[3:, 3:] = attitude.rate_covariance
         return BaseState(
             position_base_in_world=kalman.state[:3] - com_from_base,
             rotation_base_to_world=R,
-            linear_velocity=kalman.state[3:6] - R @ relative,
+            linear_velocity=self._base_velocity(attitude, dynamics),
             angular_velocity=attitude.angular_velocity,
             pose_covariance=pose_covariance,
             twist_covariance=twist_covariance,

@@ -60,6 +60,15 @@ class BaseStateConfig(Validated):
         "the heading",
         choices=("lipm", "odometry"),
     )
+    velocity_noise_time: float = parameter(
+        1.0, "odometry: over which the noise of the velocity that the legs tell is measured", "s", 1e-2, 1e3
+    )
+    acceleration_error_time: float = parameter(
+        1.0, "odometry: how long errors of the tilt last, seen as errors of the acceleration", "s", 1e-2, 1e3
+    )
+    sole_speed_std: float = parameter(
+        0.003, "odometry: how fast standing soles creep and give way; the velocity is never surer", "m/s", 0.0, 1.0
+    )
     landing_std: float = parameter(0.003, "how far a foot settles or slips while it lands", "m", 0.0, 1.0)
     twist_std: float = parameter(
         0.1,
