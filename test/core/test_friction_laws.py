@@ -19,6 +19,12 @@ PARAMETERS = {
     "five_slope": np.array([[0.2, 0.5, 0.6, 0.3, -0.4, 0.9], [0.0, 0.1, 0.0, 0.2, 0.0, 0.1]]),
     "five_slope_load": np.array([[0.2, 0.5, 0.6, 0.3, -0.4, 0.9, 0.1, 0.002], [0, 0.1, 0, 0.2, 0, 0.1, 0, 0.001]]),
     "load_quadrants": np.array([[2.0, 0.1, 1.5, 0.2, 4.0, 0.0], [1.0, 0.05, 0.0, 0.0, 3.0, 0.0]]),
+    "load_velocity": np.array(
+        [
+            [5.0, 8.0, 0.05, 0.08, 3.0, 4.0, 0.2, 0.1, 4.0, 0.0, 0.05],
+            [0.5, 0.2, 0.1, 0.0, 0.8, 1.0, 0.3, 0.4, 1.0, 0.0, 0.3],
+        ]
+    ),
     "makkar": TABLE_I,
     "stribeck_load": np.array([[5.0, 8.0, 1.51, 4.0, 0.002], [1.0, 2.0, 0.1, 3.0, 0.0]]),
     "tanh_load": np.array([[0.5, 0.6, -0.4, 0.9, 0.1, 0.002], [0.1, 0.0, 0.2, 0.1, 0.0, 0.001]]),
@@ -164,6 +170,15 @@ def test_makkar_has_the_static_friction_the_paper_names():
         ("load_quadrants", (2.0, 0.1, 1.5, 0.2, 4.0, 0.3), -0.5, 20.0, -5.5 - 2.0 + 0.3),
         ("load_quadrants", (2.0, 0.1, 1.5, 0.2, 4.0, 0.3), 0.5, -20.0, 5.5 + 2.0 + 0.3),
         # far from zero all tangents are one: 0.5 + 0.6 - 0.4 + 0.9 (3) + 0.1 (20) + 0.002 (400)
+        (
+            "load_velocity",
+            (2.0, 3.0, 0.1, 0.2, 1.0, 2.0, 0.3, 0.4, 4.0, 0.5, 0.2),
+            0.2,
+            10.0,
+            3.0 + 2 / np.e + 0.8 + 0.5,
+        ),
+        ("load_velocity", (2.0, 3.0, 0.1, 0.2, 1.0, 2.0, 0.3, 0.4, 4.0, 0.5, 0.2), -9e9, 10.0, -4.0 - 36e9 + 0.5),
+        ("load_velocity", (2.0, 3.0, 0.1, 0.2, 1.0, 2.0, 0.3, 0.4, 4.0, 0.5, 0.2), 1e-12, -10.0, 6.0 + 0.5),
         ("tanh_load", (0.5, 0.6, -0.4, 0.9, 0.1, 0.002), 3.0, -20.0, 0.7 + 2.7 + 2.0 + 0.8),
         # tanh of 50, 10, sqrt(10), 1, 1/sqrt(10): 0.2 + 0.5 + 0.6 (0.996423) + 0.3 (0.761594) - 0.4 (0.306092) + 0.09
         ("five_slope", (0.2, 0.5, 0.6, 0.3, -0.4, 0.9), 0.1, 0.0, 0.7 + 0.5978537 + 0.2284782 - 0.1224368 + 0.09),
@@ -209,7 +224,7 @@ def test_hamons_coefficients_follow_from_those_identified_with_the_motor_torque(
     np.testing.assert_allclose(found, [beta_m / m, alpha_m / m, beta_g / g, alpha_g / g, 0.0, 0.0], atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["stribeck_load", "tanh_load", "five_slope_load", "load_quadrants"])
+@pytest.mark.parametrize("name", ["stribeck_load", "tanh_load", "five_slope_load", "load_quadrants", "load_velocity"])
 def test_load_dependent_laws_ask_for_the_load(name):
     with pytest.raises(ConfigError, match=f"'{name}' needs the load"):
         make_law(name).torque(PARAMETERS[name], np.ones(2))

@@ -1,9 +1,17 @@
 """Dry friction that depends on load and velocity (Hamon et al. 2010)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from friction_estimator.core.friction import make_linear_law
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.friction import make_law, make_linear_law
+from friction_estimator.core.friction.identified import parameters_sigma
+from friction_estimator.core.friction.load_velocity import LoadVelocityAt
+from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores
+from friction_estimator.identification.inverse_dynamics.law_projection import said_in_motor_torque
+from friction_estimator.identification.inverse_dynamics.live_law import live_parameters
 from friction_estimator.identification.inverse_dynamics.load_velocity_printed import printed_problem
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
@@ -62,12 +70,15 @@ def test_factors_and_dry_friction_come_out_as_they_went_in():
 
 
 def test_the_stribeck_velocity_is_found():
-    _, notes = estimate(experiments(noise=0.2), solver=SolverOptions(robust=False))
+    solution, notes = estimate(experiments(noise=0.2), solver=SolverOptions(robust=False))
     sentence = next(note for note in notes if note.startswith("q_s"))
     found = [float(word.split()[-1]) for word in sentence.split(": ")[1].split(", ")]
     speeds = np.quantile(np.abs(move(20)[1]), 0.95, axis=0)
     assert min(found) < STRIBECK * 1.3 and max(found) > STRIBECK / 1.3
     assert found[0] / speeds[0] == pytest.approx(found[1] / speeds[1], rel=0.2)
+    live = live_parameters(solution, ("load_velocity",) * 2)
+    np.testing.assert_allclose(live.values[:, -1], found, rtol=0.01)
+    assert ((0.0 < parameters_sigma(live)[:, -1]) & (parameters_sigma(live)[:, -1] < 0.4 * np.array(found))).all()
 
 
 def test_without_payload_alpha_of_both_quadrants_are_told_apart_only_by_what_gearboxes_are_like():
@@ -111,15 +122,72 @@ def test_a_registered_law_that_depends_on_the_load_does_not_explain_the_noise_by
     np.testing.assert_allclose(load_motor, ALPHA_M / (1.0 + ALPHA_M), atol=0.06)
 
 
-def test_the_live_law_is_the_projection_of_the_identified_friction():
+@pytest.mark.parametrize(("live_law", "lost"), [("load_quadrants", 0.35), ("load_velocity", 0.05)])
+def test_the_live_law_says_the_identified_friction_with_the_motor_torque_as_load(live_law, lost):
     result = identify_inverse_dynamics(
         experiments(noise=0.2),
         FixedBaseModel(URDF, JOINTS),
-        InverseDynamicsOptions(law="load_velocity", live_law="load_quadrants", stribeck_velocity=STRIBECK),
+        InverseDynamicsOptions(law="load_velocity", live_law=live_law, stribeck_velocity=STRIBECK),
     )
-    law = make_linear_law("load_quadrants")
+    law = make_law(live_law)
     for joint, samples in enumerate(result.samples):
         used = samples.used
-        live = law.regressor(samples.velocity[used], samples.load[used]) @ result.friction.values[joint]
+        live = law.torque(result.friction.values[joint][None], samples.velocity[used], samples.load[used])
         difference = np.sqrt(np.mean((live - samples.fitted[used]) ** 2))
-        assert difference < 0.35 * np.sqrt(np.mean(samples.fitted[used] ** 2))
+        assert difference < lost * np.sqrt(np.mean(samples.fitted[used] ** 2))
+
+
+@pytest.mark.parametrize("law", ["load_quadrants", "five_slope_load"])
+def test_friction_of_another_motor_is_not_explained_by_the_torque_itself(law):
+    """Friction is most of the torque of a light joint: ``friction = motor torque`` would leave the least over."""
+    coupling = Coupling(JOINTS, ("first", "second"), np.linalg.inv(np.array([[1.0, 0.0], [1.0, 1.0]])))
+    motion = move(30, 20.0)
+    second = motion[1].sum(axis=1, keepdims=True)
+    effort = 0.1 * rigid_torque(motion) + 2.0 * np.sign(motion[1]) + 4.0 * np.sign(second) + 2.0 * second
+    result = identify_inverse_dynamics(
+        [as_motion(motion, effort)], FixedBaseModel(URDF, JOINTS), InverseDynamicsOptions(law=law, coupling=coupling)
+    )
+    names = make_linear_law(law).parameter_names
+    of_load = [k for k, name in enumerate(names) if name in ("load_motor", "load_linear")]
+    found, sigma = result.friction.values[:, of_load], parameters_sigma(result.friction)[:, of_load]
+    assert found.max() < 0.7
+    assert (found < 3.0 * sigma).all()  # the truth is zero
+
+
+def test_a_torque_that_was_not_seen_takes_no_part_in_its_own_prediction():
+    motions = experiments((None,), noise=0.3)
+    solution, _ = estimate(motions, law="load_quadrants")
+    plain = joint_scores(solution, SolverOptions(), 2)
+    row = solution.observations[0]
+    noise = 20.0 * np.random.default_rng(4).normal(size=row.torque.shape)
+    noise[row.segment >= np.median(row.segment)] = 0.0
+    changed = replace(solution, observations=(replace(row, torque=row.torque + noise),))
+    for joint, (one, two) in enumerate(zip(plain, joint_scores(changed, SolverOptions(), 2), strict=True)):
+        added = np.sqrt(np.mean(noise[solution.usable[0][:, joint], joint] ** 2))
+        assert np.sqrt(two.model_error**2 - one.model_error**2) > 0.98 * added
+
+
+@pytest.mark.parametrize(
+    ("law", "values"),
+    [
+        (make_linear_law("load_quadrants"), [2.0, 0.2, 1.5, 0.15, 0.0, 0.0]),
+        (LoadVelocityAt(0.1), [2.0, 3.0, 0.2, 0.2, 1.5, 2.5, 0.15, 0.15, 0.0, 0.0]),
+    ],
+)
+def test_factors_of_the_load_behind_friction_become_those_of_the_motor_torque(law, values):
+    """alpha / (1 + alpha) where the motor drives, alpha / (1 - alpha) where it is driven, and the rest alike."""
+    rng = np.random.default_rng(5)
+    velocity, load = rng.normal(0.0, 0.5, 400), rng.uniform(5.0, 40.0, 400) * rng.choice([-1.0, 1.0], 400)
+    values, half = np.array(values), len(values) // 2 - 1
+    covariance = np.diag((0.01 * values) ** 2)
+    found, spread = said_in_motor_torque(law, values, covariance, velocity, load)
+    alpha = values[[half - 1, 2 * half - 1]]
+    divisor = np.repeat([1.0 + alpha[0], 1.0 - alpha[1]], half)
+    np.testing.assert_allclose(found[: 2 * half], values[: 2 * half] / divisor, rtol=0.03)
+    drawn = [
+        said_in_motor_torque(law, rng.multivariate_normal(values, covariance), covariance, velocity, load)[0]
+        for _ in range(100)
+    ]
+    own = np.sqrt(np.diagonal(spread))[: 2 * half]
+    assert (own > 0.8 * np.std(drawn, axis=0)[: 2 * half]).all()
+    assert (own < 0.1 * found[: 2 * half]).all()

@@ -42,6 +42,17 @@ C_LAWS: Mapping[str, tuple[str, ...]] = {
         "    + (1.0 - driving) * (p->coulomb_generator + p->load_generator * fabs(load));",
         "return direction * dry + p->viscous * velocity + p->offset;",
     ),
+    "load_velocity": (
+        "const double direction = friction_sign(velocity);",
+        "const double driving = 0.5 * (1.0 + friction_sign(load) * direction);",
+        "const double fading = exp(-fabs(velocity) / p->stribeck_velocity);",
+        *(
+            f"const double {side} = (1.0 - fading) * (p->coulomb_{side} + p->load_{side} * fabs(load))\n"
+            f"    + fading * (p->static_{side} + p->load_static_{side} * fabs(load));"
+            for side in ("motor", "generator")
+        ),
+        "return direction * (driving * motor + (1.0 - driving) * generator) + p->viscous * velocity + p->offset;",
+    ),
     "asymmetric": (
         "if (velocity > 0.0) return p->coulomb_positive + p->viscous_positive * velocity;",
         "if (velocity < 0.0) return -p->coulomb_negative + p->viscous_negative * velocity;",

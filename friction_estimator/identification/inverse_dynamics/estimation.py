@@ -33,7 +33,7 @@ class Estimate:
     model : whose parameters
     observations : what they were estimated from
     usable : (K, n) rows of every motion that were used
-    loads : (N, n) torque of every motion that friction depends on: the model's own [N m]
+    loads : (N, n) torque of every motion that friction depends on: tau_out of the model itself [N m]
     fit : of the columns that were kept, about the solution
     kept : (q) which of the model's p parameters the fit has; the others are zero
     prior_std : (q,) that was used, infinite where nothing was known
@@ -69,8 +69,8 @@ def estimate(
 ) -> Estimate:
     """Estimate all parameters of a model.
 
-    Friction that depends on the load takes the torque that the model itself predicts: with the measured torque on both
-    sides, its noise would explain itself. The first round has no terms that grow with the load.
+    Friction that depends on the load takes the torque behind friction that the model itself predicts: with the motor
+    torque on both sides, measured or predicted, it would explain itself. Gauss-Newton, from a model without load.
 
     Parameters
     ----------
@@ -89,19 +89,17 @@ def estimate(
     permitted = np.ones(len(model.names), dtype=bool) if allowed is None else allowed
     of_load = np.isfinite(model.prior_std)
     prior = _prior(model, observations)
-    loads = [observation.load for observation in observations]
+    loads = [np.zeros_like(observation.load) for observation in observations]
     values = np.zeros(len(model.names))
     for turn in range(rounds if model.load_dependent else 1):
         problem = model.problem(observations, loads, usable, values)
-        columns = permitted & ~of_load if turn == 0 else permitted  # the measured torque would explain itself
+        columns = permitted & ~of_load if turn == 0 else permitted
         kept, names = _told_apart(problem, columns, prior)
         fit = solve(select_columns(problem, kept), solver, prior[kept])
         values = np.zeros(len(model.names))
         values[kept] = fit.values
         if model.load_dependent:
-            predicted = [
-                model.load(observation, load, values) for observation, load in zip(observations, loads, strict=True)
-            ]
+            predicted = [model.output_torque(observation, values) for observation in observations]
             change = sum(np.square(new - old).sum() for new, old in zip(predicted, loads, strict=True))
             loads = predicted
             if turn and change < _CONVERGED**2 * sum(np.square(load).sum() for load in loads):

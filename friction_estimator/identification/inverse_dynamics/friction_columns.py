@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.core.friction.gradient import load_slope
+from friction_estimator.core.friction.simple_friction import depends_on_load
 from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.rigid_body.sites import FrictionSite
 
@@ -84,7 +86,7 @@ class FrictionColumns:
         Parameters
         ----------
         position, velocity : (N, n) [rad, rad/s]
-        load : (N, n) motor torque, for laws that depend on it [N m]
+        load : (N, n) torque behind friction, tau_out, for laws that depend on it [N m]
         inputs : ``temperature`` (N, n) [K or degrees Celsius], when asked for
         """
         blocks = []
@@ -99,6 +101,26 @@ class FrictionColumns:
             block[:, joint] = extra
             blocks.append(block)
         return np.concatenate(blocks, axis=2)
+
+    def of_load(self, velocity: FloatArray, load: FloatArray, values: FloatArray, change: FloatArray) -> FloatArray:
+        """How friction changes, (N, n, c), when the load does.
+
+        Parameters
+        ----------
+        velocity, load : (N, n) [rad/s], [N m]
+        values : (f,) of the columns
+        change : (N, n, c) of the load
+        """
+        friction = np.zeros_like(change)
+        first = 0
+        for site in self.sites:
+            last = first + len(site.law.parameter_names)
+            if depends_on_load(site.law):
+                share = site.direction / (site.direction @ site.direction)
+                slope = load_slope(site.law, values[first:last], velocity @ site.direction, load @ share)
+                friction += site.direction[:, None] * (slope[:, None] * (share @ change))[:, None, :]
+            first = last
+        return friction
 
     def prior_std(self, torque: FloatArray, speed: FloatArray) -> FloatArray:
         """Standard deviations (f,) about zero of what friction may be, given how the joints moved.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from friction_estimator.core.identification import JointScore
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate
+from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearProblem, select_columns, select_rows
 from friction_estimator.identification.regression.validation import fold_numbers, held_out_prediction, rms_by_joint
@@ -15,32 +17,22 @@ from friction_estimator.identification.regression.validation import fold_numbers
 def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple[JointScore, ...]:
     """k-fold validation by segment, beside "predict zero" and the best rigid body without friction.
 
-    What the data decided as a whole (filters, dead zone, parameters left out, q_s and, where friction multiplies the
-    load, the point of linearisation) is not decided again in every fold. Rows that the robust fit does not believe
-    (pushes, collisions) do not count; `outlier_shares` says how many they are.
+    A row is predicted from the motion and from parameters that its own fold had no part in: friction that depends on
+    the load takes that of the same prediction. All usable rows count, pushes and collisions too, which the robust fit
+    does not believe. What the data decided as a whole (filters, dead zone, parameters left out, q_s) is not decided
+    again in every fold.
     """
     model = solution.model
     problem = solution.fit.problem
     names = solution.observations[0].motion.joint_names
     fold = fold_numbers(problem.segment, folds)
-
-    def whole(rows: BoolArray) -> FloatArray:
-        return solve(select_rows(problem, rows), solver, solution.prior_std).values
-
     plain = model.problem(solution.observations, solution.loads, solution.usable)
     rigid = select_columns(plain, solution.kept[solution.kept >= model.friction_count + model.gain_count])
-    torque = np.concatenate(
-        [one.torque[mask] for one, mask in zip(solution.observations, solution.usable, strict=True)]
-    )
+    torque = _rows(solution, [one.torque for one in solution.observations])
     n = len(names)
-    rigid_error = _rigid_error(rigid, fold, solver)
-    model_error = problem.y - held_out_prediction(problem, fold, whole)
-    errors = (torque, rigid_error, model_error, solution.fit.residual)
-    believed = solution.fit.weights > 0.0
-    torque_rms, rigid_rms, model_rms, fit_rms = (
-        rms_by_joint(error[believed], problem.joint[believed], n) for error in errors
-    )
-    samples = np.bincount(problem.joint[believed], minlength=n)
+    errors = (torque, _rigid_error(rigid, fold, solver), _model_error(solution, fold, solver), solution.fit.residual)
+    torque_rms, rigid_rms, model_rms, fit_rms = (rms_by_joint(error, problem.joint, n) for error in errors)
+    samples = np.bincount(problem.joint, minlength=n)
     return tuple(
         JointScore(
             name,
@@ -52,6 +44,34 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple
         )
         for k, name in enumerate(names)
     )
+
+
+def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> FloatArray:
+    """Measured minus predicted torque (r,) of rows that the parameters do not know."""
+    problem = solution.fit.problem
+    if not solution.model.load_dependent:
+        prior = solution.prior_std
+        return problem.y - held_out_prediction(
+            problem, fold, lambda rows: solve(select_rows(problem, rows), solver, prior).values
+        )
+    allowed = np.isin(np.arange(solution.values.size), solution.kept)
+    error = np.empty_like(problem.y)
+    for number in np.unique(fold):
+        held_out = fold == number
+        left_out = np.unique(problem.segment[held_out])
+        train = [
+            mask & ~np.isin(one.segment, left_out)[:, None]
+            for one, mask in zip(solution.observations, solution.usable, strict=True)
+        ]
+        values = estimate(solution.model, solution.observations, train, solver, allowed).values
+        sides = [one.torque - one.filter.apply(solution.model.torque(one, values)) for one in solution.observations]
+        error[held_out] = _rows(solution, sides)[held_out]
+    return error
+
+
+def _rows(solution: Estimate, sides: Sequence[FloatArray]) -> FloatArray:
+    """The usable rows (r,) of signals (K, n) of every motion, in the order of the problem."""
+    return np.concatenate([side[mask] for side, mask in zip(sides, solution.usable, strict=True)])
 
 
 def _rigid_error(problem: LinearProblem, fold: IntArray, solver: SolverOptions) -> FloatArray:

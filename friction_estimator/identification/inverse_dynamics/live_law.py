@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
-from friction_estimator.core.friction import LinearFrictionLaw, make_linear_law
+from friction_estimator.core.friction import FrictionLaw, LinearFrictionLaw, make_law, make_linear_law
+from friction_estimator.core.friction.gradient import load_slope
 from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.friction.load_velocity import LoadVelocity, LoadVelocityAt
+from friction_estimator.core.friction.simple_friction import depends_on_load
 from friction_estimator.core.identification import FrictionSamples
 from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
+from friction_estimator.identification.inverse_dynamics.law_projection import said_in_law, said_in_motor_torque
+from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
+from friction_estimator.identification.inverse_dynamics.torque_model import Friction
 
-_RANK = 1e-9
 _FIGURE_SAMPLES = 2000
 
 
@@ -25,7 +29,10 @@ class JointFriction:
 
     Attributes
     ----------
-    velocity, load : (K,) [rad/s], [N m]
+    velocity : (K,) [rad/s]
+    load : (K,) motor torque, by the model [N m]
+    output : (K,) torque behind friction, tau_out, by the model [N m]
+    output_jacobian : (K, p) of it by the model's parameters
     friction : (K,) by the model: all of it but what no law can hold (offset, temperature, position) [N m]
     jacobian : (K, p) of the friction by the model's parameters
     measured : (K,) measured torque minus the rest of the model [N m]
@@ -34,6 +41,8 @@ class JointFriction:
 
     velocity: FloatArray
     load: FloatArray
+    output: FloatArray
+    output_jacobian: FloatArray
     friction: FloatArray
     jacobian: FloatArray
     measured: FloatArray
@@ -55,15 +64,19 @@ def joint_friction(estimate: Estimate, joint: int, with_offset: bool) -> JointFr
         linearised = model.linearise(observation, load, estimate.values)
         torque = (linearised.known + linearised.columns @ estimate.values)[:, joint]
         friction = linearised.columns[:, joint, in_law] @ estimate.values[in_law]
-        jacobian = np.where(in_law, linearised.columns[:, joint], 0.0)
         rest = model.friction_count + model.gain_count
-        jacobian[:, rest:] = linearised.columns[:, joint, rest:] - observation.rigid[:, joint]
+        jacobian = np.where(in_law | (np.arange(in_law.size) >= rest), linearised.columns[:, joint], 0.0)
+        output_jacobian = np.zeros_like(jacobian)
+        output_jacobian[:, rest:] = observation.rigid[:, joint]
+        jacobian -= output_jacobian
         behind = observation.filter.apply(torque[:, None])[:, 0]
         residual = observation.torque[:, joint] - behind
         parts.append(
             (
                 observation.motion.velocity[kept, joint],
                 torque[kept],
+                load[kept, joint],
+                output_jacobian[kept],
                 friction[kept],
                 jacobian[kept],
                 friction[kept] + residual,
@@ -74,35 +87,35 @@ def joint_friction(estimate: Estimate, joint: int, with_offset: bool) -> JointFr
 
 
 def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedParameters:
-    """The estimate as one registered law a joint.
+    """The estimate as one registered law a joint, whose load is the motor torque.
 
     A joint whose friction was estimated with that law gives its own parameters. Other friction (that of a motor that
-    moves several joints, or of a richer model) is projected onto the law, at the samples of the fit.
+    moves several joints, or of another model) is projected onto the law, at the samples of the fit. Laws that depend on
+    the load are then said in the motor torque.
 
     Parameters
     ----------
-    law_names : (n) linear laws of the registry
+    law_names : (n) linear laws of the registry, or ``load_velocity``, which takes the Stribeck velocity of the estimate
     """
-    laws = [make_linear_law(name) for name in law_names]
     joint_names = estimate.observations[0].motion.joint_names
+    laws = [make_law(name) for name in law_names]
     n, width = len(laws), max(len(law.parameter_names) for law in laws)
     values, covariance = np.zeros((n, width)), np.zeros((n, width, width))
     residual_variance, noise_variance, samples = (np.zeros(n) for _ in range(3))
     for joint, law in enumerate(laws):
         seen = joint_friction(estimate, joint, OFFSET in law.parameter_names)
         use = seen.used
-        phi = law.regressor(seen.velocity[use], seen.load[use])
-        inverse = np.linalg.pinv(phi, rcond=_RANK)
-        p = len(law.parameter_names)
+        linear, shape, spread = _linear(law, estimate.model.friction, joint)
+        p = len(linear.parameter_names)
         if use.any():
-            values[joint, :p] = _projected(phi, seen.friction[use], law)
-        gradient = inverse @ seen.jacobian[use]
-        unseen = (np.eye(p) - inverse @ phi) * law.prior_std
-        covariance[joint, :p, :p] = gradient @ estimate.covariance @ gradient.T + unseen @ unseen.T
+            values[joint, :p], covariance[joint, :p, :p] = _live(linear, seen, estimate.covariance)
+        else:
+            covariance[joint, :p, :p] = np.diag(np.square(linear.prior_std))
+        values[joint, p : p + shape.size], covariance[joint, p : p + shape.size, p : p + shape.size] = shape, spread
         rows = estimate.fit.problem.joint == joint
         rho = estimate.fit.residual[rows]
         noise_variance[joint] = 0.5 * np.mean(np.diff(rho) ** 2) if rho.size > 1 else 0.0
-        misfit = seen.measured[use] - phi @ values[joint, :p]
+        misfit = seen.measured[use] - linear.regressor(seen.velocity[use], seen.load[use]) @ values[joint, :p]
         residual_variance[joint] = max(float(np.mean(misfit**2)) - noise_variance[joint], 0.0) if use.any() else 0.0
         samples[joint] = use.sum()
     return IdentifiedParameters(
@@ -110,14 +123,26 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
     )
 
 
-def _projected(phi: FloatArray, friction: FloatArray, law: LinearFrictionLaw) -> FloatArray:
-    """Parameters of the law next to a friction torque, none below zero that must not be."""
-    nonnegative = np.array(law.nonnegative)
-    values = np.linalg.pinv(phi, rcond=_RANK) @ friction
-    floor = _RANK * np.abs(values).max(initial=0.0)
-    if (nonnegative & (values < -floor)).any():
-        values = lsq_linear(phi, friction, (np.where(nonnegative, 0.0, -np.inf), np.inf), method="bvls").x
-    return np.where(nonnegative & (values < floor), 0.0, values)
+def _linear(law: FrictionLaw, friction: Friction, joint: int) -> tuple[LinearFrictionLaw, FloatArray, FloatArray]:
+    """The law with the shape that the estimate has, and that shape (s,) with covariance, its last parameters."""
+    if isinstance(law, LoadVelocity) and isinstance(friction, LoadVelocityFriction):
+        speed = float(friction.stribeck_velocity[joint])
+        sigma = 0.0 if friction.stribeck_sigma is None else float(friction.stribeck_sigma[joint])
+        return LoadVelocityAt(speed), np.array([speed]), np.array([[sigma**2]])
+    return make_linear_law(law.name), np.zeros(0), np.zeros((0, 0))
+
+
+def _live(law: LinearFrictionLaw, seen: JointFriction, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Parameters of one joint with their covariance, the load being the motor torque."""
+    velocity, output = seen.velocity[seen.used], seen.output[seen.used]
+    found = said_in_law(law, velocity, output, seen.friction[seen.used])
+    jacobian = seen.jacobian[seen.used]
+    if depends_on_load(law):  # a load that changes takes the columns of the law with it
+        slope = load_slope(law, found.values, velocity, output)
+        jacobian = jacobian - slope[:, None] * seen.output_jacobian[seen.used]
+    gradient = found.gradient @ jacobian
+    own = gradient @ covariance @ gradient.T + found.spread
+    return said_in_motor_torque(law, found.values, own, velocity, output)
 
 
 def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:

@@ -31,12 +31,14 @@ class LoadVelocityFriction:
     ----------
     joint_names : (n)
     stribeck_velocity : q_s of every joint (n,) [rad/s]
+    stribeck_sigma : (n,) its standard deviation where it was searched, zero where it was told [rad/s]; None: told
     velocity_dependent : with the exponential of eq. 29; without it, this is eq. 20
     """
 
     joint_names: tuple[str, ...]
     stribeck_velocity: FloatArray
     velocity_dependent: bool = True
+    stribeck_sigma: FloatArray | None = None
 
     @property
     def described(self) -> ColumnNames:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.core.exceptions import ConfigError, InputError, choices
-from friction_estimator.core.friction import laws_of_joints, linear_law_names, make_linear_law
+from friction_estimator.core.friction import laws_of_joints, linear_law_names, make_law
 from friction_estimator.core.identification import Identification, ParameterTable, Provenance
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
@@ -143,7 +143,7 @@ def _findings(solution: Estimate, bodies: PhysicalInertia | None, laws: Sequence
     constants = dict(zip(solution.model.names, solution.values, strict=True))
     for name, law in zip(names, laws, strict=True):
         constant = constants.get(f"{name}/{OFFSET}", 0.0)
-        if constant and OFFSET not in make_linear_law(law).parameter_names:
+        if constant and OFFSET not in make_law(law).parameter_names:
             found.append(Finding(0.5, LEFT_OVER.format(name, constant, law)))
     for name, share in zip(names, outlier_shares(solution), strict=True):
         if share > _MANY_OUTLIERS:

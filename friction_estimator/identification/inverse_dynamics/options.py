@@ -18,7 +18,7 @@ class InverseDynamicsOptions:
     ----------
     law : linear friction law of every joint, or ``load_velocity`` (Hamon et al. 2010, eq. 25)
     joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`; not with ``load_velocity``
-    live_law : law of the live node that ``load_velocity`` is projected onto
+    live_law : law that ``load_velocity`` is written as: itself, with the motor torque as load, or a linear law
     stribeck_velocity : q_s of ``load_velocity`` [rad/s]; None: searched, the same share of every joint's speed
     velocity_dependent : ``load_velocity`` has the exponential of eq. 29; without it, only the load counts (eq. 20)
     body : what of the rigid body is unknown
@@ -37,7 +37,7 @@ class InverseDynamicsOptions:
 
     law: str = "coulomb_viscous"
     joint_laws: tuple[str, ...] = ()
-    live_law: str = "load_quadrants"
+    live_law: str = "load_velocity"
     stribeck_velocity: float | None = None
     velocity_dependent: bool = True
     body: RigidBodyOptions = field(default_factory=RigidBodyOptions)

@@ -32,9 +32,11 @@ class Linearised:
 
 
 class TorqueModel:
-    """``tau = (1 + G) (columns chi + known) + F phi``, parameters in the order friction, gains, rigid body.
+    """``tau = tau_out + F(dq, tau_out) phi``, ``tau_out = columns chi + known`` (Hamon et al. 2010, eqs. 6, 17, 25).
 
-    G is zero unless friction multiplies the load (Hamon et al. 2010, eq. 30); the model is then linear.
+    Parameters in the order friction, gains, rigid body. The load that friction depends on is the torque behind
+    friction, of the model itself; where it does, the model is not linear. F of ``load_velocity`` is split into gains of
+    the load and the rest.
 
     Parameters
     ----------
@@ -74,34 +76,29 @@ class TorqueModel:
 
         Parameters
         ----------
-        load : (N, n) torque that the columns of friction depend on, see :meth:`load` [N m]
-        values : (p,) needed where gains are; None: the gains are zero and need no column
+        load : (N, n) torque that the columns of friction depend on, see :meth:`output_torque` [N m]
+        values : (p,) needed where friction depends on the load; None: it does not change with it
         """
         motion = observation.motion
         friction = self.friction.columns(motion.position, motion.velocity, load, motion.inputs)
-        if not isinstance(self.friction, LoadVelocityFriction):
-            return Linearised(np.concatenate((friction, observation.rigid), axis=2), observation.known)
+        if isinstance(self.friction, FrictionColumns):
+            if values is None or not self.load_dependent:
+                return Linearised(np.concatenate((friction, observation.rigid), axis=2), observation.known)
+            f, chi = self.friction_count, values[self.friction_count :]
+            added = self.friction.of_load(motion.velocity, load, values[:f], observation.rigid)
+            columns = np.concatenate((friction, observation.rigid + added), axis=2)
+            return Linearised(columns, observation.known - added @ chi)
         gains = self.friction.gains(motion.velocity, load)
         start = np.zeros(len(self.names)) if values is None else values
         f, g = self.friction_count, self.gain_count
         total = gains @ start[f : f + g]
         output = observation.known + observation.rigid @ start[f + g :]
-        columns = (friction, gains * output[:, :, None], observation.rigid * (1.0 + total)[:, :, None])
-        return Linearised(np.concatenate(columns, axis=2), (1.0 + total) * observation.known - total * output)
+        parts = (friction, gains * output[:, :, None], observation.rigid * (1.0 + total)[:, :, None])
+        return Linearised(np.concatenate(parts, axis=2), (1.0 + total) * observation.known - total * output)
 
-    def load(self, observation: Observation, load: FloatArray, values: FloatArray) -> FloatArray:
-        """What friction depends on, from the model itself, (N, n) [N m].
-
-        Registered laws take the motor torque. ``load_velocity`` takes the torque behind friction, whose sign it needs:
-        where dry friction is larger than that, the motor torque of eq. 26 has the other sign.
-        """
-        if isinstance(self.friction, LoadVelocityFriction):
-            return self.output_torque(observation, values)
-        return self.torque(observation, load, values)
-
-    def torque(self, observation: Observation, load: FloatArray, values: FloatArray) -> FloatArray:
-        """Predicted motor torque at the working rate, (N, n) [N m]."""
-        linearised = self.linearise(observation, load, values)
+    def torque(self, observation: Observation, values: FloatArray) -> FloatArray:
+        """Predicted motor torque at the working rate, (N, n) [N m]: from the motion alone."""
+        linearised = self.linearise(observation, self.output_torque(observation, values), values)
         return linearised.known + linearised.columns @ values
 
     def output_torque(self, observation: Observation, values: FloatArray) -> FloatArray:

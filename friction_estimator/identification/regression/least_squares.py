@@ -163,6 +163,14 @@ def _finish(problem: LinearProblem, values: FloatArray, weights: FloatArray, pri
         white_covariance=white,
         weights=weights,
         residual=residual,
-        condition=column_condition(problem.W),
+        condition=column_condition(_with_prior(problem, weights, prior_std)),
         relative_error=float(np.linalg.norm(residual)) / norm if norm > 0.0 else float("inf"),
     )
+
+
+def _with_prior(problem: LinearProblem, weights: FloatArray, prior_std: FloatArray | None) -> FloatArray:
+    """Observation matrix with the rows of what is known before, which count as measurements of the usual weight."""
+    if prior_std is None:
+        return problem.W
+    usual = float(np.mean(weights))
+    return np.vstack((problem.W, np.diag(1.0 / (prior_std * np.sqrt(usual)))))
