@@ -12,6 +12,7 @@ from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.friction.compensation import FrictionCompensation
 from friction_estimator.core.friction.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.core.friction.laws_at_joints import LawsAtJoints
 from friction_estimator.core.friction.projection import with_linear_laws
 from friction_estimator.core.health import Health
 from friction_estimator.core.pipeline import Pipeline, has_effort
@@ -59,12 +60,15 @@ class Estimator:
         )
         self.compensation: FrictionCompensation | None = None
         if config.compensation.enabled:
-            laws, robot = self._pipeline.friction.laws, self._pipeline.robot
+            robot = self._pipeline.robot
+            laws_at_joints = LawsAtJoints(self._pipeline.friction.laws, robot.motors)
             self.compensation = FrictionCompensation(
-                config.compensation, laws, robot.effort_limit, config.sensors.velocity_std
+                config.compensation, laws_at_joints, robot.effort_limit, config.sensors.velocity_std
             )
         laws, velocity_std = self._pipeline.friction.laws, config.sensors.velocity_std
-        self.trust = TrustMonitor(config.trust, laws, parameters_sigma(self.identified), velocity_std)
+        self.trust = TrustMonitor(
+            config.trust, laws, parameters_sigma(self.identified), velocity_std, self._pipeline.robot.motors
+        )
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -164,10 +168,11 @@ class Estimator:
         ConfigError
             When the parameters do not fit.
         """
-        fitting, notes = with_linear_laws(identified, self.joint_names, self._pipeline.friction.laws.law_names)
+        names = self._pipeline.robot.motors.names
+        fitting, notes = with_linear_laws(identified, names, self._pipeline.friction.laws.law_names)
         self._pipeline.friction.restore(fitting)
         self.trust.forget(parameters_sigma(self.identified))
-        anew = [name for name in self.joint_names if name not in identified.joint_names]
+        anew = [name for name in names if name not in identified.joint_names]
         return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
 
     def verdicts(self) -> tuple[JointTrust, ...]:

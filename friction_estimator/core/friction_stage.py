@@ -21,7 +21,7 @@ class FrictionStage(Protocol):
 
     @property
     def laws(self) -> JointLaws:
-        """The friction laws of the joints."""
+        """The friction laws of the joints, or of the motors that they share."""
         ...
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:

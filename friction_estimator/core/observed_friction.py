@@ -44,7 +44,7 @@ class ObservedFriction:
         self.momentum = (
             self.observer if isinstance(self.observer, MomentumObserver) else MomentumObserver(config, robot)
         )
-        self.identifier = FrictionIdentifier(config.identifier, robot.joint_names)
+        self.identifier = FrictionIdentifier(config.identifier, robot.joint_names, robot.motors)
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
         self._on_a_limb = robot.limb.any(axis=0)

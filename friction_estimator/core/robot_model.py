@@ -8,6 +8,7 @@ import pinocchio as pin
 from friction_estimator.core.base.rotations import cross, skew
 from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import RobotModelError, choices
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
 
@@ -35,6 +36,7 @@ class RobotModel:
     limb : (k, n) True where a joint lies between the base and that foot
     effort_limit : (n,) of the motors by the URDF, infinite where it gives none [N m]
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
+    motors : that move the joints
     """
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
@@ -50,6 +52,7 @@ class RobotModel:
             raise RobotModelError(
                 "the links of the URDF have no mass, so there are no dynamics to compare torques with"
             )
+        self.motors = MotorSide.of(config.robot.coupling.coupling(), self.joint_names)
         self._set_armature(config)
         self._foot_frames = [self._frame_id(foot.frame, f"feet.{foot.name}.frame") for foot in config.feet]
         self._place_imu(config)

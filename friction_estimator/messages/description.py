@@ -46,8 +46,8 @@ class RunDescription:
         }
         supports = {foot.name: foot.support_name for foot in config.feet}
         identifier = config.identifier
-        laws = JointLaws(laws_of_joints(config.friction_law, identifier.joint_laws, model.joint_names))
-        return cls(robot, source, config.observer, laws.describe(model.joint_names), limbs, supports)
+        laws = JointLaws(laws_of_joints(config.friction_law, identifier.joint_laws, model.motors.names))
+        return cls(robot, source, config.observer, laws.describe(model.motors.names), limbs, supports)
 
     def to_custom_data(self) -> dict[str, str]:
         """As the custom data of a rosbag2."""

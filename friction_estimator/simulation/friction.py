@@ -9,6 +9,7 @@ import numpy as np
 
 from friction_estimator.core.exceptions import ConfigError, SimulationError, choices
 from friction_estimator.core.friction import FrictionLaw, make_law
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.types import FloatArray
 
 _SMALL_VELOCITY = 1e-3  # [rad/s]
@@ -72,10 +73,15 @@ class InjectedFriction:
     settings : at least one; the earliest also holds before its start
     joint_names : (n,)
     legs : names of the leg joints, hip to foot, of every leg
+    motors : friction of joints that share motors is that of the motor at the joint's place; None: they share none
     """
 
     def __init__(
-        self, settings: Sequence[FrictionSetting], joint_names: Sequence[str], legs: Sequence[Sequence[str]]
+        self,
+        settings: Sequence[FrictionSetting],
+        joint_names: Sequence[str],
+        legs: Sequence[Sequence[str]],
+        motors: MotorSide | None = None,
     ) -> None:
         if not settings:
             raise SimulationError("a scenario needs at least one friction setting")
@@ -83,6 +89,10 @@ class InjectedFriction:
         self._starts = [setting.start for setting in ordered[1:]] + [np.inf]
         self._tables = [_Table(setting, joint_names, legs) for setting in ordered]
         self._active = 0
+        self._motors = motors or MotorSide.of(None, joint_names)
+        stuck = np.logical_or.reduce([table.stiction > 0.0 for table in self._tables])
+        if (stuck & (self._motors.weights[:, 1:] != 0.0).any(axis=1)).any():
+            raise SimulationError("joints that share motors cannot be held by stiction: leave leg_stiction out")
 
     @property
     def stiction(self) -> FloatArray:
@@ -93,7 +103,7 @@ class InjectedFriction:
         """Steepest rise of each joint's friction over its velocity near rest, at any time (n,) [N m s/rad]."""
         velocity = np.full(len(self._tables[0].stiction), _SMALL_VELOCITY)
         torque = [table.torque(velocity, np.zeros_like(velocity)) for table in self._tables]
-        return np.max(torque, axis=0) / _SMALL_VELOCITY
+        return self._motors.viscous_at_joints(np.max(torque, axis=0) / _SMALL_VELOCITY)
 
     def advance(self, time: float) -> None:
         """Switch to the setting that holds at this time; time never runs backward."""
@@ -102,7 +112,9 @@ class InjectedFriction:
 
     def torque(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (n,) at joint velocities (n,) [rad/s] and motor torques (n,) [N m]."""
-        return self._tables[self._active].torque(velocity, load)
+        motors = self._motors
+        torque = self._tables[self._active].torque(motors.velocity(velocity), motors.torque(load))
+        return motors.at_joints(torque)
 
 
 class _Table:

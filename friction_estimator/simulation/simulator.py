@@ -8,6 +8,7 @@ import numpy as np
 
 from friction_estimator.core.config import Config
 from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.types import FloatArray, GroundTruth, ImuSample, JointSample, WrenchSample
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.controller import ControllerGains, JointController
@@ -74,8 +75,9 @@ class Simulator:
         self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
         self._references.check_reach(min(scenario.duration, _CHECKED_TIME))
         self._controller = JointController(self._biped, gains, _PERIOD)
+        motors = MotorSide.of(config.robot.coupling.coupling(), self._biped.joint_names)
         legs = [leg.joint_names for leg in self._biped.legs]
-        self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs)
+        self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs, motors)
         self._substeps = self._needed_substeps()
         self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / self._substeps)
         self._floors = FloorSchedule(scenario.ground, plan.footsteps)

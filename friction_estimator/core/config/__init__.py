@@ -15,7 +15,14 @@ from friction_estimator.core.config.parameters import (
     config_from_parameters,
     parameter_fields,
 )
-from friction_estimator.core.config.robot import FootConfig, ImuConfig, RobotConfig, SensorNoise, SynchronizerConfig
+from friction_estimator.core.config.robot import (
+    CouplingConfig,
+    FootConfig,
+    ImuConfig,
+    RobotConfig,
+    SensorNoise,
+    SynchronizerConfig,
+)
 from friction_estimator.core.config.root import OBSERVER_NAMES, Config, OutputConfig
 from friction_estimator.core.config.validation import Range
 
@@ -26,6 +33,7 @@ __all__ = [
     "Config",
     "ConstrainedConfig",
     "ContactPhaseConfig",
+    "CouplingConfig",
     "FbseConfig",
     "FootConfig",
     "IdentifierConfig",

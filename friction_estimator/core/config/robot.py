@@ -4,7 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from friction_estimator.core.config.validation import Validated, parameter
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.exceptions import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class CouplingConfig(Validated):
+    """Motors that move several joints together; joints that are not named have a motor of their own."""
+
+    joints: tuple[str, ...] = parameter((), "joints that share their motors; none given: every joint has its own")
+    motors: tuple[str, ...] = parameter(
+        (), "their motors, as many: friction laws are learned and saved under these names"
+    )
+    matrix: tuple[float, ...] = parameter(
+        (), "row after row, one a joint: joint velocity = matrix * motor velocity, behind the gearboxes"
+    )
+
+    def __post_init__(self) -> None:
+        Validated.__post_init__(self)
+        self.coupling()
+
+    def coupling(self) -> Coupling | None:
+        """As a matrix; None where nothing is coupled.
+
+        Raises
+        ------
+        ConfigError
+            When the matrix is not one of these joints and motors.
+        """
+        n = len(self.joints)
+        if not (n or self.motors or self.matrix):
+            return None
+        if len(self.matrix) != n * n:
+            raise ConfigError(
+                f"matrix holds {len(self.matrix)} numbers; {n} joints need {n} rows of {n} numbers, one after the other"
+            )
+        return Coupling(self.joints, self.motors, np.array(self.matrix).reshape(n, n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +65,7 @@ class RobotConfig(Validated):
     max_velocity: float = parameter(100.0, "joint velocities beyond are refused as glitches", "rad/s", 1e-3, 1e6)
     max_effort: float = parameter(1e4, "motor torques beyond are refused as glitches", "N m", 1e-3, 1e9)
     fixed_base: bool = parameter(False, "True for an arm bolted to the ground: no base state, momentum observer only")
+    coupling: CouplingConfig = CouplingConfig()
 
 
 @dataclass(frozen=True, slots=True)

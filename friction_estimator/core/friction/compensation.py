@@ -18,7 +18,7 @@ _QUEUE = 1000
 
 
 class FrictionLaws(Protocol):
-    """The friction laws of all joints, such as :class:`~friction_estimator.core.friction.joint_laws.JointLaws`."""
+    """The friction of all joints, such as :class:`~friction_estimator.core.friction.joint_laws.JointLaws` say it."""
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (n,) [N m] for parameters (n, p), velocities (n,) and motor torques (n,)."""

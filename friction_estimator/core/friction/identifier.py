@@ -11,6 +11,7 @@ from friction_estimator.core.friction.coulomb_viscous import CoulombViscous
 from friction_estimator.core.friction.identified import IdentifiedParameters, common_rows
 from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.core.friction.recursive_least_squares import RecursiveLeastSquares
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.types import BoolArray, FloatArray
 
 
@@ -35,25 +36,27 @@ class FrictionIdentifier:
     ----------
     config : laws, phases, forgetting
     joint_names : (n)
+    motors : that move them, whose friction is learned; None: every joint has its own
 
     Attributes
     ----------
-    laws : the friction laws of the joints
+    laws : the friction laws of the motors
     frozen : True while nothing is learned
-    residual_variance : (n,) variance of what the law does not explain [(N m)^2]
+    residual_variance : (n,) variance of what the law does not explain, motor by motor [(N m)^2]
     consistency : (n,) squared error of the newest prediction over its variance; NaN before a joint has learned
     """
 
-    def __init__(self, config: IdentifierConfig, joint_names: tuple[str, ...]) -> None:
+    def __init__(self, config: IdentifierConfig, joint_names: tuple[str, ...], motors: MotorSide | None = None) -> None:
         self._config = config
-        self._joint_names = joint_names
-        self.laws = JointLaws(laws_of_joints(config.law or CoulombViscous.name, config.joint_laws, joint_names))
+        self._motors = motors or MotorSide.of(None, joint_names)
+        names = self._motors.names
+        self.laws = JointLaws(laws_of_joints(config.law or CoulombViscous.name, config.joint_laws, names))
         self.frozen = False
         self.forget()
 
     def forget(self) -> None:
         """Drop everything that was learned."""
-        n = len(self._joint_names)
+        n = len(self._motors.names)
         # Table II means F_c and F_v; columns with another unit (load) are scaled as their priors are
         relative_std = self.laws.prior_std / CoulombViscous.prior_std[0]
         initial_variance: FloatArray = self._config.initial_covariance * relative_std**2
@@ -66,8 +69,8 @@ class FrictionIdentifier:
         self._refresh_statistics()
 
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:
-        """Regressor of the laws at these velocities (n,) and motor torques (n,): (n, p)."""
-        return self.laws.regressor(velocity, effort)
+        """Regressor of the laws at these velocities (n,) and motor torques (n,) of the joints: (n, p), by motor."""
+        return self.laws.regressor(self._motors.velocity(velocity), self._motors.torque(effort))
 
     def learn(self, regressor: FloatArray, measured: FloatArray, noise: FloatArray, active: BoolArray) -> None:
         """Use one measurement of friction where ``active`` (eqs. 64-67), unless frozen.
@@ -75,12 +78,16 @@ class FrictionIdentifier:
         Parameters
         ----------
         regressor : (n, p)
-        measured : (n,) friction [N m]
+        measured : (n,) friction of the joints [N m]
         noise : (n,) standard deviation of the white noise in it [N m]
         active : (n,)
         """
         if self.frozen or not active.any():
             return
+        if self._motors.couples:
+            measured = self._motors.torque(np.where(active, measured, 0.0))
+            noise = self._motors.torque_std(np.where(active, noise, 0.0))
+            active = self._motors.all(active)
         predicted = (regressor * self.parameters).sum(axis=1)
         variance = noise**2 + self.residual_variance + self.parameter_variance(regressor)
         self.consistency = np.where(active, (measured - predicted) ** 2 / variance, self.consistency)
@@ -95,30 +102,33 @@ class FrictionIdentifier:
         self._refresh_statistics()
 
     def predict(self, regressor: FloatArray) -> ModelledFriction:
-        """The law at a regressor (n, p), and how far it may be off.
+        """Friction of the joints by the law at a regressor (n, p), and how far it may be off.
 
         Noise of the measurements averages out over the samples, as P_RLS says. What the law cannot represent does not:
         its variance counts in full, and more where the law is asked outside of what it has seen.
         """
         friction = (regressor * self.parameters).sum(axis=1)
-        return ModelledFriction(friction, np.sqrt(self.residual_variance + self.parameter_variance(regressor)))
+        variance = self.residual_variance + self.parameter_variance(regressor)
+        return ModelledFriction(self._motors.at_joints(friction), np.sqrt(self._motors.variance_at_joints(variance)))
 
     def parameter_variance(self, regressor: FloatArray) -> FloatArray:
-        """Variance of the law's prediction at a regressor (n, p) from its parameters alone, (n,) [(N m)^2]."""
+        """Variance [(N m)^2] of the motors' friction at a regressor (n, p) from its parameters alone, (n,)."""
         spread = np.einsum("ni,nij,nj->n", regressor, self._least_squares.covariance, regressor)
         return np.maximum(self._covariance_scale * spread, 0.0)  # rounding, where parameters cancel
 
     def lag_variance(self, regressor: FloatArray, delayed: FloatArray) -> FloatArray:
-        """Squared error of a friction that is as far behind as ``delayed`` is behind ``regressor``, (n,) [(N m)^2].
+        """Squared error of the joints' friction as far behind as ``delayed`` is behind ``regressor``, (n,) [(N m)^2].
 
         What the law knows of the change, how well it knows it, and all that it does not represent, since nothing tells
         how fast that part changes. Zero for an observer without lag, whose ``delayed`` is ``regressor`` itself.
         """
         if delayed is regressor:
-            return np.zeros(len(self._joint_names))
+            return np.zeros(len(self._motors.names))
         behind = regressor - delayed
-        known = (behind * self.parameters).sum(axis=1) ** 2
-        return np.asarray(known + self.parameter_variance(behind) + self.residual_variance)
+        at_joints, variance_at_joints = self._motors.at_joints, self._motors.variance_at_joints
+        known = at_joints((behind * self.parameters).sum(axis=1)) ** 2
+        variance = variance_at_joints(self.parameter_variance(behind))
+        return np.asarray(known + variance + variance_at_joints(self.residual_variance))
 
     @property
     def parameters(self) -> FloatArray:
@@ -147,29 +157,31 @@ class FrictionIdentifier:
 
     @property
     def coulomb(self) -> FloatArray:
-        """F_c of every joint (n,) [N m]."""
-        return self.laws.coulomb(self.parameters)
+        """F_c of every joint that moves alone (n,) [N m]."""
+        return self._motors.coulomb_at_joints(self.laws.coulomb(self.parameters))
 
     @property
     def coulomb_sigma(self) -> FloatArray:
         """Its standard deviation (n,) [N m]."""
-        return np.asarray(np.sqrt(self.parameter_variance(self.laws.coulomb_weights)))
+        variance = self.parameter_variance(self.laws.coulomb_weights)
+        return np.asarray(np.sqrt(self._motors.variance_at_joints(variance)))
 
     @property
     def viscous(self) -> FloatArray:
-        """F_v of every joint (n,) [N m s/rad]."""
-        return self.laws.viscous(self.parameters)
+        """F_v of every joint that moves alone (n,) [N m s/rad]."""
+        return self._motors.viscous_at_joints(self.laws.viscous(self.parameters))
 
     @property
     def viscous_sigma(self) -> FloatArray:
         """Its standard deviation (n,) [N m s/rad]."""
-        return np.asarray(np.sqrt(self.parameter_variance(self.laws.viscous_weights)))
+        variance = self.parameter_variance(self.laws.viscous_weights)
+        return np.asarray(np.sqrt(self._motors.viscous_variance_at_joints(variance)))
 
     @property
     def identified(self) -> IdentifiedParameters:
         """What is worth keeping over a restart."""
         return IdentifiedParameters(
-            joint_names=self._joint_names,
+            joint_names=self._motors.names,
             law_names=self.laws.law_names,
             values=self.parameters.copy(),
             covariance=self._covariance_scale[:, None, None] * self._least_squares.covariance,
@@ -186,7 +198,7 @@ class FrictionIdentifier:
         ConfigError
             When the parameters belong to other friction laws, or to none of these joints.
         """
-        here, there = common_rows(identified, self._joint_names, self.laws.law_names)
+        here, there = common_rows(identified, self._motors.names, self.laws.law_names)
         weight = np.minimum(identified.samples[there], self._config.residual_window)
         error = identified.measurement_variance[there] + identified.residual_variance[there]
         self._samples = _replaced(self._samples, here, identified.samples[there])

@@ -13,7 +13,7 @@ from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
 from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.limbs import Limb
 from friction_estimator.core.kalman.traced_filter import TracedLimbFilter
-from friction_estimator.core.linear_algebra import quadratic_form
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.types import FloatArray, IntArray, JointFriction
 
 
@@ -41,14 +41,16 @@ class SmoothedWindows:
 
     Attributes
     ----------
-    laws : friction laws of the joints
+    laws : friction laws of the motors
+    motors : that move the joints
     time : (w,) increasing [s]
-    parameters : (w, n, p) of the laws, within their bounds
-    mismatch : (w, n) [N m]
-    covariance : (w, n, p + 1, p + 1) of both
+    parameters : (w, n, p) of the laws, motor by motor, within their bounds
+    mismatch : (w, n) motor by motor [N m]
+    covariance : (w, n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint
     """
 
     laws: JointLaws
+    motors: MotorSide
     time: FloatArray
     parameters: FloatArray
     mismatch: FloatArray
@@ -69,30 +71,36 @@ class SmoothedWindows:
         velocity = np.array([frame.motion.velocity for frame in frames])
         std = np.array([frame.motion.velocity_std for frame in frames])
         effort = np.array([frame.effort for frame in frames])
-        regressor, model, velocity_variance = self.laws.expected_friction(parameters, velocity, effort, std)
-        velocity_variance = velocity_variance + (load_error * effort) ** 2
-        law_variance = quadratic_form(regressor, covariance[..., :-1, :-1])
-        full = quadratic_form(np.concatenate((regressor, np.ones((*velocity.shape, 1))), axis=2), covariance)
+        motors = self.motors
+        regressor, torque, variance = self.laws.expected_friction(
+            parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std)
+        )
+        model = motors.at_joints(torque)
+        velocity_variance = motors.variance_at_joints(variance) + (load_error * effort) ** 2
+        law_variance = motors.law_variance(regressor, covariance)
+        full = motors.friction_variance(regressor, covariance)
         return {
-            "friction": model + mismatch,
+            "friction": model + motors.at_joints(mismatch),
             "sigma": np.sqrt(full + velocity_variance),
             "model": model,
             "model_sigma": np.sqrt(law_variance + mismatch_variance + velocity_variance),
-            **self._described(parameters, covariance[..., :-1, :-1]),
+            **self._described(parameters, covariance),
         }
 
     def _nearest(self, times: FloatArray) -> IntArray:
         return np.searchsorted(0.5 * (self.time[1:] + self.time[:-1]), times)
 
     def _described(self, parameters: FloatArray, covariance: FloatArray) -> dict[str, FloatArray]:
-        laws = self.laws
+        laws, motors = self.laws, self.motors
+        coulomb, viscous = np.abs(motors.weights), motors.weights**2
+        own = np.diagonal(covariance, axis1=2, axis2=3)[..., : laws.parameter_count]
         return {
             "parameters": parameters,
-            "parameters_sigma": np.sqrt(np.maximum(np.diagonal(covariance, axis1=2, axis2=3), 0.0)),
-            "coulomb": laws.coulomb(parameters),
-            "viscous": laws.viscous(parameters),
-            "coulomb_sigma": np.sqrt(quadratic_form(laws.coulomb_weights, covariance)),
-            "viscous_sigma": np.sqrt(quadratic_form(laws.viscous_weights, covariance)),
+            "parameters_sigma": np.sqrt(np.maximum(own, 0.0)),
+            "coulomb": motors.coulomb_at_joints(laws.coulomb(parameters)),
+            "viscous": motors.viscous_at_joints(laws.viscous(parameters)),
+            "coulomb_sigma": np.sqrt(motors.law_variance(laws.coulomb_weights, covariance, coulomb)),
+            "viscous_sigma": np.sqrt(motors.law_variance(laws.viscous_weights, covariance, viscous)),
         }
 
 
@@ -101,12 +109,13 @@ class WindowSmoother:
 
     Parameters
     ----------
-    laws : of the joints
+    laws : of the motors
+    motors : that move the joints
     limbs : whose filters they are
     """
 
-    def __init__(self, laws: JointLaws, limbs: Sequence[Limb]) -> None:
-        self._laws, self._limbs = laws, limbs
+    def __init__(self, laws: JointLaws, motors: MotorSide, limbs: Sequence[Limb]) -> None:
+        self._laws, self._motors, self._limbs = laws, motors, limbs
         self._bounds = law_bounds(laws)
 
     def sweep(self, filters: Sequence[TracedLimbFilter], until: float) -> SmoothedWindows | None:
@@ -118,12 +127,14 @@ class WindowSmoother:
             _drop(limb_filter, until)
         n, p, w = len(self._laws.law_names), self._laws.parameter_count, len(swept[0])
         joint = np.zeros((w, n, p + 1))
-        covariance = np.zeros((w, n, p + 1, p + 1))
+        q = self._motors.group.shape[1] * (p + 1)
+        covariance = np.zeros((w, n, q, q))
         for limb, windows in zip(self._limbs, swept, strict=True):
             m = limb.joints.size
             own = np.concatenate((m + np.arange(m * p).reshape(m, p), np.arange(m)[:, None]), axis=1)
             joint[:, limb.joints] = np.array([state for _, state, _ in windows])[:, own]
-            blocks = np.array([P[own[:, :, None], own[:, None, :]] for _, _, P in windows])
+            columns = self._motors.select(limb.joints).columns(own)
+            blocks = np.array([P[columns[:, :, None], columns[:, None, :]] for _, _, P in windows])
             covariance[:, limb.joints] = blocks
         law = within_bounds(
             joint[..., :p].reshape(-1, p),
@@ -131,7 +142,7 @@ class WindowSmoother:
             np.tile(self._bounds, (w, 1, 1)),
         )
         times = np.array([time for time, _, _ in swept[0]])
-        return SmoothedWindows(self._laws, times, law.reshape(w, n, p), joint[..., p], covariance)
+        return SmoothedWindows(self._laws, self._motors, times, law.reshape(w, n, p), joint[..., p], covariance)
 
 
 def _drop(limb_filter: TracedLimbFilter, until: float) -> None:

@@ -25,7 +25,6 @@ from friction_estimator.core.kalman.limb_state import LimbState, lay_out
 from friction_estimator.core.kalman.limbs import Limb, find_limbs
 from friction_estimator.core.kalman.window_dynamics import WindowDynamics
 from friction_estimator.core.kalman.windows import Window
-from friction_estimator.core.linear_algebra import quadratic_form
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import FloatArray, IntArray
 
@@ -36,9 +35,9 @@ class Learned:
 
     Attributes
     ----------
-    parameters : (n, p) of the friction laws, within their bounds
-    mismatch : (n,) what the laws miss now [N m]
-    covariance : (n, p + 1, p + 1) of both
+    parameters : (n, p) of the friction laws, motor by motor, within their bounds
+    mismatch : (n,) what the laws miss now, motor by motor [N m]
+    covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
     mismatch_variance : (n,) of the mismatch when nothing is measured [(N m)^2]
     calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart
     calibration_variance : (n,) of all calibration [(N m)^2]
@@ -47,7 +46,7 @@ class Learned:
     measured_at : (n,) since the restart, when a window was last used [s]
     wrench_bias, wrench_gain : (k, 6)
     parameters_sigma : (n, p)
-    coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) [N m], [N m s/rad]
+    coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) of each joint that moves alone [N m], [N m s/rad]
     """
 
     parameters: FloatArray
@@ -68,12 +67,12 @@ class Learned:
     viscous_sigma: FloatArray
 
     @staticmethod
-    def nothing(joints: int, parameters: int, feet: int) -> Learned:
-        """Nothing yet: n joints, p parameters, k feet."""
-        n, p, k = joints, parameters, feet
+    def nothing(joints: int, parameters: int, feet: int, group: int = 1) -> Learned:
+        """Nothing yet: n joints, p parameters, k feet, g motors that act on a joint."""
+        n, p, k, g = joints, parameters, feet, group
         zeros = {field.name: np.zeros(n) for field in dataclasses.fields(Learned)}
         zeros |= {"parameters": np.zeros((n, p)), "parameters_sigma": np.zeros((n, p))}
-        zeros |= {"covariance": np.zeros((n, p + 1, p + 1))}
+        zeros |= {"covariance": np.zeros((n, g * (p + 1), g * (p + 1)))}
         zeros |= {"wrench_bias": np.zeros((k, 6)), "wrench_gain": np.zeros((k, 6))}
         zeros |= {"consistency": np.full(n, np.nan), "measured_at": np.full(n, -math.inf)}
         return Learned(**zeros)
@@ -108,10 +107,12 @@ class LimbLearning:
         self, config: Config, robot: RobotModel, laws: JointLaws, filter_class: type[LimbFilter] = LimbFilter
     ) -> None:
         self._config = config.kalman
-        self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names)
+        group = robot.motors.group.shape[1]
+        self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self._laws = laws
         self._bounds = law_bounds(laws)
         self.limbs = find_limbs(robot)
+        self._motors = [robot.motors.select(limb.joints) for limb in self.limbs]
         self.filters = [
             filter_class(
                 lay_out(limb, laws, config.kalman, config.sensors, bool(robot.base_dofs)),
@@ -191,24 +192,25 @@ class LimbLearning:
         if not known or not self._usable or window.disturbed[limb.joints[0]]:
             limb_filter.skip(window.duration)
         elif limb_filter.running and window.duration > 0.0:
-            self._use(limb, limb_filter, window, frozen)
+            self._use(index, window, frozen)
         else:
             limb_filter.begin(*self._dynamics.momentum(limb, window))
         limb_filter.close(window.time)
-        self._gather(limb, limb_filter)
+        self._gather(index)
         if not self._turns:
             self.learned = self._next
 
-    def _use(self, limb: Limb, limb_filter: LimbFilter, window: Window, frozen: bool) -> None:
-        limb_window = self._dynamics.of_limb(limb, limb_filter.layout, window, limb_filter.state)
+    def _use(self, index: int, window: Window, frozen: bool) -> None:
+        limb, limb_filter = self.limbs[index], self.filters[index]
+        limb_window = self._dynamics.of_limb(limb, self._motors[index], limb_filter.layout, window, limb_filter.state)
         resting = float(np.abs(window.end.velocity[limb.joints]).max()) < self._config.least_velocity
         touching = bool(self._empty_feet.touching[limb.feet].any())
         limb_filter.step(limb_window, frozen or resting, touching)
         if not frozen:
-            for index, foot in enumerate(limb.feet):
+            for place, foot in enumerate(limb.feet):
                 if self._empty_feet.empty[foot]:
                     variance = self._dynamics.wrench_variance / window.samples
-                    limb_filter.weigh_empty_foot(index, self._readings[foot], variance)
+                    limb_filter.weigh_empty_foot(place, self._readings[foot], variance)
         self._note(limb, limb_filter, limb_window)
 
     def _note(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow) -> None:
@@ -231,15 +233,17 @@ class LimbLearning:
 
     def gather(self) -> None:
         """Take over what has been changed in the filters."""
-        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            self._gather(limb, limb_filter)
+        for index in range(len(self.limbs)):
+            self._gather(index)
         self.learned = self._next
 
-    def _gather(self, limb: Limb, limb_filter: LimbFilter) -> None:
-        """Law and mismatch of a limb's joints, and their covariance joint by joint."""
-        rows, p = limb.joints, self._laws.parameter_count
+    def _gather(self, index: int) -> None:
+        """Law and mismatch of a limb's motors, and their covariance joint by joint."""
+        limb_filter, motors = self.filters[index], self._motors[index]
+        rows, p = self.limbs[index].joints, self._laws.parameter_count
         own = own_columns(limb_filter.layout, rows.size, p)
-        covariance = limb_filter.covariance[own[:, :, None], own[:, None, :]]
+        columns = motors.columns(own)
+        covariance = limb_filter.covariance[columns[:, :, None], columns[:, None, :]]
         law = covariance[:, :p, :p]
         parameters = within_bounds(limb_filter.state[own[:, :p]], law, self._bounds[rows])
         coulomb, viscous = self._laws.coulomb_weights[rows], self._laws.viscous_weights[rows]
@@ -250,10 +254,10 @@ class LimbLearning:
             covariance=covariance,
             mismatch_variance=limb_filter.mismatch_variance,
             parameters_sigma=np.sqrt(np.maximum(np.diagonal(law, axis1=1, axis2=2), 0.0)),
-            coulomb=(coulomb * parameters).sum(axis=1),
-            viscous=(viscous * parameters).sum(axis=1),
-            coulomb_sigma=np.sqrt(quadratic_form(coulomb, law)),
-            viscous_sigma=np.sqrt(quadratic_form(viscous, law)),
+            coulomb=motors.coulomb_at_joints((coulomb * parameters).sum(axis=1)),
+            viscous=motors.viscous_at_joints((viscous * parameters).sum(axis=1)),
+            coulomb_sigma=np.sqrt(motors.law_variance(coulomb, covariance, np.abs(motors.weights))),
+            viscous_sigma=np.sqrt(motors.law_variance(viscous, covariance, motors.weights**2)),
         )
 
     def relearn(self, limbs: Sequence[int]) -> None:

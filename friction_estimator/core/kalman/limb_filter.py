@@ -3,7 +3,7 @@
 Seen from the IMU, the joint rows of the momentum balance over a window of length T read (Lim et al. 2024, eqs. 4-10)
 
     p(t + T) = p(t) + T (tau + C^T v - g + J^T F - friction) + noise
-    friction = Phi(dq) theta + delta
+    friction = S (Phi(dq) theta + delta)            # S = 1 where every joint has a motor of its own
     delta(t + T) = exp(-T / tau_delta) delta(t) + noise
 
 with errors of model and sensors acting as more torques, each linear in its size. Everything is linear, so one Kalman
@@ -104,7 +104,7 @@ class LimbFilter:
     Attributes
     ----------
     state, covariance : (size,), (size, size)
-    mismatch_variance : (m,) stationary variance of delta, adapted [(N m)^2]
+    mismatch_variance : (m,) stationary variance of delta, motor by motor, adapted [(N m)^2]
     consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
     windows : how many windows were learned from
     """
@@ -252,8 +252,8 @@ class LimbFilter:
         more = np.zeros(layout.size)
         known = layout.prior_std[layout.law] > 0.0
         more[layout.law] = 0.0 if frozen else known * (self._config.change_ratio * np.abs(self.state[layout.law])) ** 2
-        more[layout.mismatch] = force**2
         rows, T, G = layout.momentum, window.duration, window.force_columns
+        more[layout.mismatch] = np.linalg.solve(G[:, layout.mismatch], force) ** 2
         into_momentum = -T * G * more
         P[rows] += into_momentum
         P[:, rows] += into_momentum.T

@@ -23,7 +23,8 @@ class LimbState:
     """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
 
     ``[momentum (m), mismatch (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
-    accelerometer bias (3)]``; everything from ``links`` on is called calibration. Law and links are joint by joint.
+    accelerometer bias (3)]``; everything from ``links`` on is called calibration. Law and links are joint by joint;
+    mismatch and law of joints that share motors are motor by motor.
 
     Attributes
     ----------

@@ -69,7 +69,7 @@ class TracedFriction(KalmanFriction):
     @property
     def mismatch_variance(self) -> FloatArray:
         """Stationary variance of what the law misses, (n,) [(N m)^2]."""
-        return self.learning.learned.mismatch_variance
+        return self._mismatch_variance
 
     def traced(self) -> list[TracedLimbFilter]:
         """The filters."""
@@ -99,7 +99,7 @@ class KalmanSmoother:
     def __init__(self, config: Config, robot: RobotModel, lag: float) -> None:
         self._motion = MotionSmoother(config.kalman, config.sensors)
         self.stage = TracedFriction(config, robot, self._motion)
-        self._windows = WindowSmoother(self.stage.laws, self.stage.learning.limbs)
+        self._windows = WindowSmoother(self.stage.laws, robot.motors, self.stage.learning.limbs)
         self._ahead = _MOTION_MEMORIES * config.kalman.motion_memory
         self._lag = lag
         self._load_error = config.kalman.load_error

@@ -18,7 +18,6 @@ from friction_estimator.core.kalman.limb_filter import LimbFilter
 from friction_estimator.core.kalman.sensor_noise import SensorNoiseMonitor
 from friction_estimator.core.kalman.stamp_clock import StampClock
 from friction_estimator.core.kalman.windows import WindowBuffer, WindowSample
-from friction_estimator.core.linear_algebra import quadratic_form
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import (
     Attitude,
@@ -40,13 +39,15 @@ class LawNow:
 
     Attributes
     ----------
-    regressor : (n, p) mean over the uncertain velocity
+    regressor : (n, p) mean over the uncertain velocity, motor by motor
+    regressor_variance : (n,) from the uncertain velocity, motor by motor [(N m)^2]
     torque : (n,) [N m]
     variance : (n,) from its parameters [(N m)^2]
     velocity_variance : (n,) from the uncertain velocity [(N m)^2]
     """
 
     regressor: FloatArray
+    regressor_variance: FloatArray
     torque: FloatArray
     variance: FloatArray
     velocity_variance: FloatArray
@@ -70,8 +71,8 @@ class KalmanFriction:
 
     def __init__(self, config: Config, robot: RobotModel, filter_class: type[LimbFilter] = LimbFilter) -> None:
         self._config = config.kalman
-        self._joint_names = robot.joint_names
-        self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, robot.joint_names))
+        self._motors = robot.motors
+        self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, robot.motors.names))
         self.frozen = False
         self.learning = LimbLearning(config, robot, self.laws, filter_class)
         self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
@@ -115,11 +116,20 @@ class KalmanFriction:
 
     def _law_now(self, motion: JointMotion, effort: FloatArray) -> LawNow:
         """The law at a velocity that is known to a standard deviation only."""
-        learned = self.learning.learned
-        regressor, torque, velocity_variance = self.laws.expected_friction(
-            learned.parameters, motion.velocity, effort, motion.velocity_std
+        learned, motors = self.learning.learned, self._motors
+        regressor, torque, variance = self.laws.expected_friction(
+            learned.parameters,
+            motors.velocity(motion.velocity),
+            motors.torque(effort),
+            motors.velocity_std(motion.velocity_std),
         )
-        return LawNow(regressor, torque, quadratic_form(regressor, learned.covariance[:, :-1, :-1]), velocity_variance)
+        return LawNow(
+            regressor,
+            variance,
+            motors.at_joints(torque),
+            motors.law_variance(regressor, learned.covariance),
+            motors.variance_at_joints(variance),
+        )
 
     def _retune(self, noise: SensorNoise) -> None:
         """The sensors are noisier than was told."""
@@ -130,7 +140,7 @@ class KalmanFriction:
         """Watch for pushes."""
         learned = self.learning.learned
         expected = law.torque + learned.calibration_torque
-        variance = law.variance + law.velocity_variance + learned.calibration_variance + learned.mismatch_variance
+        variance = law.variance + law.velocity_variance + learned.calibration_variance + self._mismatch_variance
         disturbance = self._disturbance.step(*sensed, motion, expected, variance)
         lasting = self._watch.step(disturbance, law.torque, sensed[0].dt)
         if not self.frozen:
@@ -141,7 +151,7 @@ class KalmanFriction:
         """Gather the frame; let the limbs use the windows that become complete."""
         imu = attitude.angular_velocity, attitude.specific_force, attitude.angular_acceleration
         sample = WindowSample.of(
-            self._time, frame, imu, motion, law.regressor, law.velocity_variance, self._watch.pushed
+            self._time, frame, imu, motion, law.regressor, law.regressor_variance, self._watch.pushed
         )
         window = self._buffer.add(sample)
         if window is not None:
@@ -160,11 +170,11 @@ class KalmanFriction:
         learned = self.learning.learned
         recent = self._time - learned.measured_at < _STALE * self._window_length
         measured: BoolArray = recent & ~self._watch.pushed
-        mismatch = np.where(measured, learned.mismatch, 0.0)
+        mismatch = np.where(measured, self._motors.at_joints(learned.mismatch), 0.0)
         unmodelled = (self._config.load_error * sensed[0].effort) ** 2
-        alone = law.variance + learned.mismatch_variance + unmodelled
-        row = np.concatenate((law.regressor, np.ones((mismatch.size, 1))), axis=1)
-        variance = np.where(measured, quadratic_form(row, learned.covariance) + unmodelled, alone)
+        alone = law.variance + self._mismatch_variance + unmodelled
+        together = self._motors.friction_variance(law.regressor, learned.covariance)
+        variance = np.where(measured, together + unmodelled, alone)
         friction, velocity_variance = self._instant.correct(
             law.torque + mismatch,
             np.where(measured, law.velocity_variance, 0.0),
@@ -192,15 +202,20 @@ class KalmanFriction:
         )
 
     @property
+    def _mismatch_variance(self) -> FloatArray:
+        """Of the joints (n,), when nothing is measured [(N m)^2]."""
+        return self._motors.variance_at_joints(self.learning.learned.mismatch_variance)
+
+    @property
     def identified(self) -> IdentifiedParameters:
-        """What is worth keeping over a restart."""
+        """What is worth keeping over a restart; joints that share motors are saved motor by motor."""
         self.settle()
-        learned, n, p = self.learning.learned, len(self._joint_names), self.laws.parameter_count
+        learned, n, p = self.learning.learned, len(self._motors.names), self.laws.parameter_count
         samples = np.zeros(n)
         for limb, limb_filter in zip(self.learning.limbs, self.learning.filters, strict=True):
             samples[limb.joints] = limb_filter.windows
         return IdentifiedParameters(
-            joint_names=self._joint_names,
+            joint_names=self._motors.names,
             law_names=self.laws.law_names,
             values=learned.parameters,
             covariance=learned.covariance[:, :p, :p],
@@ -217,7 +232,7 @@ class KalmanFriction:
         ConfigError
             When the parameters belong to other friction laws, or to none of these joints.
         """
-        here, there = common_rows(identified, self._joint_names, self.laws.law_names)
+        here, there = common_rows(identified, self._motors.names, self.laws.law_names)
         row_of = dict(zip(here, there, strict=True))
         width = min(self.laws.parameter_count, identified.values.shape[1])
         for limb, limb_filter in zip(self.learning.limbs, self.learning.filters, strict=True):

@@ -12,6 +12,7 @@ from friction_estimator.core.kalman.limb_filter import LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState
 from friction_estimator.core.kalman.limbs import Limb
 from friction_estimator.core.kalman.windows import Window
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import FloatArray
 
@@ -104,16 +105,15 @@ class WindowDynamics:
         covariance.ravel()[:: rows.size + 1] += _FINEST_MOMENTUM**2
         return now.momentum[rows], covariance
 
-    def of_limb(self, limb: Limb, layout: LimbState, window: Window, state: FloatArray) -> LimbWindow:
-        """All that the window says of a limb whose filter has this state (size,)."""
+    def of_limb(
+        self, limb: Limb, motors: MotorSide, layout: LimbState, window: Window, state: FloatArray
+    ) -> LimbWindow:
+        """All that the window says of a limb with these motors whose filter has this state (size,)."""
         rows, mean = limb.joints, self._mean
         m = rows.size
         columns = np.zeros((m, layout.size))
-        columns[:, layout.mismatch] = np.eye(m)
-        p = window.regressor.shape[1]
-        blocks = np.zeros((m, m, p))
-        blocks[np.arange(m), np.arange(m)] = window.regressor[rows]
-        columns[:, layout.law] = blocks.reshape(m, -1)
+        columns[:, layout.mismatch] = motors.to_joints
+        columns[:, layout.law] = _law_columns(window.regressor[rows], motors)
         columns[:, layout.links] = mean.link_columns[np.ix_(rows, rows)].reshape(m, -1)
         # Gains multiply the readings of the window before: their noise must not meet itself in this window's force.
         columns[:, layout.effort_gain] = np.diag(self._effort_before[rows])
@@ -136,8 +136,23 @@ class WindowDynamics:
             variance += (torque_per_wrench * rough) @ torque_per_wrench.T
         momentum, covariance = self.momentum(limb, window)
         variance /= window.samples
-        variance.ravel()[:: m + 1] += window.regressor_variance[rows]  # slow: no mean over the window makes it less
+        of_law = window.regressor_variance[rows]  # slow: no mean over the window makes it less
+        if motors.couples:
+            variance += (motors.to_joints * of_law) @ motors.to_joints.T
+        else:
+            variance.ravel()[:: m + 1] += of_law
         return LimbWindow(window.duration, force, columns, variance, momentum, covariance)
+
+
+def _law_columns(regressor: FloatArray, motors: MotorSide) -> FloatArray:
+    """Torque of the joints per parameter of the motors' laws, (m, m p)."""
+    m, p = regressor.shape
+    blocks = np.zeros((m, m, p))
+    if motors.couples:
+        blocks = motors.to_joints[:, :, None] * regressor
+    else:
+        blocks[np.arange(m), np.arange(m)] = regressor
+    return blocks.reshape(m, -1)
 
 
 def _rougher(noise: FloatArray | float, roughness: FloatArray) -> FloatArray:

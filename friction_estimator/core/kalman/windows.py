@@ -38,8 +38,8 @@ class WindowSample:
     angular_velocity, specific_force : (3,) of the IMU in base axes, gyro bias removed
     angular_acceleration : (3,) of the base, base axes [rad/s^2]
     acceleration : (n,) of the joints [rad/s^2]
-    regressor : (n, p) of the friction laws
-    regressor_variance : (n,) of the law's torque, from the uncertain velocity [(N m)^2]
+    regressor : (n, p) of the friction laws, motor by motor
+    regressor_variance : (n,) of the motors' friction by the law, from the uncertain velocity [(N m)^2]
     disturbed : (n,) True where something pushes the limb now
     """
 

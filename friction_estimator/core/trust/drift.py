@@ -8,6 +8,7 @@ import numpy as np
 
 from friction_estimator.core.config import TrustConfig
 from friction_estimator.core.friction.joint_laws import JointLaws
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.trust.evidence import TrustEvidence
 from friction_estimator.core.trust.fading_mean import FadingMean
 from friction_estimator.core.types import BoolArray, FloatArray
@@ -26,12 +27,14 @@ class LawDrift:
     Parameters
     ----------
     config : when a law is known
-    laws : friction laws of the joints
+    laws : friction laws of the motors
+    motors : that move the joints, in whose torque the laws are compared
     """
 
-    def __init__(self, config: TrustConfig, laws: JointLaws) -> None:
+    def __init__(self, config: TrustConfig, laws: JointLaws, motors: MotorSide) -> None:
         self._config = config
         self._laws = laws
+        self._motors = motors
         n, p = len(laws.law_names), laws.parameter_count
         self._keep_known = math.exp(-config.period / max(config.evidence, config.period))
         self._reference = np.full((n, p), np.nan)
@@ -47,8 +50,9 @@ class LawDrift:
 
     def add(self, estimate: TrustEvidence, moving: BoolArray, known_at_start: BoolArray, keep: float) -> None:
         """Compare at one instant, for the joints that move (n,)."""
-        regressor = self._laws.regressor(estimate.velocity, estimate.effort)
-        law = (regressor * estimate.parameters).sum(axis=1)
+        motors = self._motors
+        regressor = self._laws.regressor(motors.velocity(estimate.velocity), motors.torque(estimate.effort))
+        law = motors.at_joints((regressor * estimate.parameters).sum(axis=1))
         variance = estimate.model_sigma**2
         known = estimate.model_sigma < self._config.known * np.abs(law)
         self._known.add(known[None].astype(float), moving, self._keep_known)
@@ -57,7 +61,7 @@ class LawDrift:
         if waiting.any():
             self._seen_speed = np.where(waiting & moving & known, np.maximum(self._seen_speed, speed), self._seen_speed)
             self._take_reference(estimate, waiting, known_at_start)
-        change = ((regressor * (estimate.parameters - self._reference)).sum(axis=1)) ** 2
+        change = motors.at_joints((regressor * (estimate.parameters - self._reference)).sum(axis=1)) ** 2
         both = variance + self._reference_variance
         within = moving & (speed <= self._seen_speed) & np.isfinite(change)
         self._change.add(np.stack((change, both, law**2)), within, keep)

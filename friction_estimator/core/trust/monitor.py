@@ -8,6 +8,7 @@ import numpy as np
 
 from friction_estimator.core.config import TrustConfig
 from friction_estimator.core.friction.joint_laws import JointLaws
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.trust.drift import LawDrift
 from friction_estimator.core.trust.evidence import TrustEvidence
 from friction_estimator.core.trust.fading_mean import FadingMean
@@ -29,9 +30,18 @@ class TrustMonitor:
     prior_sigma : (n, p) standard deviations of the parameters before any data; NaN where unknown, zero where there is
         no such parameter
     velocity_std : noise of the velocities [rad/s]
+    motors : that move the joints; None: every joint has its own
     """
 
-    def __init__(self, config: TrustConfig, laws: JointLaws, prior_sigma: FloatArray, velocity_std: float) -> None:
+    def __init__(
+        self,
+        config: TrustConfig,
+        laws: JointLaws,
+        prior_sigma: FloatArray,
+        velocity_std: float,
+        motors: MotorSide | None = None,
+    ) -> None:
+        self._motors = motors or MotorSide.of(None, laws.law_names)
         self._config = config
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
@@ -47,7 +57,7 @@ class TrustMonitor:
         parameters_sigma : (n, p) of parameters that came from an earlier run; None: nothing is known
         """
         n = self._joints
-        self._drift = LawDrift(self._config, self._laws)
+        self._drift = LawDrift(self._config, self._laws, self._motors)
         self._moving_time = np.zeros(n)
         self._known_at_start: BoolArray = np.zeros(n, dtype=bool)
         if parameters_sigma is not None:
@@ -78,14 +88,20 @@ class TrustMonitor:
         free = ~estimate.disturbed
         moving = np.abs(estimate.velocity) > self._slowest
         self._always.add(estimate.disturbed[None].astype(float), np.ones(self._joints, dtype=bool), keep)
-        backwards = -estimate.friction * np.sign(estimate.velocity)  # Egle 2021, eq. 7.9: never, beyond the noise
-        drives = backwards > self._config.passivity_gate * estimate.sigma
-        squares = drives, estimate.friction**2, estimate.calibration_torque**2
+        squares = self._drives(estimate), estimate.friction**2, estimate.calibration_torque**2
         self._moving.add(np.stack(squares), moving & free, keep)
         self._innovations.add(estimate.consistency, keep)
         self._unlearned = self._smallest_ratio(estimate.parameters_sigma)
         self._moving_time += elapsed * moving
         self._drift.add(estimate, moving & free, self._known_at_start, keep)
+
+    def _drives(self, estimate: TrustEvidence) -> BoolArray:
+        """Where friction drives, beyond the noise (Egle 2021, eq. 7.9): at the motors, of a joint alone it well may."""
+        motors = self._motors
+        velocity = motors.velocity(estimate.velocity)
+        backwards = -motors.torque(estimate.friction) * np.sign(velocity)
+        drives = backwards > self._config.passivity_gate * motors.torque_std(estimate.sigma)
+        return drives & (np.abs(velocity) > self._slowest)
 
     def _smallest_ratio(self, parameters_sigma: FloatArray) -> FloatArray:
         """How little each joint (n,) has learned: of its parameters the one best known, over its prior."""

@@ -1,0 +1,143 @@
+"""Claims about a biped whose ankles are moved by two motors each: friction is learned where it arises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.core.coupling import Coupling
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.friction.law import make_law
+from friction_estimator.core.motor_side import MotorSide
+from friction_estimator.core.smoothing import SmoothedEstimator
+from friction_estimator.files.robot import load_robot
+from friction_estimator.simulation import (
+    TABLE_I,
+    FrictionSetting,
+    JointFriction,
+    Simulator,
+    make_noise,
+    make_scenario,
+)
+from friction_estimator.simulation.friction import InjectedFriction
+
+T = np.array([[0.5, 0.5], [0.5, -0.5]])
+JOINTS = [f"{side}_ankle_{axis}" for side in "lr" for axis in ("pitch", "roll")]
+MOTORS = [f"{side}_ankle_{place}" for side in "lr" for place in ("inner", "outer")]
+COUPLING = {
+    "robot.coupling.joints": JOINTS,
+    "robot.coupling.motors": MOTORS,
+    "robot.coupling.matrix": np.kron(np.eye(2), T).ravel().tolist(),
+}
+ANKLES = [4, 5, 10, 11]
+COULOMB, VISCOUS = 0.3, 0.9
+MOTOR = JointFriction("makkar", (0.4, 100.0, 10.0, COULOMB, 100.0, VISCOUS))
+SETTING = FrictionSetting(leg=(*TABLE_I[:4], MOTOR, MOTOR))
+LATE = slice(2500, None)
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """Samples of a walk with noisy sensors, all four motors of the ankles with the same friction."""
+    robot = load_robot("suralp", COUPLING)
+    scenario = replace(make_scenario("walk", 4.0), friction=(SETTING,))
+    simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("paper"), seed=1)
+    return [simulator.step() for _ in range(4000)]
+
+
+def run(estimator, samples):
+    estimates = []
+    for sample in samples:
+        estimates += estimator.add_joints(sample.joints) + estimator.add_imu(sample.imu)
+        for wrench in sample.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    return estimates + estimator.flush()
+
+
+def estimated(walk, parameters):
+    robot = load_robot("suralp", parameters)
+    estimator = Estimator(robot.config, robot.urdf_xml)
+    return estimator, run(estimator, walk)
+
+
+@pytest.fixture(scope="module")
+def motor_wise(walk):
+    return estimated(walk, COUPLING)
+
+
+@pytest.fixture(scope="module")
+def joint_wise(walk):
+    return estimated(walk, {})
+
+
+def errors(estimates, walk, field="friction"):
+    """(t, 4) of the ankles, once they have learned."""
+    found = np.array([getattr(estimate, field) for estimate in estimates])
+    return (found - np.array([sample.truth.friction for sample in walk]))[LATE, ANKLES]
+
+
+def rms(values):
+    return np.sqrt((values**2).mean())
+
+
+def test_friction_is_injected_at_the_motors_and_felt_at_the_joints():
+    coupling = Coupling(tuple(JOINTS[:2]), tuple(MOTORS[:2]), T)
+    names = ("l_knee", *JOINTS[:2])
+    setting = FrictionSetting(leg=(), joints=((JOINTS[0], MOTOR), (JOINTS[1], MOTOR.scaled({"gamma_4": 3.0}))))
+    friction = InjectedFriction([setting], names, (), MotorSide.of(coupling, names))
+    velocity = np.array([2.0, 0.3, -0.1])
+    motors = coupling.motor_velocity(velocity[1:])
+    parameters = np.array([entry[1].parameters for entry in setting.joints])
+    expected = coupling.joint_torque(make_law("makkar").torque(parameters, motors))
+    np.testing.assert_allclose(friction.torque(velocity, np.zeros(3)), [0.0, *expected], rtol=1e-12)
+    stuck = replace(setting, leg=(MOTOR, MOTOR), leg_stiction=(1.0, 1.0))
+    with pytest.raises(SimulationError, match="cannot be held by stiction"):
+        InjectedFriction([stuck], names, (JOINTS[:2],), MotorSide.of(coupling, names))
+
+
+def test_friction_learned_motor_by_motor_is_twice_as_good_as_joint_by_joint(walk, motor_wise, joint_wise):
+    """Of the ankles, the law alone as well; and only then does sigma cover the error."""
+    consistency = []
+    for field in ("friction", "model"):
+        mine, theirs = (rms(errors(found[1], walk, field)) for found in (motor_wise, joint_wise))
+        assert mine < 0.5 * theirs, (field, mine, theirs)
+    for _, estimates in (motor_wise, joint_wise):
+        sigma = np.array([estimate.sigma for estimate in estimates])[LATE, ANKLES]
+        consistency.append(((errors(estimates, walk) / sigma) ** 2).mean())
+    assert 0.2 < consistency[0] < 1.5 and consistency[1] > 3.0, consistency
+
+
+def test_coulomb_and_viscous_friction_of_a_joint_are_those_of_moving_it_alone(motor_wise):
+    """Both motors turn with the joint's velocity, so that each joint has twice the friction of a motor."""
+    last = motor_wise[1][-1]
+    for value, sigma, truth in (
+        (last.coulomb, last.coulomb_sigma, 2.0 * COULOMB),
+        (last.viscous, last.viscous_sigma, 2.0 * VISCOUS),
+    ):
+        assert (np.abs(value - truth)[ANKLES] < 3.0 * sigma[ANKLES]).all(), (value[ANKLES], sigma[ANKLES])
+        assert (sigma[ANKLES] < 0.5 * truth).all()
+
+
+def test_what_was_learned_is_saved_motor_by_motor_and_speaks_at_once(walk, motor_wise, joint_wise):
+    identified: IdentifiedParameters = motor_wise[0].identified
+    assert [identified.joint_names[row] for row in ANKLES] == MOTORS
+    robot = load_robot("suralp", COUPLING)
+    restored = Estimator(robot.config, robot.urdf_xml)
+    assert restored.restore(identified) == ()
+    for name in ("values", "covariance", "residual_variance"):
+        np.testing.assert_allclose(getattr(restored.identified, name), getattr(identified, name), rtol=1e-9, atol=1e-12)
+    fresh = Estimator(robot.config, robot.urdf_xml)
+    known, unknown = (run(estimator, walk[:100])[-1].model_sigma[ANKLES] for estimator in (restored, fresh))
+    assert (known < 0.2 * unknown).all()
+    (note,) = restored.restore(joint_wise[0].identified)
+    assert note == f"nothing was saved of {', '.join(MOTORS)}: there the law starts anew"
+
+
+def test_hindsight_is_better_than_the_live_estimate_behind_a_coupling_too(walk, motor_wise):
+    robot = load_robot("suralp", COUPLING)
+    smoothed = run(SmoothedEstimator(robot.config, robot.urdf_xml, 1.0), walk)
+    assert rms(errors(smoothed, walk)) < 0.95 * rms(errors(motor_wise[1], walk))
