@@ -5,12 +5,14 @@ import pytest
 
 from friction_estimator.core.coupling import Coupling
 from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.core.joint_log import JointLog
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
@@ -18,6 +20,7 @@ from friction_estimator.identification.rigid_body.rigid_body_columns import Rigi
 from .arm import (
     COULOMB,
     DRIVE_INERTIA,
+    HANGING,
     JOINTS,
     OFFSET,
     PAYLOAD,
@@ -111,7 +114,9 @@ def test_a_motor_that_moves_two_joints_has_its_own_friction():
     elbow = result.samples[1]  # one law a joint: what the motor adds is projected onto it
     live = result.friction.values[1] @ np.array([np.sign(elbow.velocity), elbow.velocity])
     left_over = elbow.fitted - OFFSET[1] - live
-    assert abs(left_over[elbow.used] @ elbow.velocity[elbow.used]) < 1e-6 * (elbow.velocity @ elbow.velocity)
+    assert abs(left_over[elbow.used] @ elbow.velocity[elbow.used]) < 1e-4 * (
+        elbow.velocity @ elbow.velocity
+    )  # the prior's share
 
 
 def test_temperature_and_position_are_regressors():
@@ -128,6 +133,23 @@ def test_temperature_and_position_are_regressors():
     assert found["elbow/viscous_per_kelvin"] == pytest.approx(-0.01, rel=1e-5)
     assert found["shoulder/coulomb_sin_1"] == pytest.approx(0.4, rel=1e-5)
     assert found["shoulder/coulomb"] == pytest.approx(COULOMB[0], rel=1e-5)  # at the mean of both experiments
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-2])
+def test_dry_and_viscous_friction_of_a_slow_sine_are_told_apart(noise):
+    """The step of dry friction has to pass the filters: its first harmonic looks like viscous friction."""
+    rng, rate = np.random.default_rng(1), 200.0
+    time = np.arange(0.0, 30.0, 1.0 / rate)[:, None]
+    omega = 2.0 * np.pi * np.array([0.5, 0.37])
+    wave = np.sin(omega * time), omega * np.cos(omega * time), -(omega**2) * np.sin(omega * time)
+    motion = 0.4 * np.array(wave) + np.array([HANGING, [0.0, 0.0], [0.0, 0.0]])[:, None]
+    effort = rigid_torque(motion) + coulomb_viscous(motion[1]) + 0.3 * rng.normal(size=time.shape)
+    log = JointLog("slow", JOINTS, time[:, 0], motion[0] + noise * rng.normal(size=effort.shape), None, effort)
+    solution, _ = estimate_inverse_dynamics([to_motion(log)], model())
+    found = np.array(
+        [solution.values[solution.model.names.index(f"{j}/{p}")] for j in JOINTS for p in ("coulomb", "viscous")]
+    )
+    np.testing.assert_allclose(found, np.column_stack((COULOMB, VISCOUS)).ravel(), rtol=0.06)
 
 
 def test_a_push_is_rejected_and_told():

@@ -23,7 +23,9 @@ def test_the_cutoff_is_above_the_motion_and_below_the_noise_at_any_rate(rate: fl
 
 
 @pytest.mark.parametrize("encoder", [1e-4, 1e-3, 1e-2])
-def test_behind_both_filters_the_acceleration_is_about_as_good_as_with_the_best_cutoff(encoder: float) -> None:
+def test_behind_both_filters_the_acceleration_is_about_as_good_as_with_the_best_cutoff_or_errs_by_a_tenth(
+    encoder: float,
+) -> None:
     log = recording(encoder=encoder, with_velocity=False)
     exact = exact_motion(log.time)[2]
 
@@ -34,7 +36,7 @@ def test_behind_both_filters_the_acceleration_is_about_as_good_as_with_the_best_
         return float(np.std((acceleration - exact[np.searchsorted(log.time, motion.time[kept])])[rows]))
 
     errors = [error(cutoff) for cutoff in (3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0)]
-    assert error(None) < 1.5 * min(errors)
+    assert error(None) < max(1.5 * min(errors), 0.11 * float(np.std(exact)))  # a hundredth of its variance
     assert max(errors) > 20.0 * min(errors)
 
 

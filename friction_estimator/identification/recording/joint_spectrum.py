@@ -17,6 +17,7 @@ FLAT = 2.0
 _MOVES = (20.0, 3.0)  # position and velocity over their RMS noise
 _BITS = 20  # that a motion must span, where the signal comes in steps
 _TRAVEL, _MOTION = 0.999, 0.95  # of the variances of position and velocity
+_HARMONICS, _STRANGE = 5.0, 0.01  # of the motion, and what may be none of it
 _FLOOR_FROM = 0.1  # of the sampling rate: above it there is a half octave without vibration
 _WINDOW = 256  # samples of a spectrum at the least, where there are as many
 
@@ -33,6 +34,10 @@ class Spectrum:
     motion_hz : below it lie 95 % of the variance of the velocity
     sunk_hz : above it the signal is within its noise floor
     valley_hz : where the acceleration is weakest between ``travel_hz`` and ``sunk_hz``
+    compare_hz : up to which the torque is compared with a model: five times the motion below the valley, so that the
+        third and fifth harmonic of a friction that jumps with the direction are seen (its first one looks like viscous
+        friction), but not where vibration and noise above the valley would hold more than a hundredth of the variance
+        of the acceleration; never below the valley
     """
 
     floor: float
@@ -41,11 +46,12 @@ class Spectrum:
     motion_hz: float
     sunk_hz: float
     valley_hz: float
+    compare_hz: float
 
     @property
     def cutoff_hz(self) -> float:
-        """So high that the filter is flat up to the valley, and where the motion is."""
-        return FLAT * max(self.valley_hz, self.motion_hz)
+        """So high that the filter is flat where torques are compared, and where the motion is."""
+        return FLAT * max(self.compare_hz, self.motion_hz)
 
 
 def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectrum:
@@ -56,7 +62,7 @@ def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectr
     floor = max(white, _rounding(signal, period))
     excursion = _signal_to_noise(signal, floor, period)
     if excursion < _MOVES[derivative]:
-        return Spectrum(floor, excursion, *[math.nan] * 4)
+        return Spectrum(floor, excursion, *[math.nan] * 5)
     clean = np.where(mean > 2.0 * floor, np.maximum(density - floor, 0.0), 0.0)
     if not clean.any():  # slower than the spectrum resolves
         clean = density
@@ -66,8 +72,13 @@ def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectr
     sunk = frequency[(mean < 2.0 * floor) & (frequency >= travel_hz)]
     sunk_hz = float(sunk[0]) if sunk.size else float(frequency[-1])
     between = np.flatnonzero((frequency >= travel_hz) & (frequency <= sunk_hz))
-    valley = between[np.argmin((mean * omega ** (4 - 2 * derivative))[between])]
-    return Spectrum(floor, excursion, travel_hz, motion_hz, sunk_hz, float(frequency[valley]))
+    valley = int(between[np.argmin((mean * omega ** (4 - 2 * derivative))[between])])
+    below = slice(None, valley + 1)
+    slow_hz = _share(frequency[below], clean[below] * omega[below] ** (2 - 2 * derivative), _MOTION)
+    power = np.maximum(mean, floor) * omega ** (4 - 2 * derivative)
+    strange = np.searchsorted(np.cumsum(power[valley + 1 :]), _STRANGE * power[below].sum())
+    compare_hz = max(min(float(frequency[valley + strange]), _HARMONICS * slow_hz), float(frequency[valley]))
+    return Spectrum(floor, excursion, travel_hz, motion_hz, sunk_hz, float(frequency[valley]), compare_hz)
 
 
 def _rounding(signal: FloatArray, period: float) -> float:

@@ -50,10 +50,11 @@ def choose_cutoff(
 
     The acceleration of a motion falls with frequency, that of sensor noise rises with its fourth power in a spectrum,
     and elastic gears vibrate in between: the spectrum of the acceleration has a valley. Motion and torque are compared
-    up to there. The motion itself is filtered twice as high as the valley, or as 95 % of the velocity where that is
-    higher: the torque does not go through this filter, which must therefore be flat where both are compared. The
-    largest cut-off over the joints is taken for all of them: coupled torques then keep their phases, and no joint
-    loses its motion.
+    up to there, or up to the fifth harmonic of a motion that leaves so much between itself and the noise: what is known
+    of the acceleration is not all that counts, the step of dry friction must be seen. The motion itself is filtered
+    twice as high as that, or as 95 % of the velocity where that is higher: the torque does not go through this filter,
+    which must therefore be flat where both are compared. The largest cut-off over the joints is taken for all of them:
+    coupled torques then keep their phases, and no joint loses its motion.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def choose_cutoff(
         raise InputError("no joint moves by more than its noise, so that there is no motion to filter")
     leading = int(np.nanargmax(per_joint))
     cutoff = float(per_joint[leading])
-    parallel = min(float(np.nanmax([spectrum.valley_hz for spectrum in spectra])), cutoff)
+    parallel = min(float(np.nanmax([spectrum.compare_hz for spectrum in spectra])), cutoff)
     name = joint_names[leading] if joint_names else f"joint {leading + 1}"
     name = f"{'position' if velocity is None else 'measured velocity'} of {name}"
     reason = f"cut-off {cutoff:.3g} Hz, from the {name}: "
@@ -121,4 +122,8 @@ def _reason(spectrum: Spectrum, cutoff: float, nyquist: float) -> str:
         told += f", no noise floor shows below {nyquist:.4g} Hz"
     if cutoff < spectrum.cutoff_hz:
         return told + "; as high as the sampling rate allows"
-    return told + f"; {FLAT:g} times the {'first' if spectrum.valley_hz >= spectrum.motion_hz else 'second'} of these"
+    if spectrum.motion_hz >= spectrum.compare_hz:
+        return told + f"; {FLAT:g} times the second of these"
+    if spectrum.compare_hz > spectrum.valley_hz:
+        return told + f"; {FLAT:g} times {spectrum.compare_hz:.3g} Hz, for the harmonics of friction's steps"
+    return told + f"; {FLAT:g} times the first of these"
