@@ -6,21 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from scipy.optimize import least_squares
 from scipy.stats import chi2
 
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.rigid_body.fixed_base_model import STANDARD_COUNT
 
-_PULL = 1.0
-"""Weight of a logarithm's distance from the URDF, in standard deviations of a base parameter: bodies of a third or
-three times the mass are as likely as an error of one sigma. It decides what data do not."""
-_GENERIC = np.array([1.0, 0.0, 0.0, 0.0, 0.01, 0.0, 0.01, 0.0, 0.0, 0.01])
-"""A body of 1 kg: where the search starts when the URDF's body is none."""
+_PULL = 0.01
+"""Weight of a body's divergence from that of the URDF: a hundred times its mass is as likely as an error of three
+sigma. It decides what data do not, and keeps bodies from having no width at all."""
+_BLUR = 0.01
+"""Share of its width that a body of the URDF gets in every direction: those without width are no reference."""
+_SMALLEST = np.diag([1e-8, 1e-8, 1e-8, 0.0])
+"""Pseudo-inertia [kg m^2] that every body of the URDF gets besides: some are points."""
+_GENERIC = np.diag([0.005, 0.005, 0.005, 1.0])
+"""Pseudo-inertia of 1 kg, in place of bodies without mass."""
 _SMALL_DRIVE = 0.01
 _CONFIDENCE = 0.99
-_CONVERGED = 1e-4
-_EVALUATIONS = 300
+_PULL_FALLS = 0.1
+_CONVERGED = 1e-3
+_ITERATIONS = 50
+_SHORTEST = 1e-6
+_RIDGE = 1e-12
+
+_BASIS = np.stack([pin.PseudoInertia.FromDynamicParameters(one).toMatrix() for one in np.eye(STANDARD_COUNT)])
+"""(10, 4, 4) pseudo-inertia by standard parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +53,11 @@ class PhysicalInertia:
 def nearest_physical(
     grouping: FloatArray, values: FloatArray, covariance: FloatArray, reference: FloatArray
 ) -> PhysicalInertia:
-    """Bodies that exist and explain identified base parameters best.
+    """Bodies that exist and explain identified base parameters best (Lee, Wensing & Park 2020).
 
-    Every link is ten log-Cholesky parameters (Rucker & Wensing 2022), whose pseudo-inertia cannot but be positive
-    definite; drive inertias are exponentials. The distance is weighted by the covariance: what data show
-    well hardly moves.
+    Pseudo-inertias that are positive definite are a convex set, the weighted distance is a convex function of them, and
+    so is the log-det divergence from the bodies of the URDF: there is one minimum, which Newton's method finds from
+    anywhere. The distance is weighted by the covariance: what data show well hardly moves.
 
     Parameters
     ----------
@@ -56,52 +65,115 @@ def nearest_physical(
     values, covariance : (b,), (b, b) identified
     reference : (10 l,) standard parameters of the l links in the URDF; the s - 10 l others are drives
     """
-    links = reference.size // STANDARD_COUNT
-    start = np.concatenate(
-        [
-            *(_log_cholesky(reference[STANDARD_COUNT * k : STANDARD_COUNT * (k + 1)]) for k in range(links)),
-            np.full(grouping.shape[1] - reference.size, np.log(_SMALL_DRIVE)),
-        ]
-    )
     whitening = _whitening(covariance)
-
-    def residual(parameters: FloatArray) -> FloatArray:
-        distance = whitening @ (grouping @ _standard(parameters, links)[0] - values)
-        return np.concatenate((distance, _PULL * (parameters - start)))
-
-    def jacobian(parameters: FloatArray) -> FloatArray:
-        gradient = whitening @ grouping @ _standard(parameters, links)[1]
-        return np.vstack((gradient, _PULL * np.eye(parameters.size)))
-
-    found = least_squares(residual, start, jac=jacobian, ftol=_CONVERGED, max_nfev=_EVALUATIONS)
-    standard = _standard(found.x, links)[0]
+    bodies = _reference_bodies(reference.reshape(-1, STANDARD_COUNT))
+    inverse = np.asarray(np.linalg.inv(bodies))
+    divergence = _Divergence(inverse, _reference_drives(grouping[:, reference.size :], values))
+    standard = np.concatenate((_parameters(bodies).ravel(), divergence.drives))
+    standard = _minimum(whitening @ grouping, whitening @ values, divergence, standard)
     base = grouping @ standard
     distance = float(np.linalg.norm(whitening @ (base - values)))
     return PhysicalInertia(standard, base, distance, bool(distance**2 < chi2.ppf(_CONFIDENCE, values.size)))
 
 
-def _standard(parameters: FloatArray, links: int) -> tuple[FloatArray, FloatArray]:
-    """Standard parameters (s,) and their derivative (s, s) by log-Cholesky parameters and logarithms of drives."""
-    standard = np.exp(np.minimum(parameters, 50.0))
-    derivative = np.diag(standard)
-    for link in range(links):
-        rows = slice(STANDARD_COUNT * link, STANDARD_COUNT * (link + 1))
-        body = pin.LogCholeskyParameters(parameters[rows])
-        standard[rows] = body.toDynamicParameters()
-        derivative[rows, rows] = body.calculateJacobian()
-    return standard, derivative
+@dataclass(frozen=True, slots=True)
+class _Divergence:
+    """Log-det divergence ``tr(R^-1 P) - ln det P`` of bodies and drives (s,) from references; convex.
+
+    Attributes
+    ----------
+    inverse : (l, 4, 4) inverse pseudo-inertias R^-1 of the reference bodies
+    drives : (m,) drive inertias of reference
+    """
+
+    inverse: FloatArray
+    drives: FloatArray
+
+    def value(self, standard: FloatArray) -> float:
+        """Infinite where a body or a drive cannot exist."""
+        P, drives = self._split(standard)
+        if (drives <= 0.0).any() or (np.linalg.eigvalsh(P) <= 0.0).any():
+            return np.inf
+        bodies = np.einsum("kij,kji->", self.inverse, P) - np.linalg.slogdet(P)[1].sum()
+        return float(bodies + (drives / self.drives - np.log(drives)).sum())
+
+    def gradient(self, standard: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First (s,) and second (s, s) derivative."""
+        P, drives = self._split(standard)
+        change = np.einsum("kij,ajl->kail", np.linalg.inv(P), _BASIS)  # P^-1 dP
+        first = np.einsum("kij,aji->ka", self.inverse, _BASIS) - np.einsum("kaii->ka", change)
+        blocks = np.einsum("kaij,kbji->kab", change, change)
+        second = np.diag(np.concatenate((np.zeros(first.size), drives**-2.0)))
+        for link, block in enumerate(blocks):
+            rows = slice(STANDARD_COUNT * link, STANDARD_COUNT * (link + 1))
+            second[rows, rows] = block
+        return np.concatenate((first.ravel(), 1.0 / self.drives - 1.0 / drives)), second
+
+    def _split(self, standard: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Pseudo-inertias (l, 4, 4) and drive inertias (m,)."""
+        last = STANDARD_COUNT * len(self.inverse)
+        return np.einsum("ka,aij->kij", standard[:last].reshape(-1, STANDARD_COUNT), _BASIS), standard[last:]
 
 
-def _log_cholesky(dynamic: FloatArray) -> FloatArray:
-    """Log-Cholesky parameters (10,) of a body, or of a generic one when it cannot exist."""
-    for body in (dynamic, _GENERIC):
-        pseudo = pin.PseudoInertia.FromDynamicParameters(body).toMatrix()
-        if np.linalg.eigvalsh(pseudo)[0] > 1e-9 * max(np.trace(pseudo), 1e-9):
+def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: FloatArray) -> FloatArray:
+    """Minimum of ``|A s - b|^2 / 2 + pull * divergence(s)`` from bodies that exist (s,).
+
+    The pull falls from where it rules to where data do: steps that came upon the edge of what exists would get stuck.
+    """
+    error = A @ standard - b
+    pull = max(_PULL, float(error @ error) / standard.size)
+    while True:
+        standard = _newton(A, b, divergence, standard, pull)
+        if pull <= _PULL:
+            return standard
+        pull = max(_PULL, pull * _PULL_FALLS)
+
+
+def _newton(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: FloatArray, pull: float) -> FloatArray:
+    """Damped Newton steps (s,) with one pull."""
+
+    def cost(candidate: FloatArray) -> float:
+        error = A @ candidate - b
+        return float(0.5 * error @ error + pull * divergence.value(candidate))
+
+    for _ in range(_ITERATIONS):
+        first, second = divergence.gradient(standard)
+        gradient = A.T @ (A @ standard - b) + pull * first
+        hessian = A.T @ A + pull * second
+        scale = 1.0 / np.sqrt(np.diagonal(hessian))  # masses and moments of inertia differ by millions
+        scaled = hessian * np.outer(scale, scale) + _RIDGE * np.eye(scale.size)
+        step = -scale * np.linalg.solve(scaled, scale * gradient)
+        decrease = -float(gradient @ step)
+        if decrease < _CONVERGED * pull:
             break
-    U = np.linalg.cholesky(pseudo[::-1, ::-1])[::-1, ::-1]  # J = U U^T, U upper triangular
-    scale = U[3, 3]
-    U = U / scale
-    return np.array([np.log(scale), *np.log(np.diagonal(U)[:3]), U[0, 1], U[1, 2], U[0, 2], *U[:3, 3]])
+        length, before = 1.0, cost(standard)
+        while cost(standard + length * step) > before - 0.1 * length * decrease:
+            length *= 0.5
+            if length < _SHORTEST:
+                return standard
+        standard = standard + length * step
+    return standard
+
+
+def _reference_bodies(dynamic: FloatArray) -> FloatArray:
+    """Positive-definite pseudo-inertias (l, 4, 4) of the URDF's bodies (l, 10), also where these cannot exist."""
+    P = np.einsum("ka,aij->kij", dynamic, _BASIS)
+    P = np.where((P[:, 3, 3] > 0.0)[:, None, None], P, _GENERIC)
+    eigenvalues, vectors = np.linalg.eigh(P)
+    P = np.einsum("kia,ka,kja->kij", vectors, np.maximum(eigenvalues, 0.0), vectors)
+    width = np.einsum("kii->k", P[:, :3, :3])
+    return np.asarray(P + _BLUR * width[:, None, None] * np.diag([1.0, 1.0, 1.0, 0.0]) + _SMALLEST)
+
+
+def _parameters(bodies: FloatArray) -> FloatArray:
+    """Standard parameters (l, 10) of pseudo-inertias (l, 4, 4)."""
+    return np.stack([pin.PseudoInertia.FromMatrix(body).toDynamicParameters() for body in bodies])
+
+
+def _reference_drives(grouping: FloatArray, values: FloatArray) -> FloatArray:
+    """A size (m,) for every drive: that of the largest base parameter that holds it (b, m)."""
+    held = np.where(grouping != 0.0, np.abs(values)[:, None], 0.0)
+    return np.asarray(held.max(axis=0, initial=_SMALL_DRIVE))
 
 
 def _whitening(covariance: FloatArray) -> FloatArray:
