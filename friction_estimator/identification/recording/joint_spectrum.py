@@ -17,7 +17,7 @@ FLAT = 2.0
 _MOVES = (20.0, 3.0)  # position and velocity over their RMS noise
 _BITS = 20  # that a motion must span, where the signal comes in steps
 _TRAVEL, _MOTION = 0.999, 0.95  # of the variances of position and velocity
-_HARMONICS, _STRANGE = 5.0, 0.01  # of the motion, and what may be none of it
+_HARMONICS, _STRANGE = 3.0, 0.01  # of the motion, and what may be none of it
 _FLOOR_FROM = 0.1  # of the sampling rate: above it there is a half octave without vibration
 _WINDOW = 256  # samples of a spectrum at the least, where there are as many
 
@@ -34,10 +34,10 @@ class Spectrum:
     motion_hz : below it lie 95 % of the variance of the velocity
     sunk_hz : above it the signal is within its noise floor
     valley_hz : where the acceleration is weakest between ``travel_hz`` and ``sunk_hz``
-    compare_hz : up to which the torque is compared with a model: five times the motion below the valley, so that the
-        third and fifth harmonic of a friction that jumps with the direction are seen (its first one looks like viscous
-        friction), but not where vibration and noise above the valley would hold more than a hundredth of the variance
-        of the acceleration; never below the valley
+    compare_hz : up to which the torque is compared with a model: at the valley, and up to the third harmonic of the
+        motion below it, so that a friction that jumps with the direction is seen (its first harmonic looks like viscous
+        friction), as far as vibration and noise above the valley hold no more than a hundredth of the variance of the
+        acceleration
     """
 
     floor: float

@@ -50,7 +50,7 @@ def choose_cutoff(
 
     The acceleration of a motion falls with frequency, that of sensor noise rises with its fourth power in a spectrum,
     and elastic gears vibrate in between: the spectrum of the acceleration has a valley. Motion and torque are compared
-    up to there, or up to the fifth harmonic of a motion that leaves so much between itself and the noise: what is known
+    up to there, or up to the third harmonic of a motion that leaves so much between itself and the noise: what is known
     of the acceleration is not all that counts, the step of dry friction must be seen. The motion itself is filtered
     twice as high as that, or as 95 % of the velocity where that is higher: the torque does not go through this filter,
     which must therefore be flat where both are compared. The largest cut-off over the joints is taken for all of them:
