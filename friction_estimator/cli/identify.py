@@ -20,6 +20,7 @@ from friction_estimator.cli.identify_tables import print_identification
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.types import FloatArray
+from friction_estimator.files.coupling import load_couplings
 from friction_estimator.files.identification import save_identification
 from friction_estimator.files.robot import Robot
 from friction_estimator.identification.recording.checks import suspicions
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.wrong_usage("identify DATA... -o PARAMS.yaml, or identify --plan OUT --robot ROBOT")
     identification = _identified(arguments)
     save_identification(arguments.output, identification)
-    print_identification(identification)
+    print_identification(identification, _told_motors(arguments))
     print(f"parameters  {arguments.output}")
     if arguments.report is not None:
         _report(arguments, identification)
@@ -74,6 +75,13 @@ def _identified(arguments: argparse.Namespace) -> Identification:
         found = identify_with(method, logs, experiments.robot, arguments, progress)
     provenance = replace(found.provenance, command=arguments.command, choices=(*notes, *found.provenance.choices))
     return replace(found, provenance=provenance)
+
+
+def _told_motors(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Motors that only ``--coupling`` names, and not the robot's YAML."""
+    if arguments.coupling is None:
+        return ()
+    return tuple(name for coupling in load_couplings(arguments.coupling) for name in coupling.motor_names)
 
 
 def _method(arguments: argparse.Namespace, experiments: Experiments) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from friction_estimator.cli.arguments import add_robot_arguments
+from friction_estimator.cli.identify_motor import SEARCH, add_motor_arguments
 from friction_estimator.core.joint_log import Payload
 from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
 from friction_estimator.identification.regression.validation import FOLDS
@@ -34,6 +35,8 @@ def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--namespace", default="", help="of the topics in bags")
     _add_model_arguments(parser.add_argument_group("model"))
     _add_data_arguments(parser.add_argument_group("treatment of the data"))
+    _add_curve_arguments(parser.add_argument_group("method friction_curve"))
+    add_motor_arguments(parser.add_argument_group("method motor"))
 
 
 def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
@@ -58,14 +61,36 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--known-inertia", action="store_true", help="take the URDF's inertia as it is, identify friction only"
     )
-    group.add_argument("--coupling", type=Path, metavar="YAML", help="motors that move several joints together")
-    group.add_argument("--stribeck-velocity", type=positive, help="of laws that have one [rad/s]; else searched")
+    group.add_argument(
+        "--coupling",
+        type=Path,
+        metavar="YAML",
+        help="motors that move several joints together; else robot.coupling of the robot's YAML",
+    )
+    group.add_argument(
+        "--stribeck-velocity",
+        type=positive_or_search,
+        metavar="RAD/S",
+        help="of laws that have one, or 'search'; else searched, by the method motor 1 deg/s as printed",
+    )
     group.add_argument(
         "--regressors",
         type=regressors_of,
         default=(),
         metavar="temperature,position[*K]",
         help="dry friction also depends on these; position*K repeats K times in a turn",
+    )
+
+
+def _add_curve_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--delay", type=duration, metavar="S", help="how late the friction is against the velocity; else found"
+    )
+    group.add_argument(
+        "--max-sigma",
+        type=positive,
+        metavar="N_M",
+        help="friction less certain than that is left out, where the data has its standard deviation",
     )
 
 
@@ -92,6 +117,22 @@ def positive(text: str) -> float:
         value = 0.0
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def positive_or_search(text: str) -> float | str:
+    """Type of ``--stribeck-velocity``: a positive number, or the word for a search."""
+    return text if text == SEARCH else positive(text)
+
+
+def duration(text: str) -> float:
+    """Type of an option that is a time, zero or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: seconds, zero or more")
     return value
 
 

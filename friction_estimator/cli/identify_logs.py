@@ -10,6 +10,7 @@ from pathlib import Path
 from friction_estimator.bags import joint_log as bag_log
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.cli.arguments import warn
+from friction_estimator.cli.identify_motor import couplings_of, places_of_motors
 from friction_estimator.cli.identify_robot import common_joints, movable_joints, robot_of_bag
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.exceptions import InputError, choices
@@ -66,7 +67,7 @@ def _read(
         only = arguments.joints
         if only is None and robot is not None and len(movable_joints(robot.urdf_xml)) == 1:
             only = movable_joints(robot.urdf_xml)  # bare columns are those of the only joint
-        return table_log.read_joint_log(path, only), None
+        return table_log.read_joint_log(path, only, places_of_motors(couplings_of(arguments, robot))), None
     topic = robot.config.output.joint_states_topic if robot is not None else bag_log.JOINT_STATES
     reader = BagReader(path, arguments.namespace)
     if reader.damage:

@@ -8,18 +8,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from friction_estimator.cli.arguments import warn
+from friction_estimator.cli.identify_arguments import METHODS
 from friction_estimator.cli.identify_laws import law_of_each, laws_of
-from friction_estimator.core.coupling import uncoupled
+from friction_estimator.cli.identify_motor import SEARCH, coupling_of, identify_motors
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
-from friction_estimator.files.coupling import load_coupling
 from friction_estimator.files.robot import Robot
+from friction_estimator.identification.friction_curve.at_motors import at_motors
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.identification.inverse_dynamics.method import InverseDynamicsOptions, identify_inverse_dynamics
-from friction_estimator.identification.motor.inputs import DRIVES
-from friction_estimator.identification.motor.method import MotorOptions, identify_motor
 from friction_estimator.identification.recording.checks import torque_suspicions
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
@@ -29,9 +28,6 @@ from friction_estimator.identification.rigid_body.rigid_body_columns import Rigi
 
 _SEGMENT = 1.0
 """Stretches of time that the cross-validation keeps together [s]."""
-
-_UNDRIVEN = 0.01
-"""A drive below this share of its largest value in all logs counts as zero."""
 
 _NEEDS = (
     "inverse_dynamics needs effort/<joint> and --robot with the URDF of something with a fixed base; friction_curve "
@@ -46,9 +42,17 @@ _USED_BY = {
     "known_inertia": ("inverse_dynamics",),
     "regressors": ("inverse_dynamics",),
     "parallel_cutoff": ("inverse_dynamics",),
-    "coupling": ("inverse_dynamics", "motor"),
+    "coupling": METHODS,
     "stribeck_velocity": ("inverse_dynamics", "motor"),
     "dead_zone": ("inverse_dynamics", "friction_curve"),
+    "delay": ("friction_curve",),
+    "max_sigma": ("friction_curve",),
+    "inertia": ("motor",),
+    "identify_inertia": ("motor",),
+    "zero_slope": ("motor",),
+    "offset": ("motor",),
+    "drive": ("motor",),
+    "known_gain": ("motor",),
 }
 """Options that only some methods have."""
 
@@ -91,12 +95,12 @@ def identify_with(
         When the method lacks something, or has no use for an option.
     """
     for option, methods in _USED_BY.items():
-        if method not in methods and getattr(arguments, option):
+        if method not in methods and _given(getattr(arguments, option), option):
             raise ConfigError(
                 f"--{option.replace('_', '-')} is for the method {' and '.join(methods)}, not for {method}"
             )
     if method == "motor":
-        return _motor(logs, arguments)
+        return identify_motors(logs, robot, arguments)
     span = sum(float(log.time[-1] - log.time[0]) for log in logs if log.time.size)
     segment = min(_SEGMENT, span / (2 * arguments.folds)) or _SEGMENT  # shorter where folds would find too few
     motions: list[Motion] = []
@@ -109,6 +113,13 @@ def identify_with(
     return _inverse_dynamics(motions, robot, arguments)
 
 
+def _given(value: object, option: str) -> bool:
+    """Whether an option was given: of those that may be denied, a denial is one."""
+    if value is False:
+        return option in ("offset", "identify_inertia")
+    return value is not None and value != [] and value != ()
+
+
 def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments: argparse.Namespace) -> Identification:
     if robot is None:
         raise ConfigError("the method inverse_dynamics needs the robot: say --robot with the path of its URDF")
@@ -118,15 +129,15 @@ def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments:
             "--set robot.fixed_base=true --set observer=momentum, else take the method friction_curve"
         )
     names = motions[0].joint_names
-    coupling = load_coupling(arguments.coupling, names) if arguments.coupling else None
+    stribeck_velocity = None if arguments.stribeck_velocity == SEARCH else arguments.stribeck_velocity
     temperature, harmonics = arguments.regressors or (False, ())
     law, joint_laws = laws_of(arguments, robot)
     options = InverseDynamicsOptions(
         law=law,
         joint_laws=joint_laws,
-        stribeck_velocity=arguments.stribeck_velocity,
+        stribeck_velocity=stribeck_velocity,
         body=RigidBodyOptions(known_inertia=arguments.known_inertia, payload_scale=arguments.payload_scale),
-        coupling=coupling,
+        coupling=coupling_of(arguments, robot, names),
         temperature=temperature,
         harmonics=harmonics,
         solver=SolverOptions(robust=arguments.robust),
@@ -156,40 +167,13 @@ def _doubt_torques(motions: Sequence[Motion], model: FixedBaseModel) -> None:
 def _friction_curve(motions: Sequence[Motion], robot: Robot | None, arguments: argparse.Namespace) -> Identification:
     options = FrictionCurveOptions(
         fit=CurveOptions(loss="huber" if arguments.robust else "linear"),
+        delay=arguments.delay,
         dead_zone=arguments.dead_zone or 0.0,
+        max_sigma=arguments.max_sigma or np.inf,
         folds=arguments.folds,
     )
+    coupling = coupling_of(arguments, robot, motions[0].joint_names)
+    if coupling is not None:
+        motions = [at_motors(motion, coupling) for motion in motions]
     laws = law_of_each(*laws_of(arguments, robot), motions[0].joint_names)
     return identify_friction_curve(motions, laws, options, arguments.command)
-
-
-def _motor(logs: Sequence[JointLog], arguments: argparse.Namespace) -> Identification:
-    names = logs[0].joint_names
-    law, exceptions = laws_of(arguments, None)
-    if exceptions:
-        raise ConfigError("the method motor takes one law for all motors: --law LAW")
-    free, driven = split_driven(logs)
-    printed = MotorOptions()
-    options = MotorOptions(
-        law=law if arguments.law else printed.law,
-        stribeck_velocity=arguments.stribeck_velocity or printed.stribeck_velocity,
-        solver=SolverOptions(robust=arguments.robust),
-        cutoff_hz=arguments.cutoff,
-        folds=arguments.folds,
-    )
-    coupling = load_coupling(arguments.coupling, names) if arguments.coupling else uncoupled(names)
-    return identify_motor(free, driven, coupling, options, arguments.command)
-
-
-def split_driven(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog]]:
-    """Logs of motors that were moved from outside, and logs of motors that were driven by PWM or current."""
-    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
-    driven = [
-        any(_largest(log, kind) > _UNDRIVEN * largest[kind] for kind in DRIVES if largest[kind] > 0.0) for log in logs
-    ]
-    pairs = list(zip(logs, driven, strict=True))
-    return [log for log, drives in pairs if not drives], [log for log, drives in pairs if drives]
-
-
-def _largest(log: JointLog, kind: str) -> float:
-    return float(np.nanmax(np.abs(log.inputs[kind]), initial=0.0)) if kind in log.inputs else 0.0

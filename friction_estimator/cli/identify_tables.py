@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -21,8 +22,13 @@ _VAGUE = 1e-3  # of sigma: a value nearer to zero has no relative error worth te
 _COPY = "a copy of this file (parameters_file: it also writes there at its end)"
 
 
-def print_identification(identification: Identification) -> None:
-    """Choices, parameters with error bars, held-out scores beside the baselines, verdicts."""
+def print_identification(identification: Identification, coupled: Sequence[str] = ()) -> None:
+    """Choices, parameters with error bars, held-out scores beside the baselines, verdicts.
+
+    Parameters
+    ----------
+    coupled : motors that move several joints, where the robot's YAML did not name them itself
+    """
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     console.print("what was chosen, and why", style="bold")
     for text in identification.provenance.choices:
@@ -33,7 +39,7 @@ def print_identification(identification: Identification) -> None:
     console.print(f"condition number of the observation matrix, columns of unit norm: {identification.condition:.4g}")
     console.print()
     console.print("verdict", style="bold")
-    for text in (*identification.verdicts, _next_step(identification.friction.law_names)):
+    for text in (*identification.verdicts, _next_step(identification.friction.law_names), *_motors_in_yaml(coupled)):
         console.print(f"- {text}", markup=False, soft_wrap=True)
 
 
@@ -48,6 +54,16 @@ def _next_step(law_names: tuple[str, ...]) -> str:
     common = max(sorted(set(law_names)), key=law_names.count)
     told = " and identifier.joint_laws for the others" if set(law_names) != {common} else ""
     return f"the live node starts from {_COPY} with identifier.law: {common}{told}"
+
+
+def _motors_in_yaml(coupled: Sequence[str]) -> tuple[str, ...]:
+    """What the live node must know to use the friction of motors."""
+    if not coupled:
+        return ()
+    return (
+        f"the friction of {', '.join(coupled)} counts where the robot's YAML has the same coupling: robot.coupling "
+        "with joints, motors and matrix; without it these joints start anew",
+    )
 
 
 def parameter_table(parameters: ParameterTable) -> Table:

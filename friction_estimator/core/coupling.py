@@ -83,6 +83,18 @@ class Coupling:
             for joints, motors in _groups(self.matrix != 0.0)
         )
 
+    @property
+    def parts(self) -> tuple[Coupling, ...]:
+        """Every group as a coupling of its own."""
+        return tuple(
+            Coupling(
+                tuple(self.joint_names[k] for k in joints),
+                tuple(self.motor_names[k] for k in motors),
+                self.matrix[np.ix_(joints, motors)],
+            )
+            for joints, motors in _groups(self.matrix != 0.0)
+        )
+
     def motor_velocity(self, joint_velocity: FloatArray) -> FloatArray:
         """``T^-1 dq`` (..., n) of velocities, accelerations or displacements of the joints (..., n), eq. 33."""
         return np.asarray(joint_velocity @ np.linalg.inv(self.matrix).T)

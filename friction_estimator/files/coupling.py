@@ -43,16 +43,35 @@ def load_coupling(path: str | os.PathLike[str], joint_names: Sequence[str] | Non
     ConfigError
         When the file cannot be read or is not such a file, or only a part of a coupled group is wanted.
     """
+    couplings = load_couplings(path)
+    try:
+        return combined(couplings) if joint_names is None else coupling_of_joints(couplings, joint_names)
+    except ConfigError as error:
+        raise ConfigError(f"{Path(path).expanduser()}: {error}") from None
+
+
+def load_couplings(path: str | os.PathLike[str]) -> tuple[Coupling, ...]:
+    """Every group of a file. Raises ConfigError when it cannot be read or is not such a file."""
     source = Path(path).expanduser()
     document = read_yaml(source)
     groups = document.get("couplings") if isinstance(document, Mapping) else None
     if not isinstance(groups, Mapping) or not groups:
         raise ConfigError(f"{source} does not hold couplings: expected 'couplings:' and named groups below it")
     try:
-        couplings = [_coupling(str(name), entry) for name, entry in groups.items()]
-        return combined(couplings if joint_names is None else _wanted(couplings, joint_names))
+        return tuple(_coupling(str(name), entry) for name, entry in groups.items())
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
+
+
+def coupling_of_joints(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> Coupling:
+    """Those groups of which there are joints, and the other joints (n) with a motor each.
+
+    Raises
+    ------
+    ConfigError
+        When only a part of a coupled group is there.
+    """
+    return combined(_wanted(couplings, joint_names))
 
 
 def _wanted(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> list[Coupling]:

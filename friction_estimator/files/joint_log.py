@@ -19,6 +19,8 @@ ONLY_JOINT = "joint"
 """Name of the joint of a file with bare columns, when the caller gives none."""
 
 _SIGNALS = ("position", "velocity", "effort")
+_OF_MOTORS = ("pwm", "current")
+_NO_MOTORS: Mapping[str, str] = MappingProxyType({})
 _ALIASES = {"torque": "effort", "t": "time", "timestamp": "time", "stamp": "time"}
 _UNITS = {
     "time": ("s",),
@@ -42,7 +44,11 @@ class _Column:
     values: FloatArray
 
 
-def read_joint_log(path: str | os.PathLike[str], joint_names: Sequence[str] | None = None) -> JointLog:
+def read_joint_log(
+    path: str | os.PathLike[str],
+    joint_names: Sequence[str] | None = None,
+    motor_places: Mapping[str, str] = _NO_MOTORS,
+) -> JointLog:
     """Read a .csv or .npz in SI units.
 
     Parameters
@@ -52,6 +58,7 @@ def read_joint_log(path: str | os.PathLike[str], joint_names: Sequence[str] | No
         bare columns ``time, position, velocity, torque`` will do
     joint_names : (n) wanted joints, in this order; None: all, in the order of the file. It names the joint of a file
         with bare columns
+    motor_places : joints by the names of the motors at their places: ``pwm/<motor>`` and ``current/<motor>`` are theirs
 
     Returns
     -------
@@ -68,7 +75,8 @@ def read_joint_log(path: str | os.PathLike[str], joint_names: Sequence[str] | No
         time = [column for column in columns if column.kind == "time"]
         if len(time) != 1:
             raise InputError(f"the column 'time' is not there once; it has {choices(table.columns)}; {_HELP}")
-        signals = _name_joints([column for column in columns if column.kind != "time"], joint_names)
+        named = [_of_joint(column, motor_places) for column in columns if column.kind != "time"]
+        signals = _name_joints(named, joint_names)
         log = _assemble(table, time[0].values, _wanted(signals, joint_names))
     except InputError as error:
         raise InputError(f"{table.path}: {error}") from None
@@ -84,6 +92,13 @@ def _column(label: str, values: FloatArray) -> _Column:
     if unit and unit[1].strip() not in _UNITS.get(kind, (unit[1].strip(),)):
         raise InputError(f"the column {label!r} is in {unit[1]!r}, expected {choices(_UNITS[kind])}")
     return _Column(label, kind, joint, values)
+
+
+def _of_joint(column: _Column, motor_places: Mapping[str, str]) -> _Column:
+    """A drive that is named by its motor, under the joint at the motor's place."""
+    if column.kind not in _OF_MOTORS or column.joint not in motor_places:
+        return column
+    return _Column(column.label, column.kind, motor_places[column.joint], column.values)
 
 
 def _name_joints(columns: Sequence[_Column], joint_names: Sequence[str] | None) -> list[_Column]:

@@ -239,6 +239,106 @@ def test_torques_behind_the_transmission_give_the_friction_of_motors(
     np.testing.assert_allclose(gain, 2.0, rtol=0.05)
 
 
+COUPLING = """couplings:
+  arm:
+    joints: [shoulder, elbow]
+    motors: [m0, m1]
+    matrix: [[0.5, 0.5], [0.5, -0.5]]
+"""
+T = np.array([[0.5, 0.5], [0.5, -0.5]])
+GAIN = np.array([2.0, 3.0])
+
+
+@pytest.fixture
+def coupled(recorded: Columns, tmp_path: Path) -> tuple[list[str], Columns, Columns]:
+    """`identify` with a coupling, and logs of two motors behind it: one without drive, one with PWM by motor's name."""
+    (tmp_path / "coupling.yaml").write_text(COUPLING)
+    v = motion_of(recorded)[1] @ np.linalg.inv(T).T
+    friction = COULOMB * np.sign(v) + VISCOUS * v
+    free = {name: column for name, column in recorded.items() if "effort" not in name}
+    at_joints = friction @ np.linalg.inv(T)
+    pushed = {**free, **{f"joint_torque/{joint}": -at_joints[:, k] for k, joint in enumerate(JOINTS)}}
+    pwm = {f"pwm/m{k}": (friction[:, k] + 0.2) / GAIN[k] for k in range(2)}
+    passed_on = np.full(v.shape, 0.2) @ np.linalg.inv(T)
+    driven = {**free, **{f"joint_torque/{joint}": passed_on[:, k] for k, joint in enumerate(JOINTS)}, **pwm}
+    options = ["--law", "coulomb_viscous", "--coupling", str(tmp_path / "coupling.yaml")]
+    return ["identify", "-o", str(tmp_path / "motors.yaml"), *options], pushed, driven
+
+
+def test_pwm_is_found_under_the_names_of_the_motors(
+    coupled: tuple[list[str], Columns, Columns], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, pushed, driven = coupled
+    files = [str(write(tmp_path / name, log)) for name, log in (("free.csv", pushed), ("driven.csv", driven))]
+    assert main([*command, *files, "--inertia", "m0=0", "--no-identify-inertia", "--no-offset", "--drive", "pwm"]) == 0
+    assert "the friction of m0, m1 counts where the robot's YAML has the same coupling" in capsys.readouterr().out
+    saved = load_parameters(tmp_path / "motors.yaml")
+    assert saved.joint_names == ("m0", "m1")
+    np.testing.assert_allclose(saved.values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.03)
+    table = load_identification(tmp_path / "motors.yaml").parameters
+    assert table is not None and not any("inertia" in name for name in table.names)
+    gain = [value for name, value in zip(table.names, table.values, strict=True) if "gain" in name]
+    np.testing.assert_allclose(gain, GAIN, rtol=0.05)
+
+
+def test_a_known_gain_gives_friction_from_driven_logs(
+    coupled: tuple[list[str], Columns, Columns], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, _, driven = coupled
+    command = [*command, str(write(tmp_path / "driven.csv", driven)), "--no-identify-inertia"]
+    assert main(command) == 1
+    assert "begins with logs of joints that are moved from outside with PWM = 0" in capsys.readouterr().err
+    assert main([*command, "--known-gain", "m0=2", "--known-gain", "m1=3"]) == 0
+    np.testing.assert_allclose(load_parameters(tmp_path / "motors.yaml").values[:, 0], COULOMB, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--inertia", "m7=0.1"], 1, "inertia names 'm7'; the motors are 'm0', 'm1'"),
+        (["--inertia", "m0=-1"], 1, "--inertia of 'm0' is negative"),
+        (["--inertia", "m0=1", "--inertia", "m0=2"], 1, "--inertia is given twice for 'm0'"),
+        (["--inertia", "heavy"], 2, "'heavy' is not of the form MOTOR=NUMBER"),
+        (["--known-gain", "m0=1"], 1, "the logs have neither of them: say which with --drive"),
+        (["--zero-slope", "both"], 1, "a zero slope at standstill are for the law 'asymmetric_stribeck'"),
+        (["--delay", "0.1"], 1, "--delay is for the method friction_curve, not for motor"),
+        (["--max-sigma", "0.1"], 1, "--max-sigma is for the method friction_curve, not for motor"),
+    ],
+)
+def test_options_of_motors_that_cannot_be_are_refused(
+    options: list[str],
+    code: int,
+    message: str,
+    coupled: tuple[list[str], Columns, Columns],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command, pushed, _ = coupled
+    command = [*command, str(write(tmp_path / "free.csv", pushed)), *options]
+    if code == 2:
+        with pytest.raises(SystemExit):
+            main(command)
+    else:
+        assert main(command) == code
+    assert message in capsys.readouterr().err
+
+
+def test_measured_friction_of_coupled_joints_is_fitted_motor_by_motor(
+    coupled: tuple[list[str], Columns, Columns], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, pushed, _ = coupled
+    measured = {name.replace("joint_torque", "friction"): -c if "torque" in name else c for name, c in pushed.items()}
+    measured |= {f"friction_sigma/{joint}": np.full(measured["time"].size, 0.1) for joint in JOINTS}
+    command = [*command, str(write(tmp_path / "friction.csv", measured)), "--delay", "0"]
+    assert main([*command, "--max-sigma", "0.08"]) == 0
+    saved = load_parameters(tmp_path / "motors.yaml")
+    assert saved.joint_names == ("m0", "m1")
+    np.testing.assert_allclose(saved.values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.05)
+    assert main([*command, "--max-sigma", "0.05"]) == 1, "0.1 N m at two joints with 0.5 each are 0.071 at a motor"
+    assert main([*command, "--zero-slope", "both"]) == 1
+    assert "--zero-slope is for the method motor, not for friction_curve" in capsys.readouterr().err
+
+
 def motion_of(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Position, velocity and acceleration (N, 2) of a log, by central differences of the plan's exact positions."""
     q = np.column_stack([columns[f"position/{joint}"] for joint in JOINTS])

@@ -80,8 +80,9 @@ def identify_motor(
         for logs in (free_logs, driven_logs)
     )
     kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
-    free_samples = motor_samples(free, coupling, kind, options.stick, True, options.inertia)
-    driven_samples = motor_samples(driven, coupling, kind, options.stick, False, options.inertia)
+    known = options.inertia, options.known_gain
+    free_samples = motor_samples(free, coupling, kind, options.stick, True, *known)
+    driven_samples = motor_samples(driven, coupling, kind, options.stick, False, *known)
     results = []
     for samples, moved in zip(free_samples, driven_samples, strict=True):
         driving = _driving(samples, moved, kind, options)

@@ -62,6 +62,7 @@ def motor_samples(
     stick: StickOptions,
     free: bool,
     inertia: Mapping[str, float],
+    known_gain: Mapping[str, float],
 ) -> tuple[MotorSamples, ...]:
     """All experiments, motor by motor (Guedelha et al. 2017, section 3.4.2).
 
@@ -70,8 +71,10 @@ def motor_samples(
     motions : of the joints, at least those of the coupling
     kind : input that drives the motors; the column of the k-th joint of the coupling holds that of its k-th motor.
         None, or missing in a motion: not driven
-    free : the motors are not driven, so that the torque is friction and tells stick from slip (see `stick.sliding`)
+    free : the motors are not driven, or their torque is known by the gain, so that the rest of the torque is friction
+        and tells stick from slip (see `stick.sliding`)
     inertia : reflected inertia by motor, as far as known [kg m^2]
+    known_gain : torque per unit of the drive by motor, where it is known [N m per unit]
 
     Raises
     ------
@@ -81,7 +84,7 @@ def motor_samples(
     parts: list[tuple[MotorSamples, ...]] = []
     instants = segments = 0
     for motion in motions:
-        parts.append(_of_one_motion(motion, coupling, kind, stick, free, inertia, segments, instants))
+        parts.append(_of_one_motion(motion, coupling, kind, stick, free, inertia, known_gain, segments, instants))
         instants += motion.time.size
         segments += int(motion.segment.max(initial=-1)) + 1
     return tuple(_joined(motor, [part[k] for part in parts]) for k, motor in enumerate(coupling.motor_names))
@@ -94,6 +97,7 @@ def _of_one_motion(
     stick: StickOptions,
     free: bool,
     inertia: Mapping[str, float],
+    known_gain: Mapping[str, float],
     segments: int,
     instants: int,
 ) -> tuple[MotorSamples, ...]:
@@ -105,7 +109,8 @@ def _of_one_motion(
     torque, drive = motor_torque(motion, coupling, columns), motor_drive(motion, coupling, columns, kind, free)
     found = []
     for k, motor in enumerate(coupling.motor_names):
-        friction = -(torque[:, k] + inertia.get(motor, 0.0) * acceleration[:, k])
+        driving = known_gain.get(motor, 0.0) * drive[:, k]
+        friction = driving - torque[:, k] - inertia.get(motor, 0.0) * acceleration[:, k]
         slides = sliding(velocity[:, k], stretch, motion.period, stick, np.nan_to_num(friction) if free else None)
         found.append(
             MotorSamples(
