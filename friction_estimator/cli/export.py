@@ -8,6 +8,7 @@ from pathlib import Path
 from friction_estimator.cli.arguments import warn
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.atomic import write_atomically
+from friction_estimator.files.coupling import load_coupling
 from friction_estimator.files.export import Job, export_friction, exporter_names, joint_frictions
 from friction_estimator.files.export.joint_friction import unknown_ranges
 from friction_estimator.files.identification import SavedIdentification, load_identification
@@ -23,9 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, help="for urdf: the URDF to change; for mjcf: an MJCF, or a URDF")
     parser.add_argument(
         "--speed",
-        type=float,
+        type=finite,
         help="where the law becomes Coulomb and viscous friction, they agree with it up to this speed [rad/s]; without "
         "it at the velocities that were identified",
+    )
+    parser.add_argument(
+        "--coupling",
+        type=Path,
+        metavar="YAML",
+        help="motors of the file that move several joints together, as of `identify`",
     )
     parser.add_argument(
         "--controller", default=_DEFAULT_CONTROLLER, help="for ros2_control: name of the controller (its node)"
@@ -38,7 +45,8 @@ def run(arguments: argparse.Namespace) -> None:
     saved = load_identification(arguments.params)
     joints = joint_frictions(saved, arguments.speed)
     model = _read_model(arguments.model) if arguments.model else ""
-    job = Job(joints, _origin(arguments.params, saved), model, arguments.controller)
+    coupling = load_coupling(arguments.coupling) if arguments.coupling else None
+    job = Job(joints, _origin(arguments.params, saved), model, arguments.controller, coupling)
     made = export_friction(arguments.to, job)
     try:
         write_atomically(arguments.output.expanduser(), made.text)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import indent, wrap
 
+from friction_estimator.core.motor_side import MotorSide
+from friction_estimator.files.export.c_coupling import c_text, coupled_motors, drives
 from friction_estimator.files.export.c_laws import C_LAWS
 from friction_estimator.files.export.c_names import identifiers
 from friction_estimator.files.export.exporter import Export, Job, register_exporter
@@ -48,9 +50,11 @@ def export_c_header(job: Job) -> Export:
         *(_constant(joint, name) for joint, name in zip(job.joints, names, strict=True)),
         _joints(job.joints, names),
         _dispatch(job.joints, names),
+        "" if job.coupling is None else coupled_motors(job.moved, MotorSide.of(job.coupling, job.moved)),
+        drives(job.joints),
         "#endif\n",
     ]
-    return Export("\n".join(parts), warnings)
+    return Export("\n".join(filter(None, parts)), warnings)
 
 
 def _comment(lines: Iterable[str]) -> str:
@@ -90,7 +94,7 @@ def _stored(joint: JointFriction) -> tuple[str, Sequence[str], list[float]]:
 
 def _joints(joints: Sequence[JointFriction], names: Sequence[str]) -> str:
     rows = "".join(f"    FRICTION_JOINT_{name} = {row},\n" for row, name in enumerate(_upper(names)))
-    texts = ", ".join('"' + joint.joint.replace("\\", "\\\\").replace('"', '\\"') + '"' for joint in joints)
+    texts = ", ".join(c_text(joint.joint) for joint in joints)
     return (
         f"enum {{\n{rows}    FRICTION_JOINT_COUNT = {len(names)}\n}};\n\n"
         f"static const char *const friction_joint_names[FRICTION_JOINT_COUNT] = {{{texts}}};\n"

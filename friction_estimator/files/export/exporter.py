@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from friction_estimator.core.coupling import Coupling
 from friction_estimator.core.exceptions import ConfigError, choices
 from friction_estimator.files.export.joint_friction import JointFriction
 
@@ -23,12 +24,45 @@ class Job:
     origin : lines that say where the numbers come from, for comments
     model : text of the model that is changed, empty when there is none
     controller : name of the controller whose parameters are written
+    coupling : of the motors among ``joints`` that move several joints together; None: there are none
+
+    Raises
+    ------
+    ConfigError
+        When the friction of one of these motors is missing.
     """
 
     joints: tuple[JointFriction, ...]
     origin: tuple[str, ...] = ()
     model: str = ""
     controller: str = "joint_trajectory_controller"
+    coupling: Coupling | None = None
+
+    def __post_init__(self) -> None:
+        named = [joint.joint for joint in self.joints]
+        missing = [motor for motor in self.motor_names if motor not in named]
+        if missing:
+            raise ConfigError(
+                f"there is no friction of the motor {choices(missing)}, which moves joints together with others; "
+                f"there is that of {choices(named)}"
+            )
+
+    @property
+    def motor_names(self) -> tuple[str, ...]:
+        """Motors that move several joints together."""
+        return () if self.coupling is None else self.coupling.motor_names
+
+    @property
+    def alone(self) -> tuple[JointFriction, ...]:
+        """Friction that belongs to one joint."""
+        return tuple(joint for joint in self.joints if joint.joint not in self.motor_names)
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """Joints (n) in the order of ``joints``: where that is a motor, the joint at its place."""
+        coupling = self.coupling
+        place = {} if coupling is None else dict(zip(coupling.motor_names, coupling.joint_names, strict=True))
+        return tuple(place.get(joint.joint, joint.joint) for joint in self.joints)
 
 
 @dataclass(frozen=True, slots=True)

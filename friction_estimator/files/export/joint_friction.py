@@ -20,8 +20,17 @@ _UNKNOWN_SPEED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class Drive:
+    """``motor torque = offset + gain * drive`` at the output of the gearbox: offset [N m], gain in its unit."""
+
+    offset: float
+    gain: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class JointFriction:
-    """One joint.
+    """One joint, or one motor that moves several.
 
     Attributes
     ----------
@@ -31,6 +40,7 @@ class JointFriction:
     simple : the same as Coulomb and viscous friction, over the velocities at which the friction was seen
     velocity : (m,) those velocities, ascending [rad/s]
     drive_inertia : inertia of motor and gear seen at the joint, None when it was not identified [kg m^2 or kg]
+    drive : torque by PWM or current, None when it was not identified
     """
 
     joint: str
@@ -40,6 +50,7 @@ class JointFriction:
     simple: SimpleFriction
     velocity: FloatArray
     drive_inertia: float | None
+    drive: Drive | None = None
 
     @property
     def reduction(self) -> str:
@@ -78,7 +89,8 @@ def joint_frictions(saved: SavedIdentification, speed: float | None = None) -> t
         velocity, load = _motion(ranges.get(joint), speed)
         simple = simplify(law, values, velocity, load)
         inertia = _drive_inertia(saved.parameters, joint)
-        joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia))
+        drive = _drive(saved.parameters, joint)
+        joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive))
     return tuple(joints)
 
 
@@ -97,6 +109,15 @@ def _motion(seen: OperatingRange | None, speed: float | None) -> tuple[FloatArra
     if speed is not None:
         velocity *= speed / np.abs(velocity).max()
     return velocity, np.array(seen.load) if seen.load else np.zeros(velocity.size)
+
+
+def _drive(parameters: ParameterTable | None, motor: str) -> Drive | None:
+    """``<motor>/drive_offset`` and ``<motor>/drive_gain`` of the method `motor`."""
+    names = [f"{motor}/drive_offset", f"{motor}/drive_gain"]
+    if parameters is None or not set(names) <= set(parameters.names):
+        return None
+    offset, gain = (parameters.names.index(name) for name in names)
+    return Drive(float(parameters.values[offset]), float(parameters.values[gain]), parameters.units[gain])
 
 
 def _drive_inertia(parameters: ParameterTable | None, joint: str) -> float | None:

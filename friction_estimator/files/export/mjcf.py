@@ -24,7 +24,7 @@ def export_mjcf(job: Job) -> Export:
             "<robot>"
         )
     elements = [one for one in document.elements if one.path[-1] == "joint" and "worldbody" in one.path]
-    pairs, missing = matched(job.joints, elements, "MJCF (files that it includes do not count)")
+    pairs, missing = matched(job, elements, "MJCF (files that it includes do not count)")
     for joint, element in pairs:
         document.set(element, _attributes(joint))
     return Export(document.text(), (*warnings, *missing, *reductions(pairs)))

@@ -24,21 +24,36 @@ _EXPLANATION = (
     "  law with its parameters: docs/friction_laws.md of friction_estimator, and its export to a C header.",
     "Units: N m, rad/s, N m s/rad; N and m for prismatic joints. Friction has the sign of the velocity it resists.",
 )
+_COUPLING = (
+    "coupling: joint velocity = matrix * motor velocity, row after row, one a joint. friction.<motor> is at the motor: "
+    "its velocity is matrix^-1 dq, and its torque acts on the joints as matrix^-T torque."
+)
 
 
 @register_exporter("ros2_control")
 def export_ros2_control(job: Job) -> Export:
     """YAML that ``--params-file`` takes, for the controller of that name."""
     parameters = {
-        "joints": [joint.joint for joint in job.joints],
-        "gains": _by_joint((joint.joint, {"ff_velocity_scale": joint.simple.viscous}) for joint in job.joints),
+        "joints": list(job.moved),
+        "gains": _by_joint((joint.joint, {"ff_velocity_scale": joint.simple.viscous}) for joint in job.alone),
         "friction": _by_joint((joint.joint, _friction(joint)) for joint in job.joints),
     }
+    told: tuple[str, ...] = ()
+    if (coupling := job.coupling) is not None:
+        parameters["coupling"] = {
+            "joints": list(coupling.joint_names),
+            "motors": list(coupling.motor_names),
+            "matrix": coupling.matrix.ravel().tolist(),
+        }
+        told = (
+            f"the friction of {', '.join(coupling.motor_names)} is that of motors which move several joints together: "
+            "'gains' cannot say it, controllers must apply 'coupling'",
+        )
     reductions = tuple(filter(None, (joint.reduction for joint in job.joints)))
-    notes = (*job.origin, *_EXPLANATION, *reductions)
+    notes = (*job.origin, *_EXPLANATION, *((_COUPLING,) if told else ()), *reductions)
     comments = "".join(f"# {line}\n" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  "))
     document = {job.controller: {"ros__parameters": parameters}}
-    return Export(comments + yaml_text(document), reductions)
+    return Export(comments + yaml_text(document), (*told, *reductions))
 
 
 def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
@@ -56,7 +71,10 @@ def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _friction(joint: JointFriction) -> dict[str, Any]:
+    drive = joint.drive
+    known = {} if drive is None else {"gain": drive.gain, "offset": drive.offset, "unit": drive.unit}
     return {
+        **({"drive": known} if known else {}),
         "coulomb": joint.simple.coulomb,
         "viscous": joint.simple.viscous,
         "offset": joint.simple.offset,

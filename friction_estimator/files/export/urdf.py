@@ -14,7 +14,7 @@ def export_urdf(job: Job) -> Export:
     check_urdf(job.model, "given as the model")
     document = XmlText(job.model, "URDF")
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
-    pairs, warnings = matched(job.joints, elements, "URDF")
+    pairs, warnings = matched(job, elements, "URDF")
     for joint, element in pairs:
         attributes = {"damping": repr(joint.simple.viscous), "friction": repr(joint.simple.coulomb)}
         dynamics = next((child for child in element.children if child.path[-1] == "dynamics"), None)
