@@ -78,7 +78,7 @@ def _printed(shared: Estimate) -> LinearFit:
     problem = printed_problem(shared.observations, shared.model.body, friction, 0, shared.usable)
     problem = select_columns(problem, base_parameters(problem.names, problem.W, DATA_TOLERANCE).kept)
     fit = solve(problem, ORDINARY)
-    gone = insignificant(fit.values, fit.covariance, np.ones(fit.values.size, dtype=bool), SIGNIFICANT)
+    gone = insignificant(fit.values, fit.sampling_covariance, np.ones(fit.values.size, dtype=bool), SIGNIFICANT)
     kept = np.setdiff1d(np.arange(fit.values.size), gone)
     return solve(select_columns(problem, kept), ORDINARY)
 

@@ -151,6 +151,26 @@ def test_dry_and_viscous_friction_of_a_slow_sine_are_told_apart(noise):
     np.testing.assert_allclose(found, np.column_stack((COULOMB, VISCOUS)).ravel(), rtol=0.06)
 
 
+@pytest.mark.parametrize(("static", "least", "most"), [(0.0, 0.6, 1.3), (0.5, 1.0, 2.5)])
+def test_sigma_knows_of_friction_that_has_another_shape_than_the_law(static, least, most):
+    """The band of the law around friction with a Stribeck effect; blocks of time alone give 6 sigma."""
+    distances = []
+    for seed in range(3):
+        motion = move(seed, 20.0)
+        speed, direction = np.abs(motion[1]), np.sign(motion[1])
+        dip = static * COULOMB * np.exp(-speed / 0.1)
+        effort = rigid_torque(motion) + coulomb_viscous(motion[1]) + dip * direction
+        effort += 0.5 * np.random.default_rng(seed).normal(size=effort.shape)
+        friction = identify_inverse_dynamics([as_motion(motion, effort)], model()).friction
+        for joint in range(2):
+            grid = np.quantile(speed[:, joint], np.linspace(0.1, 0.95, 8))
+            phi = np.column_stack((np.ones(8), grid))
+            truth = phi @ [COULOMB[joint], VISCOUS[joint]] + static * COULOMB[joint] * np.exp(-grid / 0.1)
+            band = np.sqrt(np.einsum("ti,ij,tj->t", phi, friction.covariance[joint], phi))
+            distances.append((phi @ friction.values[joint] - truth) / band)
+    assert least < np.sqrt(np.mean(np.square(distances))) < most
+
+
 def test_a_push_is_rejected_and_told():
     motion = noisy_motion(7)
     effort = motion.effort.copy()

@@ -21,7 +21,8 @@ def insignificant(
     Parameters
     ----------
     values : (p,)
-    covariance : (p, p) the honest one: with the printed one, almost everything is significant
+    covariance : (p, p) of the sampling, by blocks of time: with the printed one, almost everything is significant; that
+        a law is wrong is no reason to leave out a body
     candidates : (p,) which may go
     relative_sigma : sigma over absolute value above which a parameter is not significant
     """
@@ -50,7 +51,7 @@ def without_insignificant(solution: Estimate, relative_sigma: float, solver: Sol
     law[: model.friction_count] = model.friction.in_law
     optional = np.array([f"/{OFFSET}" in name or "_beta_" in name for name in model.names])
     candidates = (~law | optional)[solution.kept]
-    gone = insignificant(solution.fit.values, solution.fit.covariance, candidates, relative_sigma)
+    gone = insignificant(solution.fit.values, solution.fit.sampling_covariance, candidates, relative_sigma)
     if not gone:
         return solution, "all parameters are significant"
     allowed = np.zeros(len(model.names), dtype=bool)

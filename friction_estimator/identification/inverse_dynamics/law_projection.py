@@ -19,6 +19,8 @@ _SAMPLES, _VELOCITIES = 400, 25
 _LOADS = np.array([-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0])
 _REACH = 2.0
 """How far beyond the largest dry friction loads reach: the motor torque then has either sign."""
+_INDEPENDENT = 20.0
+"""Samples that what a law cannot say counts as: it stays as long as a stretch of the motion."""
 _GRID_WEIGHT = 0.01
 """Of loads that were not seen, beside samples."""
 
@@ -48,8 +50,7 @@ def said_in_law(
 ) -> SaidInLaw:
     """Regularised least squares of a law to a friction torque; the prior of the law decides what samples leave open.
 
-    What the law cannot say does not average out as noise does: for the spread, the samples count as many as the law has
-    parameters.
+    What the law cannot say does not average out as noise does: for the spread, the samples count as twenty.
 
     Parameters
     ----------
@@ -64,7 +65,9 @@ def said_in_law(
         values = _bounded(law, phi / noise * prior, wanted / noise) * prior
         noise = float(max(np.sqrt(np.mean((phi @ values - wanted) ** 2)), floor))
     gradient = _inverse(phi / noise * prior)[:, :-p] * prior[:, None] / noise * root
-    spread = _inverse(phi / (noise * np.sqrt(velocity.size / p)) * prior)[:, -p:] * np.outer(prior, prior)
+    spread = _inverse(phi / (noise * np.sqrt(max(velocity.size / _INDEPENDENT, 1.0))) * prior)[:, -p:] * np.outer(
+        prior, prior
+    )
     return SaidInLaw(values, gradient, 0.5 * (spread + spread.T))
 
 

@@ -95,6 +95,9 @@ def stack(
     joints = len(observations[0].motion.joint_names)
     keep = np.concatenate([mask.ravel() for mask in usable])
     segment = np.concatenate([observation.segment for observation in observations])
+    speed = np.abs(
+        np.concatenate([observation.motion.velocity[observation.filter.kept] for observation in observations])
+    )
     return LinearProblem(
         names=tuple(names),
         units=tuple(units),
@@ -104,6 +107,7 @@ def stack(
         segment=np.repeat(segment, joints)[keep],
         nonnegative=nonnegative,
         instant=np.repeat(np.arange(segment.size), joints)[keep],
+        speed=speed.ravel()[keep],
     )
 
 

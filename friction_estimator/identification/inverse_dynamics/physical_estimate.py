@@ -12,11 +12,11 @@ from friction_estimator.identification.rigid_body.physical_bounds import Physica
 
 
 def physical_inertia(solution: Estimate) -> PhysicalInertia | None:
-    """Real bodies nearest to the base parameters of an estimate; None when it has none."""
+    """Real bodies nearest to the base parameters of an estimate; None when it has none, or drives only."""
     inertial = _inertial(solution)
-    if not inertial.any():
-        return None
     body = solution.model.body
+    if not inertial.any() or not body.link_reference.size:
+        return None
     rows = solution.kept[inertial] - solution.model.friction_count - solution.model.gain_count
     return nearest_physical(
         body.base.grouping[rows],

@@ -22,6 +22,8 @@ class LinearProblem:
     nonnegative : (p) True for a parameter that no real joint has below zero
     instant : (r,) number of the instant that the row comes from, the same for all joints of one instant and rising
         through all experiments; None: the rows of one joint in one segment are one after another in time
+    speed : (r,) absolute velocity of the joint; what a model lacks is a function of it, and then shows in sigma; None:
+        sigma knows of no wrong model
     """
 
     names: tuple[str, ...]
@@ -32,6 +34,7 @@ class LinearProblem:
     segment: IntArray
     nonnegative: BoolArray
     instant: IntArray | None = None
+    speed: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,9 @@ class LinearFit:
     ----------
     problem : what was solved
     values : (p,)
-    covariance : (p, p) allowing for residuals that are correlated within a segment
+    covariance : (p, p) allowing for residuals that are correlated within a segment, and for those that are a function
+        of the speed because the model is wrong
+    sampling_covariance : (p, p) as if the model were right
     white_covariance : (p, p) as printed: residuals white (Hamon et al. 2010, eqs. 13-15), too small for filtered data
     weights : (r,) of the rows, product of joint weight and robust weight
     residual : (r,) y - W chi [N m]
@@ -53,6 +58,7 @@ class LinearFit:
     problem: LinearProblem
     values: FloatArray
     covariance: FloatArray
+    sampling_covariance: FloatArray
     white_covariance: FloatArray
     weights: FloatArray
     residual: FloatArray
@@ -63,6 +69,7 @@ class LinearFit:
 def select_rows(problem: LinearProblem, rows: BoolArray) -> LinearProblem:
     """The same problem with the rows (r,) that are True."""
     instant = None if problem.instant is None else problem.instant[rows]
+    speed = None if problem.speed is None else problem.speed[rows]
     return replace(
         problem,
         W=problem.W[rows],
@@ -70,6 +77,7 @@ def select_rows(problem: LinearProblem, rows: BoolArray) -> LinearProblem:
         joint=problem.joint[rows],
         segment=problem.segment[rows],
         instant=instant,
+        speed=speed,
     )
 
 
