@@ -42,7 +42,7 @@ setup(
     description="Live joint-friction estimation for walking robots",
     license="Apache-2.0",
     maintainer="friction_estimator maintainers",
-    maintainer_email="maintainers@friction-estimator.example",
+    maintainer_email="maintainers@example.org",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
     package_data={"": ["py.typed", "*.html", "*.css", "*.js"]},
     data_files=[
@@ -59,10 +59,10 @@ setup(
     entry_points={
         "console_scripts": [
             f"{PACKAGE} = {PACKAGE}.cli.main:main",
-            f"estimator_node = {PACKAGE}.ros.estimator_node:main",
-            f"simulation_node = {PACKAGE}.ros.simulation_node:main",
-            f"replay_node = {PACKAGE}.ros.replay_node:main",
-            f"recorder_node = {PACKAGE}.ros.recorder_node:main",
+            f"estimator_node = {PACKAGE}.ros.executables:estimator_node",
+            f"simulation_node = {PACKAGE}.ros.executables:simulation_node",
+            f"replay_node = {PACKAGE}.ros.executables:replay_node",
+            f"recorder_node = {PACKAGE}.ros.executables:recorder_node",
         ],
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from typing import Any
 
@@ -30,9 +31,23 @@ def add_robot_arguments(
 
 
 def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
-    """Load the robot that was asked for; an override of None changes nothing."""
+    """Load the robot that was asked for; an override of None changes nothing.
+
+    Parameters
+    ----------
+    overrides : parameters that have an option of their own, named like them
+
+    Raises
+    ------
+    ConfigError
+        When ``--set`` says something else than such an option.
+    """
     given = {name: value for name, value in overrides.items() if value is not None}
-    return load_robot(arguments.robot, {**given, **dict(arguments.settings)})
+    settings = dict(arguments.settings)
+    for name, value in given.items():
+        if settings.get(name, value) != value:
+            raise ConfigError(f"--{name} {value} and --set {name}={settings[name]} contradict each other: say one")
+    return load_robot(arguments.robot, {**given, **settings})
 
 
 def warn(text: str) -> None:
@@ -49,13 +64,42 @@ def random_seed(text: str) -> int:
 
 def positive_seconds(text: str) -> float:
     """Type of an option that is a duration [s]."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < float("inf"):
+    value = _number(text)
+    if not 0.0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return value
+
+
+def look_ahead(text: str) -> float:
+    """Type of an option that is a positive time [s], or ``inf`` for all there is."""
+    value = _number(text)
+    if not value > 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds, nor inf")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Type of an option that is a time [s], zero or more."""
+    value = _number(text)
+    if not 0.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 on")
+    return value
+
+
+def finite(text: str) -> float:
+    """Type of an option that is a number; what it is for tells its range."""
+    value = _number(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
+
+
+def _number(text: str) -> float:
+    """Value of a text, NaN when it is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from friction_estimator.bags.trajectory import TRAJECTORY_TOPIC, write_trajectory_bag
-from friction_estimator.cli.arguments import random_seed
+from friction_estimator.cli.arguments import finite, random_seed
 from friction_estimator.cli.identify_robot import identified_robot, movable_joints
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.exceptions import ConfigError
@@ -31,15 +31,15 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="plan a motion that shows the parameters: OUT.csv, and the bag OUT with a trajectory_msgs/JointTrajectory",
     )
-    group.add_argument("--duration", type=float, default=_DEFAULTS.duration, help="of the Fourier series [s]")
-    group.add_argument("--bandwidth", type=float, default=_DEFAULTS.bandwidth, help="its highest frequency [Hz]")
+    group.add_argument("--duration", type=finite, default=_DEFAULTS.duration, help="of the Fourier series [s]")
+    group.add_argument("--bandwidth", type=finite, default=_DEFAULTS.bandwidth, help="its highest frequency [Hz]")
     group.add_argument("--harmonics", type=int, default=_DEFAULTS.harmonics, help="how many frequencies it has")
     group.add_argument("--criterion", choices=CRITERIA, default=_DEFAULTS.criterion, help="what is minimised")
     group.add_argument("--starts", type=int, default=_DEFAULTS.seeds, help="how often the search starts anew")
     group.add_argument("--seed", type=random_seed, default=_DEFAULTS.seed, help="of these starts")
-    group.add_argument("--margin", type=float, default=_DEFAULTS.margin, help="fraction of every limit that is used")
-    group.add_argument("--max-velocity", type=float, help="for all joints, below the limits of the URDF [rad/s]")
-    group.add_argument("--max-acceleration", type=float, help="for all joints; a URDF has none [rad/s^2]")
+    group.add_argument("--margin", type=finite, default=_DEFAULTS.margin, help="fraction of every limit that is used")
+    group.add_argument("--max-velocity", type=finite, help="for all joints, below the limits of the URDF [rad/s]")
+    group.add_argument("--max-acceleration", type=finite, help="for all joints; a URDF has none [rad/s^2]")
     group.add_argument("--topic", default=TRAJECTORY_TOPIC, help="of the trajectory in the bag")
     group.add_argument("--overwrite", action="store_true", help="replace an older plan")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from friction_estimator.bags.replay import ReplayResult, replay
 from friction_estimator.bags.writer import STORAGES
-from friction_estimator.cli.arguments import add_robot_arguments, robot_of, warn
+from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, robot_of, warn
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.config import OBSERVER_NAMES
 from friction_estimator.core.exceptions import ConfigError
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--observer", "--method", choices=OBSERVER_NAMES, help="how friction is measured")
     parser.add_argument(
         "--smooth",
-        type=float,
+        type=look_ahead,
         nargs="?",
         const=SMOOTHING_LAG,
         metavar="SECONDS",

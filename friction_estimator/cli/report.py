@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from friction_estimator.bags.recording import read_recording
+from friction_estimator.cli.arguments import seconds
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.robot import load_robot
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", help="robot of a bag that does not name it itself (name or YAML)")
     parser.add_argument("--namespace", default="", help="of the topics in the bag")
     parser.add_argument(
-        "--after", type=float, default=0.0, help="leave the first seconds out of the tables, while filters settle"
+        "--after", type=seconds, default=0.0, help="leave the first seconds out of the tables, while filters settle"
     )
 
 

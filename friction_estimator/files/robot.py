@@ -11,6 +11,7 @@ from typing import Any
 
 from friction_estimator.core.config import Config, config_from_parameters
 from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.files.node_parameters import NODE_PARAMETERS
 from friction_estimator.files.resources import robot_file
 from friction_estimator.files.urdf import find_urdf, read_urdf
 from friction_estimator.files.yaml_document import read_yaml
@@ -21,11 +22,8 @@ NODE_NAME = "friction_estimator"
 _WILDCARDS = ("/**", "/*", "**", "*")
 _SECTION = "ros__parameters"
 _ROS_PARAMETERS = frozenset({"use_sim_time", "start_type_description_service", "qos_overrides"})
-NODE_PARAMETERS = frozenset(
-    "parameters_file robot_description display scenario noise seed duration real_time_factor publish_clock "
-    "wait_for_subscribers bag rate max_lead inputs_reliable record_to".split()
-)
-"""Parameters (or their sections) that only the nodes use, and that may stand in the same file."""
+_IGNORED = _ROS_PARAMETERS | {name.split(".")[0] for name in NODE_PARAMETERS}
+"""Sections that only running nodes use."""
 
 _NO_OVERRIDES: Mapping[str, Any] = MappingProxyType({})
 
@@ -66,7 +64,8 @@ def load_robot(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any
     try:
         config = config_from_parameters(parameters)
     except ConfigError as error:
-        raise ConfigError(f"in {path}: {error}") from None
+        replaced = f" (with {', '.join(overrides)} replaced)" if overrides else ""
+        raise ConfigError(f"in {path}{replaced}: {error}") from None
     if not config.robot.urdf:
         return Robot(config, "", None)
     folders = (path.parent, Path.cwd()) if "robot.urdf" not in overrides else (Path.cwd(), path.parent)
@@ -79,6 +78,18 @@ def read_parameters(path: Path) -> dict[str, Any]:
 
     Sections under a wildcard (``/**``) and under the node's own name are merged, the later one wins, as in ROS. When
     there is only one section, its name does not matter. What only running nodes use (``use_sim_time``) is left out.
+
+    Raises
+    ------
+    ConfigError
+        When the file is not such a file.
+    """
+    parameters = read_node_parameters(path)
+    return {key: value for key, value in parameters.items() if key.split(".")[0] not in _IGNORED}
+
+
+def read_node_parameters(path: Path) -> dict[str, Any]:
+    """Like :func:`read_parameters`, with what only running nodes use.
 
     Raises
     ------
@@ -101,8 +112,7 @@ def read_parameters(path: Path) -> dict[str, Any]:
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: '{_SECTION}' of {name!r} must hold 'name: value' lines")
         parameters.update(_flatten(values, ""))
-    ignored = _ROS_PARAMETERS | NODE_PARAMETERS
-    return {key: value for key, value in parameters.items() if key.split(".")[0] not in ignored}
+    return parameters
 
 
 def _node_sections(document: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:

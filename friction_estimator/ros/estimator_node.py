@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,13 +19,14 @@ from std_msgs.msg import String
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import ConfigError, FrictionEstimatorError, InputError
 from friction_estimator.core.types import DesiredSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
+from friction_estimator.files.node_parameters import ESTIMATOR_FIELDS
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.ros.compensation_guard import CompensationGuard
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.friction_urdf import friction_urdf
 from friction_estimator.ros.output_publishers import OutputPublishers
-from friction_estimator.ros.parameters import ESTIMATOR_FIELDS, on_change, read_parameters
+from friction_estimator.ros.parameters import on_change, read_parameters
 from friction_estimator.ros.qos import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_INPUT
 from friction_estimator.ros.robot_description import await_robot_description, find_robot_description
 from friction_estimator.ros.services import serve
@@ -209,7 +209,3 @@ class EstimatorNode(Node):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node as a process."""
     return run(EstimatorNode, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -123,7 +123,7 @@ class LiveRun(Node):
     def _process(self, stack: ExitStack, name: str, own: Mapping[str, object]) -> subprocess.Popen[bytes]:
         options = self._options
         parameters = {**options.overrides, "robot.urdf": str(options.robot.urdf_path), **own}
-        command = [sys.executable, "-m", f"friction_estimator.ros.{name}_node", "--ros-args"]
+        command = [sys.executable, "-m", "friction_estimator.ros.executables", f"{name}_node", "--ros-args"]
         command += ["--params-file", str(options.robot_file)]
         for key, value in parameters.items():
             command += ["-p", f"{key}:={_yaml(value)}"]

@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
@@ -21,63 +22,14 @@ from friction_estimator.core.config import (
     Config,
     ParameterField,
     ParameterValue,
-    Range,
     config_from_parameters,
     parameter_fields,
 )
 from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.files.node_parameters import NODE_PARAMETERS
 
 CHANGEABLE = frozenset({"output.slow_rate", "compensation.gain"})
 """What may change while the node runs; all else would mean other filters, so it is read-only."""
-
-ESTIMATOR_FIELDS = (
-    ParameterField(
-        "parameters_file", str, "", Range("YAML with the identified parameters: read at start, written at the end")
-    ),
-    ParameterField("robot_description", str, "", Range("text of the URDF; empty: robot.urdf, else the topic")),
-    ParameterField(
-        "display.effort_fraction",
-        float,
-        0.01,
-        Range("effort limits on robot_description_friction, as a part of the true ones (rviz)", "", 1e-6, 1.0),
-    ),
-    ParameterField(
-        "inputs_reliable", bool, False, Range("ask reliable publishers for every message; others are not heard then")
-    ),
-)
-
-_MAX_LEAD = ParameterField(
-    "max_lead",
-    float,
-    0.0,
-    Range("how far it may run ahead of the estimator on a machine that is too slow; 0: it never waits", "s", 0.0, 10.0),
-)
-
-SIMULATION_FIELDS = (
-    ParameterField("scenario", str, "walk", Range("what the simulated robot does")),
-    ParameterField("noise", str, "paper_std", Range("level of the sensor noise")),
-    ParameterField("seed", int, 0, Range("seed of the noise; equal seeds give equal runs", "", 0, 2**31)),
-    ParameterField("duration", float, 0.0, Range("simulated time after which it ends; 0: never", "s", 0.0, 1e6)),
-    ParameterField("real_time_factor", float, 1.0, Range("simulated by real time; 0: no waiting", "", 0.0, 1e3)),
-    ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
-    ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
-    _MAX_LEAD,
-)
-
-REPLAY_FIELDS = (
-    ParameterField("bag", str, "", Range("rosbag2 to play")),
-    ParameterField("rate", float, 1.0, Range("playing speed; 0: no waiting", "", 0.0, 1e3)),
-    ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
-    ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
-    _MAX_LEAD,
-)
-
-RECORDER_FIELDS = (
-    ParameterField("record_to", str, "", Range("rosbag2 to write")),
-    ParameterField(
-        "inputs_reliable", bool, False, Range("ask reliable publishers for every message; others are not heard then")
-    ),
-)
 
 _TYPES = {
     bool: Parameter.Type.BOOL,
@@ -104,9 +56,7 @@ def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, 
     """
     overrides = _overrides(node)
     own_names = {item.name for item in own}
-    others = {
-        item.name for item in (*ESTIMATOR_FIELDS, *SIMULATION_FIELDS, *REPLAY_FIELDS, *RECORDER_FIELDS)
-    } - own_names
+    others = NODE_PARAMETERS - own_names
     robot = {name: value for name, value in overrides.items() if name not in own_names | others}
     _refuse_unknown(robot, own_names | others)
     config = config_from_parameters(robot)
@@ -178,8 +128,7 @@ def _value_of(config: Config, name: str) -> ParameterValue:
     if head == "feet":
         feet = {foot.name: foot for foot in config.feet}
         return getattr(feet[rest[0]], rest[1])  # type: ignore[no-any-return]
-    value = getattr(config, head)
-    return getattr(value, rest[0]) if rest else value  # type: ignore[no-any-return]
+    return attrgetter(name)(config)  # type: ignore[no-any-return]
 
 
 def _declare(node: Node, item: ParameterField, value: ParameterValue) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from rclpy.executors import Executor
@@ -10,8 +9,9 @@ from rclpy.node import Node
 
 from friction_estimator.bags.writer import BagWriter
 from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.files.node_parameters import RECORDER_FIELDS
 from friction_estimator.messages.description import RunDescription
-from friction_estimator.ros.parameters import RECORDER_FIELDS, read_parameters
+from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import RECORDER, SENSOR_INPUT
 from friction_estimator.ros.recorder import DIAGNOSTICS, Recorder, input_topics, result_topics, truth_topics
 from friction_estimator.ros.robot_description import find_robot_description
@@ -56,7 +56,3 @@ class RecorderNode(Node):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node as a process."""
     return run(RecorderNode, arguments, RecorderNode.play)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,6 @@ the estimator makes them anew.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 
@@ -19,11 +18,12 @@ from rosgraph_msgs.msg import Clock
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.replay import input_topics
 from friction_estimator.core.exceptions import BagError
+from friction_estimator.files.node_parameters import REPLAY_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.ros.lead import Lead
 from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.pace import Pace
-from friction_estimator.ros.parameters import REPLAY_FIELDS, read_parameters
+from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import SENSOR_OUTPUT
 from friction_estimator.ros.recorder import StampClock
 from friction_estimator.ros.spin import Running, await_subscribers, run
@@ -98,7 +98,3 @@ class ReplayNode(Node):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node as a process; it ends with the bag."""
     return run(ReplayNode, arguments, ReplayNode.play)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 
@@ -16,13 +15,14 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
 from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.files.node_parameters import SIMULATION_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.messages.truth import TruthMessages
 from friction_estimator.ros.lead import Lead
 from friction_estimator.ros.message_types import RclpyMessageTypes, message_class
 from friction_estimator.ros.pace import Pace
-from friction_estimator.ros.parameters import SIMULATION_FIELDS, read_parameters
+from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_OUTPUT
 from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import find_robot_description
@@ -84,6 +84,8 @@ class SimulationNode(Node):
     def play(self, executor: Executor, running: Running) -> None:
         """Walk until the scenario ends or the process shall end."""
         await_subscribers(executor, self._joints, self._own["wait_for_subscribers"], running)
+        if not running():  # before a simulator is built that nobody wants
+            return
         self.get_logger().info(f"simulating {self._own['scenario']!r} with {self._own['noise']!r} sensors")
         simulator = self._start_now()
         pace, end = Pace(self._own["real_time_factor"]), simulator.duration
@@ -143,7 +145,3 @@ class SimulationNode(Node):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node as a process; it ends with its scenario."""
     return run(SimulationNode, arguments, SimulationNode.play)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

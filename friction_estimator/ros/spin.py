@@ -111,7 +111,8 @@ def run(
         executor.add_node(node)
         gc.collect()
         gc.freeze()  # all that start-up made stays anyway: the collector need not walk it at 1 kHz
-        loop(node, executor, end.running)
+        if end.running():  # a node takes seconds to build
+            loop(node, executor, end.running)
     except ExternalShutdownException:
         pass
     except FrictionEstimatorError as error:

@@ -30,6 +30,14 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         ["replay", "bag", "-o", "x", "--set", "identifier.phases"],
         ["replay", "bag", "-o", "x", "--set", "a=[1"],
         ["replay", "bag", "-o", "x", "--storage", "hdf5"],
+        ["replay", "bag", "-o", "x", "--smooth", "nan"],
+        ["replay", "bag", "-o", "x", "--smooth", "-1"],
+        ["report", "bag", "--after", "nan"],
+        ["report", "bag", "--after", "inf"],
+        ["report", "bag", "--after", "-1"],
+        ["simulate", "-o", "x", "--duration", "nan"],
+        ["identify", "--plan", "x", "--margin", "nan"],
+        ["identify", "--plan", "x", "--max-velocity", "inf"],
     ],
 )
 def test_wrong_usage_ends_with_two(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,6 +55,15 @@ def test_wrong_usage_ends_with_two(words: list[str], capsys: pytest.CaptureFixtu
         (["replay", "nothing", "-o", "x", "--robot", "no_such_robot"], "no_such_robot"),
         (["replay", "nothing", "-o", "x", "--set", "identifer.law=makkar"], "did you mean 'identifier.law'"),
         (["replay", "nothing", "-o", "x", "--set", "robot.urdf="], "robot.urdf"),
+        (
+            ["replay", "nothing", "-o", "x", "--observer", "momentum", "--set", "observer=fbse"],
+            "--observer momentum and --set observer=fbse contradict each other",
+        ),
+        (
+            ["replay", "nothing", "-o", "x", "--set", "momentum.gain=.nan"],
+            "(with momentum.gain replaced): in section 'momentum': gain = nan",
+        ),
+        (["replay", "nothing", "-o", "x", "--set", "momentum.gain=.inf"], "gain = inf"),
     ],
 )
 def test_work_that_fails_ends_with_one_and_one_line(

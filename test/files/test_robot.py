@@ -1,10 +1,12 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from friction_estimator.core.exceptions import ConfigError, RobotModelError
 from friction_estimator.files import load_robot, robot_names
-from friction_estimator.files.robot import NODE_PARAMETERS, read_parameters
+from friction_estimator.files.node_parameters import NODE_PARAMETERS
+from friction_estimator.files.robot import read_node_parameters, read_parameters
 from friction_estimator.files.yaml_document import parse_value
 
 URDF = '<?xml version="1.0" encoding="utf-8"?>\n<robot name="arm"><link name="base"/></robot>\n'
@@ -155,7 +157,9 @@ def test_numbers_are_read_as_ros_reads_them() -> None:
     assert parse_value("1e") == "1e"
 
 
-def test_what_the_nodes_declare_beside_the_configuration_is_known_to_the_reader() -> None:
-    parameters = pytest.importorskip("friction_estimator.ros.parameters", exc_type=ImportError)
-    own = (*parameters.ESTIMATOR_FIELDS, *parameters.SIMULATION_FIELDS, *parameters.REPLAY_FIELDS)
-    assert {field.name.split(".")[0] for field in own} <= NODE_PARAMETERS
+def test_what_the_nodes_declare_beside_the_configuration_is_passed_over(tmp_path: Path) -> None:
+    own = {name: 1 for name in NODE_PARAMETERS}
+    document = {"/**": {"ros__parameters": {**own, "use_sim_time": True, "observer": "fbse"}}}
+    path = write(tmp_path / "all.yaml", yaml.safe_dump(document))
+    assert read_parameters(path) == {"observer": "fbse"}
+    assert read_node_parameters(path) == {**own, "use_sim_time": True, "observer": "fbse"}

@@ -43,7 +43,7 @@ class NodeProcess:
         self, module: str, folder: Path, *parameters: str, namespace: str = "", params_file: Path | None = None
     ) -> None:
         self.log = folder / f"{module}_{time.monotonic_ns()}.log"
-        command = [sys.executable, "-m", f"friction_estimator.ros.{module}", "--ros-args"]
+        command = [sys.executable, "-m", "friction_estimator.ros.executables", module, "--ros-args"]
         command += ["--params-file", str(robot_file(ROBOT))]
         command += ["--params-file", str(params_file)] if params_file else []
         command += ["-r", f"__ns:=/{namespace}"] if namespace else []

@@ -57,16 +57,6 @@ def test_the_plotjuggler_layout_draws_topics_and_joints_that_exist(robot):
     assert set(root.find(".//selected_topics").get("value").split(";")) <= {f"/{name}" for name in known}
 
 
-def test_the_launch_file_declares_every_argument_with_a_description():
-    pytest.importorskip("launch_ros", reason="launch is not installed")
-    import runpy
-
-    launched = runpy.run_path(str(ROOT / "launch" / "biped.launch.py"))
-    names = {name for name, _, description, _ in launched["ARGUMENTS"] if description}
-    assert names >= {"source", "bag", "robot", "use_sim_time", "params_file", "namespace", "log_level", "rviz"}
-    assert len(launched["generate_launch_description"]().entities) == len(launched["ARGUMENTS"]) + 1
-
-
 def test_quantiles_are_of_the_values_since_the_call_before():
     recent = RecentValues(size=100)
     assert all(np.isnan(recent.take_quantiles(0.5, 0.99)))

@@ -38,7 +38,6 @@ def _strange_sole(m: dict) -> None:
 BAD_MESSAGES = {
     "missing joint": ("joint_states", _drop_last_joint, "'r_ankle_roll' missing"),
     "short array": ("joint_states", lambda m: _joints(m, effort=m["joint_states"].effort[:3]), "effort has 3 values"),
-    "no effort": ("joint_states", lambda m: _joints(m, effort=[]), "effort is empty"),
     "NaN": ("joint_states", _nan_velocity, "velocity of joint 'l_ankle_pitch' is not finite"),
     "infinite gyroscope": ("imu/data", _infinite_gyro, "angular_velocity is not finite"),
     "wrong foot frame": ("l_foot/wrench", _strange_sole, "frame_id is 'r_sole'"),
@@ -90,6 +89,15 @@ def test_bad_messages_are_named_in_the_diagnostics_and_the_next_good_ones_are_us
     talking.send(50)
     talking.await_estimate(talking.sent[-1])
     assert talking.estimated()[-30:] == talking.sent[-30:]
+    assert np.isfinite(talking.received[topics.FRICTION.name][-1].effort).all()
+
+
+def test_without_efforts_friction_is_missing_until_they_come(talking):
+    talking.send(20, lambda m: _joints(m, effort=[]))
+    talking.await_estimate(talking.sent[-1])
+    assert np.isnan(talking.received[topics.FRICTION.name][-1].effort).all()
+    talking.send(20)
+    talking.await_estimate(talking.sent[-1])
     assert np.isfinite(talking.received[topics.FRICTION.name][-1].effort).all()
 
 

@@ -1,0 +1,149 @@
+"""Arguments of ``biped.launch.py``, and what follows from them for the parameters of the nodes; no ROS needed here.
+
+A parameter comes from, the first that says it: an argument that was given, ``params_file``, the launch file (where it
+knows better than the robot), the YAML of the robot, the default of the node.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from friction_estimator.core.config import ParameterField
+from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.files.node_parameters import NODE_FIELDS
+from friction_estimator.files.robot import Robot, load_robot, read_node_parameters, read_parameters
+
+_MAX_LEAD = 0.5
+"""How far simulator and bag player may be ahead of the estimator on a slow machine [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchArgument:
+    """One argument of the launch file.
+
+    Attributes
+    ----------
+    name, default, description : as ``--show-args`` shows them
+    choices : valid values; empty: any
+    node : executable that has a parameter ``parameter``, and takes its default from there
+    parameter : its name
+    """
+
+    name: str
+    default: str
+    description: str
+    choices: tuple[str, ...] = ()
+    node: str = ""
+    parameter: str = ""
+
+
+def _of_node(node: str, parameter: str, when: str = "", name: str = "") -> LaunchArgument:
+    item = _field(node, parameter)
+    unit = f" [{item.range.unit}]" if item.range.unit else ""
+    description = f"{when}{item.range.description}{unit}"
+    return LaunchArgument(name or parameter, str(item.default), description, (), node, parameter)
+
+
+def _field(node: str, parameter: str) -> ParameterField:
+    return next(item for item in NODE_FIELDS[node] if item.name == parameter)
+
+
+_SIMULATION, _BAG = "source:=simulation: ", "source:=bag: "
+_SWITCH = ("true", "false")
+
+ARGUMENTS = (
+    LaunchArgument("source", "simulation", "where the sensors come from", ("simulation", "robot", "bag")),
+    LaunchArgument("robot", "suralp", "YAML of the robot: a name of config/robots or a path"),
+    LaunchArgument("params_file", "", "YAML with parameters that override those of the robot"),
+    _of_node("estimator_node", "parameters_file"),
+    LaunchArgument("namespace", "", "namespace of all nodes and topics"),
+    LaunchArgument("use_sim_time", "false", "follow /clock, which simulation and bag player then publish", _SWITCH),
+    LaunchArgument("log_level", "info", "log level of all nodes", ("debug", "info", "warn", "error", "fatal")),
+    LaunchArgument("rviz", "false", "start rviz2 with config/rviz/friction.rviz", _SWITCH),
+    _of_node("recorder_node", "record_to", "empty: nothing is recorded; else: ", name="record"),
+    _of_node("replay_node", "bag", _BAG),
+    _of_node("replay_node", "rate", _BAG),
+    *(_of_node("simulation_node", name, _SIMULATION) for name in ("scenario", "noise", "seed", "duration")),
+    _of_node("simulation_node", "real_time_factor", _SIMULATION),
+)
+
+
+class LaunchRequest:
+    """What a user asked for.
+
+    Parameters
+    ----------
+    values : text of every argument
+    given : names of the arguments that are not there by default
+
+    Attributes
+    ----------
+    robot : the robot, with ``params_file`` on top
+
+    Raises
+    ------
+    ConfigError, RobotModelError
+        When an argument, a file or a parameter in it cannot be used.
+    """
+
+    def __init__(self, values: Mapping[str, str], given: Collection[str]) -> None:
+        self._values = values
+        file = values["params_file"]
+        if file and not Path(file).is_file():
+            raise ConfigError(f"params_file:={file}: there is no such file")
+        if values["source"] == "bag" and not values["bag"]:
+            raise ConfigError("source:=bag needs bag:=PATH, the rosbag2 to play")
+        self._given = {
+            argument: _parsed(argument, values[argument.name])
+            for argument in ARGUMENTS
+            if argument.parameter and argument.name in given
+        }
+        self.robot: Robot = load_robot(values["robot"], read_parameters(Path(file)) if file else {})
+        self._file = read_node_parameters(Path(file)) if file else {}
+        self.use_sim_time = (
+            values["use_sim_time"] == "true" if "use_sim_time" in given else bool(self._file.get("use_sim_time", False))
+        )
+
+    def parameters(self, node: str) -> dict[str, Any]:
+        """Parameters for a node (name of its executable) on top of the YAML of the robot; ``params_file`` comes apart.
+
+        They contradict ``params_file`` only where an argument was given.
+        """
+        known = {
+            "inputs_reliable": self._values["source"] != "robot",
+            "publish_clock": self.use_sim_time,
+            "wait_for_subscribers": 2 if self._values["record"] else 1,
+            "max_lead": _MAX_LEAD,
+        }
+        own = {item.name for item in NODE_FIELDS[node]} - {*self._file}
+        parameters: dict[str, Any] = {name: value for name, value in known.items() if name in own}
+        parameters["use_sim_time"] = self.use_sim_time
+        if self.robot.urdf_path is not None:
+            parameters["robot.urdf"] = str(self.robot.urdf_path)  # relative to the YAML, it means nothing to a node
+        given = {item.parameter: value for item, value in self._given.items() if item.node == node}
+        return {**parameters, **given}
+
+
+def unknown_arguments(words: Iterable[str]) -> list[str]:
+    """One sentence for each word ``NAME:=VALUE`` of a command line that is no argument of ours: launch ignores it."""
+    known = [argument.name for argument in ARGUMENTS]
+    sentences = []
+    for name in sorted({word.partition(":=")[0] for word in words if ":=" in word} - {*known}):
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"its arguments are {', '.join(known)}"
+        sentences.append(f"biped.launch.py has no argument {name!r}: {hint}")
+    return sentences
+
+
+def _parsed(argument: LaunchArgument, text: str) -> Any:
+    """Value of the type that the node wants; it checks the range itself."""
+    kind = _field(argument.node, argument.parameter).kind
+    try:
+        return kind(text)
+    except ValueError:
+        expected = "a whole number" if kind is int else "a number"
+        raise ConfigError(f"{argument.name}:={text} is not {expected}") from None
