@@ -203,9 +203,9 @@ def test_the_last_matching_entry_holds():
     ("entry", "message"),
     [
         ("elbow=three_slope", "'elbow=three_slope' matches no joint; the joints are 'ankle', 'hip', 'l_knee'"),
-        ("hip", "'hip' must be written joint=law; the laws that can be identified are 'asymmetric'"),
-        ("hip=three_slopes", "'hip=three_slopes' must be written joint=law; .*'three_slope'"),
-        ("hip=makkar", "'hip=makkar' must be written joint=law; the laws that can be identified are"),
+        ("hip", "'hip': it must be written joint=law; the laws that can be identified are 'asymmetric'"),
+        ("hip=three_slopes", "'hip=three_slopes': 'three_slopes' is no linear law; .*'three_slope'"),
+        ("hip=makkar", "'hip=makkar': 'makkar' is no linear law; the laws that can be identified are"),
     ],
 )
 def test_entries_that_fit_nothing_are_refused_with_the_choices(entry, message):

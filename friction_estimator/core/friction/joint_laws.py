@@ -143,8 +143,9 @@ def laws_of_joints(law: str, exceptions: Sequence[str], joint_names: Sequence[st
     for entry in exceptions:
         pattern, separator, name = (part.strip() for part in entry.partition("="))
         if not separator or name not in linear_law_names():
+            wrong = f"{name!r} is no linear law" if separator else "it must be written joint=law"
             raise ConfigError(
-                f"identifier.joint_laws: {entry!r} must be written joint=law; "
+                f"identifier.joint_laws: {entry!r}: {wrong}; "
                 f"the laws that can be identified are {choices(linear_law_names())}"
             )
         rows = [k for k, joint in enumerate(joint_names) if fnmatchcase(joint, pattern)]

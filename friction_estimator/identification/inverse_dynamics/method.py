@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.core.exceptions import ConfigError, InputError, choices
-from friction_estimator.core.friction import laws_of_joints, linear_law_names, make_law
+from friction_estimator.core.friction import laws_of_joints, linear_law_names
 from friction_estimator.core.identification import Identification, ParameterTable, Provenance
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
 from friction_estimator.identification.inverse_dynamics.elimination import without_insignificant
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
-from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET, FrictionColumns
-from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores, outlier_shares
+from friction_estimator.identification.inverse_dynamics.findings import inverse_dynamics_findings
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
+from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores
 from friction_estimator.identification.inverse_dynamics.live_law import friction_samples, live_parameters
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import (
     LOAD_VELOCITY,
@@ -27,19 +28,12 @@ from friction_estimator.identification.inverse_dynamics.standstill import moving
 from friction_estimator.identification.inverse_dynamics.stribeck_search import search_stribeck_velocity
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction, TorqueModel
 from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.regression.verdict import Finding, verdicts
+from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 from friction_estimator.identification.rigid_body.sites import friction_sites
 
 METHOD = "inverse_dynamics"
-IMPOSSIBLE = (
-    "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): somebody else moved the "
-    "robot, its torque is wrong in sign or scale, or the URDF's joints are not those of the data"
-)
-LEFT_OVER = "{}: a constant torque of {:+.3g} N m is no part of the law {!r}: the zero of the torque, or gravity"
-_MANY_OUTLIERS = 0.01
 
 
 def identify_inverse_dynamics(
@@ -72,13 +66,16 @@ def identify_inverse_dynamics(
     laws = _live_laws(model.joint_names, options)
     friction = live_parameters(solution, laws)
     scores = joint_scores(solution, options.solver, options.folds)
+    samples = friction_samples(solution)
     return Identification(
         friction=friction,
         parameters=parameter_table(solution),
         scores=scores,
-        samples=friction_samples(solution),
+        samples=samples,
         condition=solution.fit.condition,
-        verdicts=verdicts(scores, friction, solution.fit.condition, _findings(solution, bodies, laws)),
+        verdicts=verdicts(
+            scores, friction, solution.fit.condition, inverse_dynamics_findings(solution, bodies, samples, laws)
+        ),
         provenance=Provenance(
             command,
             METHOD,
@@ -132,25 +129,6 @@ def parameter_table(solution: Estimate) -> ParameterTable:
         np.sqrt(np.diagonal(solution.fit.covariance)),
         reference[solution.kept],
     )
-
-
-def _findings(solution: Estimate, bodies: PhysicalInertia | None, laws: Sequence[str]) -> list[Finding]:
-    """What this method alone can tell."""
-    found = []
-    if bodies is not None and not bodies.plausible:
-        found.append(Finding(1.9, IMPOSSIBLE.format(bodies.distance)))
-    names = solution.model.body.joint_names
-    constants = dict(zip(solution.model.names, solution.values, strict=True))
-    for name, law in zip(names, laws, strict=True):
-        constant = constants.get(f"{name}/{OFFSET}", 0.0)
-        if constant and OFFSET not in make_law(law).parameter_names:
-            found.append(Finding(0.5, LEFT_OVER.format(name, constant, law)))
-    for name, share in zip(names, outlier_shares(solution), strict=True):
-        if share > _MANY_OUTLIERS:
-            found.append(
-                Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and were not used (pushes?)")
-            )
-    return found
 
 
 def _live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ def _reference_bodies(dynamic: FloatArray) -> FloatArray:
 
 def _parameters(bodies: FloatArray) -> FloatArray:
     """Standard parameters (l, 10) of pseudo-inertias (l, 4, 4)."""
-    return np.stack([pin.PseudoInertia.FromMatrix(body).toDynamicParameters() for body in bodies])
+    return np.asarray(bodies.reshape(-1, 16) @ np.linalg.pinv(_BASIS.reshape(STANDARD_COUNT, 16)))
 
 
 def _reference_drives(grouping: FloatArray, values: FloatArray) -> FloatArray:

@@ -1,0 +1,92 @@
+"""What the method `inverse_dynamics` alone can tell of its result, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from friction_estimator.core.friction import make_law
+from friction_estimator.core.identification import FrictionSamples
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate
+from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
+from friction_estimator.identification.inverse_dynamics.joint_scores import outlier_shares
+from friction_estimator.identification.regression.lack_of_fit import velocity_dependent_rms
+from friction_estimator.identification.regression.verdict import Finding
+from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
+
+IMPOSSIBLE = (
+    "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): somebody else moved the "
+    "robot, its torque is wrong in sign or scale, or the URDF's joints are not those of the data"
+)
+OTHER_SCALE = (
+    "the inertial parameters are {:.3g} times those of the URDF: the torque may be in another unit, that of the motor "
+    "before its gear, or of the wrong sign, or the URDF's masses are not those of the robot"
+)
+LEFT_OVER = "a constant torque that is no part of the law, the zero of the torque or gravity: {}"
+WRONG_SHAPE = (
+    "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has another "
+    "shape, and the parameters are less sure than their sigma says; see the residuals, and try another law"
+)
+_MANY_OUTLIERS = 0.01
+_WRONG_SHAPE = 0.05
+_SCALE = 5.0
+
+
+def inverse_dynamics_findings(
+    solution: Estimate, bodies: PhysicalInertia | None, samples: Sequence[FrictionSamples], laws: Sequence[str]
+) -> list[Finding]:
+    """Findings about bodies, their scale, the shape of the friction, constant torques and outliers.
+
+    Parameters
+    ----------
+    bodies : the nearest ones that exist; None when no inertia is unknown
+    samples, laws : (n) friction as the data show it, and the law of every joint
+    """
+    found = []
+    if bodies is not None and not bodies.plausible:
+        found.append(Finding(1.9, IMPOSSIBLE.format(bodies.distance)))
+    scale = _scale(solution)
+    if not 1.0 / _SCALE < scale < _SCALE:
+        found.append(Finding(1.91, OTHER_SCALE.format(scale)))
+    names = solution.model.body.joint_names
+    for name, share in zip(names, outlier_shares(solution), strict=True):
+        if share > _MANY_OUTLIERS:
+            found.append(
+                Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and were not used (pushes?)")
+            )
+    return [*found, *_about_shape(samples, laws), *_about_constants(solution, names, laws)]
+
+
+def _scale(solution: Estimate) -> float:
+    """How many times the URDF's the inertial parameters are that both know, by least squares in sigmas; 1 without."""
+    first = solution.model.friction_count + solution.model.gain_count
+    reference = np.append(np.full(first, np.nan), solution.model.body.reference)[solution.kept]
+    known = np.isfinite(reference)
+    sigma = np.sqrt(np.diagonal(solution.fit.covariance))
+    known &= sigma > 0.0
+    value, reference = solution.fit.values[known] / sigma[known], reference[known] / sigma[known]
+    return float(value @ reference / (reference @ reference)) if reference.any() else 1.0
+
+
+def _about_shape(samples: Sequence[FrictionSamples], laws: Sequence[str]) -> list[Finding]:
+    """Laws that do not have the shape of the friction."""
+    found = []
+    for seen, law in zip(samples, laws, strict=True):
+        velocity, friction, fitted = seen.velocity[seen.used], seen.friction[seen.used], seen.fitted[seen.used]
+        size = float(np.linalg.norm(fitted)) / max(np.sqrt(fitted.size), 1.0)
+        left = velocity_dependent_rms(velocity, friction - fitted)
+        if left > _WRONG_SHAPE * size > 0.0:
+            found.append(Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size)))
+    return found
+
+
+def _about_constants(solution: Estimate, joint_names: Sequence[str], laws: Sequence[str]) -> list[Finding]:
+    """Constant torques of joints whose law has no offset, in one sentence."""
+    values = dict(zip(solution.model.names, solution.values, strict=True))
+    constants = [
+        f"{name} {values[f'{name}/{OFFSET}']:+.3g} N m"
+        for name, law in zip(joint_names, laws, strict=True)
+        if values.get(f"{name}/{OFFSET}", 0.0) and OFFSET not in make_law(law).parameter_names
+    ]
+    return [Finding(0.5, LEFT_OVER.format(", ".join(constants)))] if constants else []

@@ -1,0 +1,42 @@
+"""What a law leaves of friction although it depends on the velocity: the law has another shape than the friction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.core.types import FloatArray
+
+_BINS = 24
+_SAMPLES_OF_A_BIN = 15
+"""Less data have fewer bins."""
+_STRETCHES = 20
+_FEW = 4
+"""Samples that a bin needs in either half of the data to count."""
+
+
+def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
+    """RMS of the part of a residual that is a function of the velocity, zero where noise explains it [N m].
+
+    Two halves of the data, made of alternating stretches of time, have their own mean residual in every bin of the
+    velocity. What depends on the velocity is the same in both, and noise is not: the mean of their products is the
+    variance that they share, without the noise of the means.
+
+    Parameters
+    ----------
+    velocity, residual : (N,) in the order of time; bins hold as many samples each
+    """
+    number = min(_BINS, velocity.size // _SAMPLES_OF_A_BIN)
+    if number < 2:
+        return 0.0
+    order = np.argsort(np.argsort(velocity, kind="stable"))
+    bins = order * number // velocity.size
+    half = np.arange(velocity.size) * _STRETCHES // velocity.size % 2
+    count, total = (
+        np.stack([np.bincount(bins[half == k], what[half == k], minlength=number) for k in (0, 1)])
+        for what in (np.ones_like(residual), residual)
+    )
+    seen = count.min(axis=0) >= _FEW
+    if not seen.any():
+        return 0.0
+    means = total[:, seen] / count[:, seen]
+    return float(np.sqrt(max(np.average(means[0] * means[1], weights=count[:, seen].sum(axis=0)), 0.0)))
