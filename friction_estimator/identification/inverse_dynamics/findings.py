@@ -26,7 +26,7 @@ OTHER_SCALE = (
 LEFT_OVER = "a constant torque that is no part of the law, the zero of the torque or gravity: {}"
 WRONG_SHAPE = (
     "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has another "
-    "shape, and the parameters are less sure than their sigma says; see the residuals, and try another law"
+    "shape: see the residuals, and try another law"
 )
 _MANY_OUTLIERS = 0.01
 _WRONG_SHAPE = 0.05
