@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.wrong_usage("identify DATA... -o PARAMS.yaml, or identify --plan OUT --robot ROBOT")
     identification = _identified(arguments)
     save_identification(arguments.output, identification)
-    print_identification(identification, _told_motors(arguments))
+    print_identification(identification, _told_motors(arguments, identification.friction.joint_names))
     print(f"parameters  {arguments.output}")
     if arguments.report is not None:
         _report(arguments, identification)
@@ -77,11 +77,12 @@ def _identified(arguments: argparse.Namespace) -> Identification:
     return replace(found, provenance=provenance)
 
 
-def _told_motors(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Motors that only ``--coupling`` names, and not the robot's YAML."""
+def _told_motors(arguments: argparse.Namespace, names: Sequence[str]) -> tuple[str, ...]:
+    """Motors of ``--coupling`` whose friction stands in the file under these names."""
     if arguments.coupling is None:
         return ()
-    return tuple(name for coupling in load_couplings(arguments.coupling) for name in coupling.motor_names)
+    motors = (name for coupling in load_couplings(arguments.coupling) for name in coupling.motor_names)
+    return tuple(name for name in motors if name in names)
 
 
 def _method(arguments: argparse.Namespace, experiments: Experiments) -> tuple[str, str]:

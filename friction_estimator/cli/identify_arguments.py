@@ -65,7 +65,8 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
         "--coupling",
         type=Path,
         metavar="YAML",
-        help="motors that move several joints together; else robot.coupling of the robot's YAML",
+        help="motors that move several joints together; else robot.coupling of the YAML, which inverse_dynamics "
+        "does not look at",
     )
     group.add_argument(
         "--stribeck-velocity",

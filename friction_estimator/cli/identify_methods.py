@@ -14,6 +14,7 @@ from friction_estimator.cli.identify_motor import SEARCH, coupling_of, identify_
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
+from friction_estimator.files.coupling import load_coupling
 from friction_estimator.files.robot import Robot
 from friction_estimator.identification.friction_curve.at_motors import at_motors
 from friction_estimator.identification.friction_curve.fit import CurveOptions
@@ -137,7 +138,7 @@ def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments:
         joint_laws=joint_laws,
         stribeck_velocity=stribeck_velocity,
         body=RigidBodyOptions(known_inertia=arguments.known_inertia, payload_scale=arguments.payload_scale),
-        coupling=coupling_of(arguments, robot, names),
+        coupling=load_coupling(arguments.coupling, names) if arguments.coupling else None,
         temperature=temperature,
         harmonics=harmonics,
         solver=SolverOptions(robust=arguments.robust),

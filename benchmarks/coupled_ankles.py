@@ -1,0 +1,98 @@
+"""A walk with two motors behind each ankle: friction learned motor by motor, and as if every joint had its own motor.
+
+    python benchmarks/coupled_ankles.py --duration 8 --seed 1
+
+Prints the table of docs/kalman.md, "Joints that share motors": RMS errors over the second half of the walk.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.smoothing import SmoothedEstimator
+from friction_estimator.core.types import FloatArray, FrictionEstimate
+from friction_estimator.files.robot import load_robot
+from friction_estimator.simulation import (
+    TABLE_I,
+    FrictionSetting,
+    JointFriction,
+    SimulationSample,
+    Simulator,
+    make_noise,
+    make_scenario,
+)
+
+COUPLING = {
+    "robot.coupling.joints": [f"{side}_ankle_{axis}" for side in "lr" for axis in ("pitch", "roll")],
+    "robot.coupling.motors": [f"{side}_ankle_{place}" for side in "lr" for place in ("inner", "outer")],
+    "robot.coupling.matrix": np.kron(np.eye(2), [[0.5, 0.5], [0.5, -0.5]]).ravel().tolist(),
+}
+MOTOR = JointFriction("makkar", (0.4, 100.0, 10.0, 0.3, 100.0, 0.9))
+METHODS = ("kalman", "kalman, smoothed", "fbse")
+_LAG = 1.0
+
+
+def walk(duration: float, seed: int) -> list[SimulationSample]:
+    """What the sensors say, and the truth."""
+    robot = load_robot("suralp", COUPLING)
+    friction = (FrictionSetting(leg=(*TABLE_I[:4], MOTOR, MOTOR)),)
+    scenario = replace(make_scenario("walk", duration), friction=friction)
+    simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("paper"), seed)
+    return [simulator.step() for _ in range(round(1000.0 * duration))]
+
+
+def estimates_of(
+    method: str, parameters: dict[str, object], samples: Sequence[SimulationSample]
+) -> list[FrictionEstimate]:
+    """All estimates of one method."""
+    observer, _, smoothed = method.partition(", ")
+    robot = load_robot("suralp", {"observer": observer, **parameters})
+    estimator = (
+        SmoothedEstimator(robot.config, robot.urdf_xml, _LAG) if smoothed else Estimator(robot.config, robot.urdf_xml)
+    )
+    estimates: list[FrictionEstimate] = []
+    for sample in samples:
+        estimates += estimator.add_joints(sample.joints) + estimator.add_imu(sample.imu)
+        for wrench in sample.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    return estimates + estimator.flush()
+
+
+def main() -> None:
+    """Simulate, estimate, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--duration", type=float, default=8.0, help="of the walk [s]")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    samples = walk(arguments.duration, arguments.seed)
+    late, ankles = slice(len(samples) // 2, None), [4, 5, 10, 11]
+    others = [joint for joint in range(12) if joint not in ankles]
+    truth = np.array([sample.truth.friction for sample in samples])
+
+    def rms(error: FloatArray, joints: list[int]) -> float:
+        return float(np.sqrt((error[late][:, joints] ** 2).mean()))
+
+    print(f"friction of the ankles: {rms(truth, ankles):.2f} N m RMS\n")
+    print("| observer | learned | ankles [N m] | law alone [N m] | error^2 / sigma^2 | other joints [N m] |")
+    print("|---|---|---|---|---|---|")
+    for method in METHODS:
+        for learned, parameters in (("joint by joint", {}), ("motor by motor", COUPLING)):
+            found = estimates_of(method, parameters, samples)
+            friction, sigma, model = (
+                np.array([getattr(one, name) for one in found]) for name in ("friction", "sigma", "model")
+            )
+            error = friction - truth
+            print(
+                f"| {method} | {learned} | {rms(error, ankles):.3f} | {rms(model - truth, ankles):.3f} "
+                f"| {rms(error / sigma, ankles) ** 2:.2f} | {rms(error, others):.3f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
