@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from friction_estimator.cli.arguments import warn
+from friction_estimator.cli.arguments import finite, warn
 from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.files.atomic import write_atomically
 from friction_estimator.files.coupling import load_coupling

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from friction_estimator.core.config import Config
+from friction_estimator.core.config import Config, CouplingConfig
+from friction_estimator.core.coupling import combined
+from friction_estimator.core.exceptions import ConfigError
 from friction_estimator.core.friction import JointLaws, laws_of_joints
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.robot_model import RobotModel
 
 _KEY = "friction_estimator"
@@ -26,6 +29,7 @@ class RunDescription:
     limbs : joints between the base and each foot, by foot
     supports : name of the contact phase in which only that foot stands, by foot
     smoothing : how much of what came after its sample each estimate knows, in words; empty when live
+    coupling : of motors that move several joints together
     """
 
     robot: str = ""
@@ -35,6 +39,7 @@ class RunDescription:
     limbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     supports: Mapping[str, str] = field(default_factory=dict)
     smoothing: str = ""
+    coupling: CouplingConfig = CouplingConfig()
 
     @classmethod
     def of(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:
@@ -47,7 +52,15 @@ class RunDescription:
         supports = {foot.name: foot.support_name for foot in config.feet}
         identifier = config.identifier
         laws = JointLaws(laws_of_joints(config.friction_law, identifier.joint_laws, model.motors.names))
-        return cls(robot, source, config.observer, laws.describe(model.motors.names), limbs, supports)
+        law = laws.describe(model.motors.names)
+        return cls(robot, source, config.observer, law, limbs, supports, coupling=config.robot.coupling)
+
+    def motors(self, joint_names: Sequence[str]) -> MotorSide:
+        """The motors of these joints (n); of joints that share motors with others that are missing, their own."""
+        coupling = self.coupling.coupling()
+        parts = () if coupling is None else coupling.parts
+        there = [part for part in parts if set(part.joint_names) <= set(joint_names)]
+        return MotorSide.of(combined(there) if there else None, joint_names)
 
     def to_custom_data(self) -> dict[str, str]:
         """As the custom data of a rosbag2."""
@@ -60,8 +73,10 @@ class RunDescription:
             values = json.loads(custom_data.get(_KEY, "{}"))
             known = {item.name: values[item.name] for item in dataclasses.fields(cls) if item.name in values}
             known["limbs"] = {foot: tuple(joints) for foot, joints in known.get("limbs", {}).items()}
+            coupling = {name: tuple(entries) for name, entries in known.get("coupling", {}).items()}
+            known["coupling"] = CouplingConfig(**coupling)
             return cls(**known)
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, ConfigError):
             return cls()
 
     def standing_feet(self, phase: str) -> frozenset[str]:

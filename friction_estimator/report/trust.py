@@ -10,6 +10,7 @@ import numpy as np
 from friction_estimator.core.config import TrustConfig
 from friction_estimator.core.friction.coulomb_viscous import CoulombViscous
 from friction_estimator.core.friction.joint_laws import JointLaws
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.trust import JointTrust, TrustFigures, TrustMonitor, judge
 from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.messages.recording import Recording, Series
@@ -47,7 +48,8 @@ class RecordedEstimate:
 def trust_of(recording: Recording, after: float = 0.0) -> tuple[TrustFigures, tuple[JointTrust, ...]]:
     """Figures and verdicts of a whole recording by the monitor of the live node.
 
-    Passivity, excitation and drift of F_c and F_v; innovations, calibration and pushes are not recorded.
+    Passivity, excitation and drift of F_c and F_v; innovations, calibration and pushes are not recorded. Joints that
+    share motors are judged as their motors, at the joints' places: friction of one motor may drive a joint.
 
     Parameters
     ----------
@@ -57,11 +59,11 @@ def trust_of(recording: Recording, after: float = 0.0) -> tuple[TrustFigures, tu
     period = min(max(TrustConfig().period, duration / _MOST_LOOKS), 10.0)
     config = TrustConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
     n = len(recording.joint_names)
-    laws = JointLaws([CoulombViscous.name] * n)
+    laws, motors = JointLaws([CoulombViscous.name] * n), recording.description.motors(recording.joint_names)
     monitor = TrustMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
     step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
     for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):
-        monitor.add(_estimate(recording, row))
+        monitor.add(_estimate(recording, row, motors))
     figures = monitor.figures()
     return figures, judge(figures, config, recording.joint_names)
 
@@ -83,8 +85,8 @@ def trust_table(recording: Recording, after: float = 0.0) -> Table:
     return Table("May it be believed?", (("figures", 3), ("verdict", 1)), columns, rows)
 
 
-def _estimate(recording: Recording, row: int) -> RecordedEstimate:
-    time, velocity = float(recording.time[row]), recording.velocity[row]
+def _estimate(recording: Recording, row: int, motors: MotorSide) -> RecordedEstimate:
+    time, velocity = float(recording.time[row]), motors.velocity(recording.velocity[row])
     unknown = np.full(velocity.size, np.nan)
     coulomb, viscous, coulomb_sigma, viscous_sigma = (
         _held(series, time, unknown)
@@ -94,8 +96,8 @@ def _estimate(recording: Recording, row: int) -> RecordedEstimate:
         stamp_ns=round(1e9 * time),
         velocity=velocity,
         effort=np.zeros(velocity.size),
-        friction=recording.friction[row],
-        sigma=recording.sigma[row],
+        friction=motors.torque(recording.friction[row]),
+        sigma=motors.torque_std(recording.sigma[row]),
         model_sigma=coulomb_sigma + np.abs(velocity) * viscous_sigma,
         parameters=np.stack((coulomb, viscous), axis=1),
         parameters_sigma=np.stack((coulomb_sigma, viscous_sigma), axis=1),

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from friction_estimator.core.config import CouplingConfig
+from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.report.html import render
 from friction_estimator.report.trust import trust_of, trust_table
@@ -43,3 +45,18 @@ def test_a_recording_without_slow_topics_is_judged_by_what_it_has(recording: Rec
     figures, verdicts = trust_of(bare, after=1.0)
     assert np.isnan(figures.drift).all() and not any(verdict.doubts for verdict in verdicts)
     assert (figures.moving_time < 2.01).all()
+
+
+def test_friction_of_a_motor_may_drive_a_joint(recording: Recording) -> None:
+    """One motor with friction behind two joints: the joint that moves against it is pushed along."""
+    names = recording.joint_names[:2]
+    coupling = CouplingConfig(names, ("m", "n"), (0.5, 0.5, 0.5, -0.5))
+    velocity, friction = recording.velocity.copy(), recording.friction.copy()
+    velocity[:, 0], velocity[:, 1] = 1.0, -0.4
+    friction[:, :2] = [2.0, 2.0]  # motor m turns with 0.6 rad/s against 2 N m
+    coupled = replace(recording, velocity=velocity, friction=friction)
+    told = replace(coupled, description=replace(recording.description, coupling=coupling))
+    assert "passivity" in trust_of(coupled)[1][1].kinds
+    assert not any("passivity" in verdict.kinds for verdict in trust_of(told)[1])
+    written = told.description.to_custom_data()
+    assert RunDescription.from_custom_data(written) == told.description
