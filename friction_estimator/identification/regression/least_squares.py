@@ -161,7 +161,7 @@ def _finish(problem: LinearProblem, values: FloatArray, weights: FloatArray, pri
     white = inverse @ inverse.T * variance  # eq. 15
     sampling = covariance = block_jackknife(problem, weights, residual_blocks(problem, residual), prior_std, white)
     if problem.speed is not None:
-        of_speed = block_jackknife(problem, weights, speed_blocks(problem, problem.speed), prior_std, white)
+        of_speed = block_jackknife(problem, weights, speed_blocks(problem, problem.speed), prior_std, white, True)
         covariance = widened(covariance, of_speed)
     norm = float(np.linalg.norm(problem.y))
     return LinearFit(

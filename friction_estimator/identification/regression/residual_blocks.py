@@ -76,6 +76,7 @@ def block_jackknife(
     blocks: IntArray,
     prior_std: FloatArray | None,
     fallback: FloatArray,
+    damped: bool = False,
 ) -> FloatArray:
     """Covariance (p, p) from leaving out one block after another (the cluster-robust CV3 of MacKinnon et al. 2023).
 
@@ -88,6 +89,8 @@ def block_jackknife(
     prior_std : (p) as in the fit
     fallback : (p, p) taken where leaving out a block makes parameters vanish, and never undercut on the diagonal by
         more than the data can tell (a block design cannot make white residuals better than white)
+    damped : a block may hold most of what is known of a parameter, which could be anything without it. Standard
+        deviations are then the geometric mean of these and of those from the blocks' scores (CV1), which are too small
     """
     scale = np.sqrt(np.maximum(np.diagonal(fallback), np.finfo(float).tiny))
     W = problem.W * (np.sqrt(weights)[:, None] * scale)
@@ -111,6 +114,12 @@ def block_jackknife(
         ]
     )
     deviation = without - everything
+    if damped:
+        inverse = np.linalg.pinv(total, hermitian=True)
+        scores = (moments - grams @ everything) @ inverse
+        sizes = (np.sqrt(np.square(part).sum(axis=0)) for part in (scores, deviation))
+        small, large = (np.maximum(size, np.finfo(float).tiny) for size in sizes)
+        deviation = deviation * np.sqrt(np.minimum(small / large, 1.0))
     covariance = deviation.T @ deviation * ((count - 1) / count) * np.outer(scale, scale)
     return _at_least(covariance, fallback)
 
