@@ -45,7 +45,7 @@ def test_a_finer_encoder_lets_more_through() -> None:
         log = recording(encoder=encoder)
         return choose_cutoff(log.time, log.position).cutoff_hz
 
-    assert cutoff(1e-6) > cutoff(1e-4) > cutoff(1e-1)
+    assert cutoff(1e-6) > cutoff(1e-4) > cutoff(3e-2)
 
 
 def test_vibration_of_a_joint_stays_in_its_motion_and_out_of_the_comparison_with_the_torque() -> None:
