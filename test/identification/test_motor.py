@@ -186,7 +186,7 @@ def test_a_drive_that_was_not_recorded_is_refused(logs):
 def test_static_friction_that_was_not_seen_is_told(logs):
     fast = replace(KNOWN, stick=StickOptions(stop_velocity=0.03))
     told = identify_motor(logs[0], [], TORSO, fast).verdicts
-    assert sum("static friction there is extrapolated" in text for text in told) == 6
+    assert sum("static friction there is taken to be Coulomb friction" in text for text in told) == 3
 
 
 def test_a_stribeck_velocity_that_is_not_seen_is_told(logs):

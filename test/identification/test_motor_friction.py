@@ -111,6 +111,19 @@ def test_a_motor_turned_around_has_its_static_frictions_swapped():
     assert other.offset == pytest.approx(-one.offset)
 
 
+@pytest.mark.parametrize(("slow", "directions"), [([3], [1]), ([2], [-1]), ([], [1, -1])])
+def test_static_friction_that_nothing_shows_is_coulomb_friction(slow, directions):
+    """Extrapolated by exp(|dq| / v_s) it was thousands of newton metres, which a controller would have commanded."""
+    samples = motor_samples("asymmetric_stribeck", STRIBECK, noise=0.1)
+    fast = np.abs(samples.velocity) > 0.1
+    shown = fast | ~np.isin(np.sign(samples.velocity), directions)
+    found = fit(samples.select(shown), FrictionUnknowns(MotorLaw("asymmetric_stribeck")))
+    unseen = np.isin(np.arange(4), [2 if direction > 0 else 3 for direction in directions])
+    np.testing.assert_allclose(found.values[:4][unseen], found.values[0])
+    np.testing.assert_allclose(found.values[slow], STRIBECK[slow], rtol=0.1)
+    assert found.values[0] == pytest.approx(STRIBECK[0], rel=0.1)
+
+
 def test_a_drive_whose_torque_is_known_does_not_matter():
     samples = motor_samples("asymmetric_stribeck", STRIBECK)
     driving = 2.0 * np.sin(samples.instant / 70.0)

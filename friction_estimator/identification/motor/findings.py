@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.core.coupling import Coupling
+from friction_estimator.identification.motor.law import SLOW_SAMPLES
 from friction_estimator.identification.motor.result import MotorResult
 from friction_estimator.identification.regression.verdict import Finding
 
-_SLOW_SAMPLES = 20
-"""Fewer samples within one Stribeck velocity of standstill do not show a static friction."""
 _WEAK = 0.1
 _SURE = 3.0
 
@@ -52,16 +51,20 @@ def _about_static_friction(result: MotorResult) -> list[Finding]:
     found = []
     scale = friction.law.stribeck_velocity
     slow = result.free.velocity[result.free.slides & (np.abs(result.free.velocity) < scale)]
-    for sign, word in ((1.0, "positive"), (-1.0, "negative")):
-        count = int(np.count_nonzero(sign * slow > 0.0))
-        if count < _SLOW_SAMPLES:
-            found.append(
-                Finding(
-                    1.3,
-                    f"{motor}: only {count} samples slide slower than {scale:.2g} rad/s in the {word} direction: "
-                    "static friction there is extrapolated; move it more slowly",
-                )
+    few = [
+        word
+        for sign, word in ((1.0, "positive"), (-1.0, "negative"))
+        if np.count_nonzero(sign * slow > 0.0) < SLOW_SAMPLES
+    ]
+    if few:
+        taken = "extrapolated" if friction.law.no_static == "none" else "taken to be Coulomb friction"
+        found.append(
+            Finding(
+                1.3,
+                f"{motor}: fewer than {SLOW_SAMPLES} samples slide slower than {scale:.2g} rad/s in the "
+                f"{' and the '.join(few)} direction: static friction there is {taken}; move it more slowly",
             )
+        )
     p = len(friction.law.parameter_names)
     if friction.values.size - 1 > p:
         spread = float(np.sqrt(friction.covariance[p, p]))

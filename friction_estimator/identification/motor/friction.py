@@ -99,7 +99,7 @@ def fit_motor_friction(
     InputError
         When samples are too few, or all in one direction.
     """
-    law = unknowns.law
+    law = unknowns.law if unknowns.search else unknowns.law.as_seen(samples.velocity)
     _check_enough(samples, law)
     measured = driving - samples.torque - (unknowns.inertia or 0.0) * samples.acceleration
     problem = friction_problem(samples, law, measured, unknowns.extra)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from friction_estimator.core.friction.asymmetric import (
 from friction_estimator.core.types import BoolArray, FloatArray
 
 ZERO_SLOPES = ("none", "positive", "negative", "both")
+SLOW_SAMPLES = 20
+"""Fewer samples within one Stribeck velocity of standstill do not show a static friction."""
+_DIRECTIONS = {(False, False): "none", (True, False): "positive", (False, True): "negative", (True, True): "both"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,14 @@ class MotorLaw:
     stribeck_velocity : of ``asymmetric_stribeck`` [rad/s]; other laws have none of their own here
     zero_slope : directions in which friction must leave standstill with zero slope (section 4.1.2): at ``0+`` the
         slope of ``asymmetric_stribeck`` is ``K_v - (sigma+ - K_c) / v_s``, so ``sigma+ = K_c + v_s K_v``
+    no_static : directions in which nothing slides slowly enough to show a static friction: there it is K_c, which an
+        extrapolation by ``exp(|dq| / v_s)`` would miss by thousands of N m
     """
 
     name: str
     stribeck_velocity: float = STRIBECK_VELOCITY
     zero_slope: str = "none"
+    no_static: str = "none"
 
     def __post_init__(self) -> None:
         make_linear_law(self.name)
@@ -71,10 +77,22 @@ class MotorLaw:
         rest = ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]
         return bool(np.linalg.norm(rest[velocity != 0.0]) > 1e-6)
 
+    def as_seen(self, velocity: FloatArray) -> MotorLaw:
+        """The law without the static friction that velocities (r,) of a sliding motor do not show."""
+        if not self.is_stribeck:
+            return self
+        slow = velocity[np.abs(velocity) < self.stribeck_velocity]
+        unseen = [bool(np.count_nonzero(sign * slow > 0.0) < SLOW_SAMPLES) for sign in (1.0, -1.0)]
+        return replace(self, no_static=_DIRECTIONS[unseen[0], unseen[1]])
+
     @property
     def constrained(self) -> BoolArray:
-        """(p) True for a parameter that the constraint gives, and the others leave free."""
-        sides = {"none": (), "positive": (2,), "negative": (3,), "both": (2, 3)}[self.zero_slope]
+        """(p) True for a parameter that a constraint gives, and the others leave free."""
+        return self._sides(self.zero_slope) | self._sides(self.no_static)
+
+    def _sides(self, directions: str) -> BoolArray:
+        """(p) True for the static friction of these directions."""
+        sides = {"none": (), "positive": (2,), "negative": (3,), "both": (2, 3)}[directions]
         return np.isin(np.arange(len(self.parameter_names)), sides)
 
     @property
@@ -82,12 +100,13 @@ class MotorLaw:
         """N (p, k): the parameters that meet the constraint are ``N z``, z the free ones in their order."""
         held = self.constrained
         basis = np.eye(held.size)
-        basis[held, 0], basis[held, 1] = 1.0, self.stribeck_velocity
+        basis[held, 0] = 1.0
+        basis[self._sides(self.zero_slope), 1] = self.stribeck_velocity
         return basis[:, ~held]
 
     def basis_rate(self, free: FloatArray) -> FloatArray:
         """Change (p,) of the parameters ``N z`` with the Stribeck velocity, z (k,) kept."""
-        return np.where(self.constrained, free[1], 0.0)
+        return np.where(self._sides(self.zero_slope), free[1], 0.0)
 
     def rate(self, velocity: FloatArray, values: FloatArray) -> FloatArray:
         """Change (r,) of the friction with the Stribeck velocity, parameters (p,) kept [N m s/rad].
