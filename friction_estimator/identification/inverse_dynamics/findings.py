@@ -26,11 +26,13 @@ OTHER_SCALE = (
 LEFT_OVER = "a constant torque that is no part of the law, the zero of the torque or gravity: {}"
 WRONG_SHAPE = (
     "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has another "
-    "shape: see the residuals, and try another law"
+    "shape: see the residuals, and try another law{}"
 )
 _MANY_OUTLIERS = 0.01
 _WRONG_SHAPE = 0.05
 _SCALE = 5.0
+_FLEXIBLE = "five_slope"
+"""Law without load that follows most shapes."""
 
 
 def inverse_dynamics_findings(
@@ -77,7 +79,8 @@ def _about_shape(samples: Sequence[FrictionSamples], laws: Sequence[str]) -> lis
         size = float(np.linalg.norm(fitted)) / max(np.sqrt(fitted.size), 1.0)
         left = velocity_dependent_rms(velocity, friction - fitted)
         if left > _WRONG_SHAPE * size > 0.0:
-            found.append(Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size)))
+            other = "" if law == _FLEXIBLE else f", such as {_FLEXIBLE!r}"
+            found.append(Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other)))
     return found
 
 
