@@ -13,7 +13,7 @@ class Health:
     ----------
     frames : joint samples that became an estimate
     late : samples dropped because their stamp was older than one already used
-    repeated : joint samples dropped because their stamp stood still
+    repeated : joint samples dropped because their stamp, or all positions while the joints move, stood still
     without_effort : joint samples that carried no motor torques
     gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``
     time_jumps : times the clock jumped back and the filters restarted

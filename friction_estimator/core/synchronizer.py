@@ -15,6 +15,7 @@ import numpy as np
 
 from friction_estimator.core.config import SynchronizerConfig
 from friction_estimator.core.health import Health
+from friction_estimator.core.repeated_frames import RepeatedFrames
 from friction_estimator.core.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
 
 _NS = 1_000_000_000
@@ -64,6 +65,7 @@ class Synchronizer:
         self._tracks += [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
         self._emitted_ns: int | None = None
         self._period = 0.0
+        self._repeated = RepeatedFrames()
 
     def add_joints(self, sample: JointSample) -> list[SensorFrame]:
         """Add a joint sample; return the frames that became complete, oldest first."""
@@ -87,7 +89,7 @@ class Synchronizer:
         frames = []
         while self._joints:
             frames.append(self._emit(self._joints.popleft()))
-        return frames
+        return self._counted(frames)
 
     def _accept_joint_stamp(self, stamp: int) -> bool:
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
@@ -143,7 +145,19 @@ class Synchronizer:
         frames = []
         while self._joints and self._is_complete(self._joints[0].stamp_ns):
             frames.append(self._emit(self._joints.popleft()))
-        return frames
+        return self._counted(frames) if frames else frames
+
+    def _counted(self, frames: list[SensorFrame]) -> list[SensorFrame]:
+        """Frames without those that only repeat the joint sample before."""
+        new = self._repeated.leave_out(frames)
+        if len(new) < len(frames):
+            self._health.repeated += len(frames) - len(new)
+            self._health.last_event = (
+                "joint states repeat the positions of the one before under a new stamp, as of a driver that missed a "
+                "cycle of its bus: such samples are dropped"
+            )
+        self._health.frames += len(new)
+        return new
 
     def _is_complete(self, stamp: int) -> bool:
         if self._joints[-1].stamp_ns >= stamp + self._max_wait:
@@ -165,7 +179,6 @@ class Synchronizer:
         first_foot = int(self._use_imu)
         dt = self._time_step(stamp)
         self._emitted_ns = stamp
-        self._health.frames += 1
         return SensorFrame(
             stamp_ns=stamp,
             dt=dt,

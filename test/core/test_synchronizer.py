@@ -143,3 +143,14 @@ def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():
     assert [f.stamp_ns // MS for f in frames] == [1, 2, 3, 4]
     frames = feed(s, [m(t) for t in range(10, 13) for m in (joints, imu, wrench)])
     assert [f.stamp_ns // MS for f in frames] == [6, 7, 8, 9, 10, 11, 12]
+
+
+def test_a_missed_cycle_of_the_driver_is_dropped_counted_and_keeps_nobody_waiting():
+    health = Health()
+    s = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=health)
+    feed(s, [joints(ms) for ms in range(1, 101)])
+    assert s.add_joints(JointSample(101 * MS, np.full(2, 100.0), np.zeros(2), np.zeros(2))) == []
+    (frame,) = s.add_joints(joints(102))
+    assert (frame.stamp_ns, frame.dt) == (102 * MS, 2e-3)
+    assert (health.frames, health.repeated) == (101, 1)
+    assert "missed a cycle" in health.last_event
