@@ -25,8 +25,8 @@ OTHER_SCALE = (
 )
 LEFT_OVER = "a constant torque that is no part of the law, the zero of the torque or gravity: {}"
 WRONG_SHAPE = (
-    "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has another "
-    "shape: see the residuals, and try another law{}"
+    "{}: the law {!r} leaves {:.2g} N m RMS that go with the velocity, {:.0%} of the friction: see the residuals; friction "
+    "is of another shape{}, or the torque is late or holds something else"
 )
 _MANY_OUTLIERS = 0.01
 _WRONG_SHAPE = 0.05
@@ -79,7 +79,7 @@ def _about_shape(samples: Sequence[FrictionSamples], laws: Sequence[str]) -> lis
         size = float(np.linalg.norm(fitted)) / max(np.sqrt(fitted.size), 1.0)
         left = velocity_dependent_rms(velocity, friction - fitted)
         if left > _WRONG_SHAPE * size > 0.0:
-            other = "" if law == _FLEXIBLE else f", such as {_FLEXIBLE!r}"
+            other = "" if law == _FLEXIBLE else f" (try the law {_FLEXIBLE!r})"
             found.append(Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other)))
     return found
 
