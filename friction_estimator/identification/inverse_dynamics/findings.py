@@ -25,8 +25,8 @@ OTHER_SCALE = (
 )
 LEFT_OVER = "a constant torque that is no part of the law, the zero of the torque or gravity: {}"
 WRONG_SHAPE = (
-    "{}: the law {!r} leaves {:.2g} N m RMS that go with the velocity, {:.0%} of the friction: see the residuals; friction "
-    "is of another shape{}, or the torque is late or holds something else"
+    "{}: the law {!r} leaves {:.2g} N m RMS that go with the velocity, {:.0%} of the friction: see the residuals; "
+    "friction is of another shape{}, or the torque is late or holds something else"
 )
 _MANY_OUTLIERS = 0.01
 _WRONG_SHAPE = 0.05
