@@ -177,7 +177,21 @@ def test_a_push_is_rejected_and_told():
     effort[3000:3100] += 40.0
     result = identify_inverse_dynamics([replace(motion, effort=effort)], model())
     np.testing.assert_allclose(result.friction.values, np.column_stack((COULOMB, VISCOUS)), atol=0.3)
-    assert any("outliers" in text for text in result.verdicts)
+    assert any("neither used nor scored" in text for text in result.verdicts)
+    calm = identify_inverse_dynamics([motion], model())
+    for pushed, alone in zip(result.scores, calm.scores, strict=True):
+        assert pushed.relative_error < 1.2 * alone.relative_error
+        assert pushed.samples < alone.samples
+
+
+def test_a_model_that_calls_many_samples_outliers_is_scored_by_them():
+    motion = noisy_motion(7)
+    effort = motion.effort.copy()
+    for first in range(200, effort.shape[0], 500):
+        effort[first : first + 60] += 40.0
+    result = identify_inverse_dynamics([replace(motion, effort=effort)], model())
+    assert any("outliers and not used" in text for text in result.verdicts)
+    assert max(score.model_error for score in result.scores) > 5.0
 
 
 def test_torque_of_the_wrong_sign_belongs_to_no_real_bodies():

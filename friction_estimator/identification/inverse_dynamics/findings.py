@@ -10,7 +10,7 @@ from friction_estimator.core.friction import make_law
 from friction_estimator.core.identification import FrictionSamples
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
-from friction_estimator.identification.inverse_dynamics.joint_scores import outlier_shares
+from friction_estimator.identification.inverse_dynamics.joint_scores import RARE, outlier_shares
 from friction_estimator.identification.regression.lack_of_fit import velocity_dependent_rms
 from friction_estimator.identification.regression.verdict import Finding
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
@@ -54,8 +54,9 @@ def inverse_dynamics_findings(
     names = solution.model.body.joint_names
     for name, share in zip(names, outlier_shares(solution), strict=True):
         if share > _MANY_OUTLIERS:
+            scored = "not used" if share > RARE else "neither used nor scored"
             found.append(
-                Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and were not used (pushes?)")
+                Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)")
             )
     return [*found, *_about_shape(samples, laws), *_about_constants(solution, names, laws)]
 

@@ -13,14 +13,17 @@ from friction_estimator.identification.regression.least_squares import SolverOpt
 from friction_estimator.identification.regression.linear_problem import LinearProblem, select_columns, select_rows
 from friction_estimator.identification.regression.validation import fold_numbers, held_out_prediction, rms_by_joint
 
+RARE = 0.05
+"""Up to this share of a joint's rows may be left out of its scores."""
+
 
 def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple[JointScore, ...]:
     """k-fold validation by segment, beside "predict zero" and the best rigid body without friction.
 
     A row is predicted from the motion and from parameters that its own fold had no part in: friction that depends on
-    the load takes that of the same prediction. All usable rows count, pushes and collisions too, which the robust fit
-    does not believe. What the data decided as a whole (filters, dead zone, parameters left out, q_s) is not decided
-    again in every fold.
+    the load takes that of the same prediction. Rows that the robust fit does not believe, pushes and collisions, count
+    in none of the errors as long as they are rare; a model that finds many of them is judged by them too. What the data
+    decided as a whole (filters, dead zone, parameters left out, q_s) is not decided again in every fold.
     """
     model = solution.model
     problem = solution.fit.problem
@@ -31,8 +34,10 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple
     torque = _rows(solution, [one.torque for one in solution.observations])
     n = len(names)
     errors = (torque, _rigid_error(rigid, fold, solver), _model_error(solution, fold, solver), solution.fit.residual)
-    torque_rms, rigid_rms, model_rms, fit_rms = (rms_by_joint(error, problem.joint, n) for error in errors)
-    samples = np.bincount(problem.joint, minlength=n)
+    scored = (solution.fit.weights > 0.0) | (outlier_shares(solution) > RARE)[problem.joint]
+    joint = problem.joint[scored]
+    torque_rms, rigid_rms, model_rms, fit_rms = (rms_by_joint(error[scored], joint, n) for error in errors)
+    samples = np.bincount(joint, minlength=n)
     return tuple(
         JointScore(
             name,
