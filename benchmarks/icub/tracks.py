@@ -48,7 +48,8 @@ def estimated(recording: Recording, urdf: Path, **changes: Any) -> Track:
     order = [JOINTS.index(name) for name in estimator.joint_names]
     unknown = np.full(len(order), np.nan)
     estimates = []
-    for k, stamp in enumerate(np.round(recording.time * 1e9).astype(int).tolist()):
+    stamps = np.round(recording.time * 1e9).astype(int)
+    for k, stamp in enumerate(stamps.tolist()):
         joints = JointSample(stamp, recording.position[k, order], recording.velocity[k, order], unknown)
         estimates += estimator.add_joints(joints)
         estimates += estimator.add_imu(ImuSample(stamp, recording.angular_velocity[k], recording.specific_force[k]))
@@ -57,6 +58,10 @@ def estimated(recording: Recording, urdf: Path, **changes: Any) -> Track:
             wrench[2] = recording.force[k, foot]
             estimates += estimator.add_wrench(WrenchSample(stamp, foot, wrench))
     estimates += estimator.flush()
+    held = np.searchsorted([estimate.stamp_ns for estimate in estimates], stamps, side="right") - 1
+    estimates = [
+        estimates[row] for row in np.maximum(held, 0)
+    ]  # those of repeated joint samples are dropped
     return Track(
         rotation=Rotation.from_matrix([estimate.base.rotation_base_to_world for estimate in estimates]),
         position=np.array([estimate.base.position_base_in_world for estimate in estimates]),
