@@ -1,8 +1,8 @@
 """Base position and velocity from the linear inverted pendulum (Hashlamon & Erbatur 2014, section 4, eqs. 7-33).
 
-    foot wrenches ─► ZMP (8) ──────────────────────────────┐
+    foot wrenches ─► ZMP (8) ──────────────────────────────┐ (method "lipm")
     IMU ─► CoM acceleration (16) ─► jerk (14) ─► predict ─► correct ─► CoM ─► base position, velocity (32, 33)
-    standing feet ─► base position and velocity ───────────┘ (method "odometry" only, with the heading of heading.py and
+    standing feet ─► base position and velocity ───────────┘ (method "odometry", with the heading of heading.py and
                                                               the velocity of inertial_velocity.py)
 
 World: the robot starts above its origin, x forward, feet on z = 0. A standing foot does not slip, so its place in the
@@ -30,7 +30,7 @@ from friction_estimator.core.types import (
     SensorFrame,
 )
 
-_I3, _I6, _I9 = np.eye(3), np.eye(6), np.eye(9)
+_I3, _I9 = np.eye(3), np.eye(9)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
 
 
@@ -80,7 +80,7 @@ class BaseStateEstimator:
         self._imu = imu_position_in_base
         self._foot_count = len(config.feet)
         odometry = config.base_state.method == "odometry"
-        self._rows = 9 if odometry else 3
+        self._rows = 6 if odometry else 3
         self._heading = HeadingFilter(config) if odometry else None
         self._inertial = InertialVelocity(config) if odometry else None
         self.reset()
@@ -188,24 +188,18 @@ class BaseStateEstimator:
         force = (foot_to_world @ wrenches[contact, :3, None])[..., 0]
         moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
         load = force[:, 2]
-        if load.min() <= 0.0 or (self._rows == 9 and legs is None):
+        if load.min() <= 0.0:
             return
         anchor = self._anchor[contact]
-        zmp = zero_moment_point(anchor, np.hstack((force, moment)))
-        share = load / load.sum()
-        base = share @ (anchor - feet_from_base[contact])
-        height = (base + com_from_base - zmp)[2]
-        C = np.zeros((self._rows, 9))
-        C[:3, :3] = _I3
-        C[:3, 6:] = -height / GRAVITY * _I3  # eq. 12; z_c is the present height
-        # The z row of eq. 12 describes motion about the plane z = z_c, so that plane is the ZMP's height plus z_c.
-        measurement = [zmp[0], zmp[1], zmp[2] + height]
-        if legs is not None:
-            C[3:9, :6] = _I6
-            # The legs' own velocity: it places the feet that land, and is of one piece with the legs' position.
+        base = (load / load.sum()) @ (anchor - feet_from_base[contact])
+        com = base + com_from_base
+        if self._inertial is None:
+            self._kalman.correct(*_lipm(com, zero_moment_point(anchor, np.hstack((force, moment)))))
+        elif legs is not None:
+            # The legs' own velocity: it places the feet that land, and is of one piece with the legs' position. The
+            # ZMP stays out: it shakes the position of a real robot by centimetres, and the legs know better.
             velocity = legs + R @ (self._com_from_base_velocity(attitude, dynamics) - self._imu_from_base(attitude))
-            measurement += [*(base + com_from_base), *velocity]
-        self._kalman.correct(C, np.array(measurement))
+            self._kalman.correct(np.eye(6, 9), np.concatenate((com, velocity)))
 
     @staticmethod
     def _com_from_base_velocity(attitude: Attitude, dynamics: Dynamics) -> FloatArray:
@@ -246,6 +240,18 @@ class BaseStateEstimator:
             pose_covariance=pose_covariance,
             twist_covariance=twist_covariance,
         )
+
+
+def _lipm(com: FloatArray, zmp: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eq. 12 as a measurement: C (3, 9) and the ZMP (3,), for the present height of the CoM.
+
+    The z row describes motion about the plane z = z_c, so that plane is the ZMP's height plus z_c.
+    """
+    height = (com - zmp)[2]
+    C = np.zeros((3, 9))
+    C[:, :3] = _I3
+    C[:, 6:] = -height / GRAVITY * _I3
+    return C, np.array([zmp[0], zmp[1], zmp[2] + height])
 
 
 def resting_base() -> BaseState:

@@ -56,8 +56,8 @@ class BaseStateConfig(Validated):
     process_window: float = parameter(5000.0, "N_Q of eqs. 27-31", "samples", 2.0, 1e7)
     method: str = parameter(
         "odometry",
-        "lipm: the printed filter alone; odometry: the standing feet also measure base position and velocity, and hold "
-        "the heading",
+        "lipm: the printed filter; odometry: the standing feet measure base position and velocity instead of the ZMP, "
+        "and hold the heading",
         choices=("lipm", "odometry"),
     )
     velocity_noise_time: float = parameter(
