@@ -89,6 +89,7 @@ def test_the_player_sends_a_bag_and_the_estimator_hears_all_of_it(demo, robot, s
     listener = TalkingRobot("bagged", robot, samples)
     listener.listen(topics.FRICTION, topics.SIGMA)
     estimator = NodeProcess("estimator_node", workplace, "inputs_reliable:=true", namespace="bagged")
+    listener.spin_until(lambda: listener.node.count_publishers(topics.FRICTION.name) > 0, "the estimator's publisher")
     player = NodeProcess(
         "replay_node", workplace, f"bag:='{demo[0] / 'run'}'", "wait_for_subscribers:=1", namespace="bagged"
     )
