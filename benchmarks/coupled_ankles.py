@@ -8,11 +8,17 @@ Prints the table of docs/kalman.md, "Joints that share motors": RMS errors over 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
+from benchmarks.accuracy.track import drive
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.smoothing import SmoothedEstimator
 from friction_estimator.core.types import FloatArray, FrictionEstimate
@@ -55,12 +61,7 @@ def estimates_of(
     estimator = (
         SmoothedEstimator(robot.config, robot.urdf_xml, _LAG) if smoothed else Estimator(robot.config, robot.urdf_xml)
     )
-    estimates: list[FrictionEstimate] = []
-    for sample in samples:
-        estimates += estimator.add_joints(sample.joints) + estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    return estimates + estimator.flush()
+    return drive(estimator, samples)
 
 
 def main() -> None:

@@ -9,7 +9,11 @@ compared with that of the URDF. Prints one line for each file that differs, and 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mujoco
 import numpy as np

@@ -9,7 +9,12 @@ floor below which no identification of that law gets: root mean square [N m] per
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 from scipy.optimize import lsq_linear

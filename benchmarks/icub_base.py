@@ -12,12 +12,13 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.icub.page import draw, report  # noqa: E402
-from benchmarks.icub.recording import RecordingError, read_folder  # noqa: E402
-from benchmarks.icub.velocities import study  # noqa: E402
-from friction_estimator.core.exceptions import FrictionEstimatorError  # noqa: E402
+from benchmarks.icub.page import draw, report
+from benchmarks.icub.recording import RecordingError, read_folder
+from benchmarks.icub.velocities import study
+from friction_estimator.core.exceptions import FrictionEstimatorError
 
 
 def main() -> int:

@@ -11,6 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from friction_estimator.core.config import Config
 from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.smoothing import SmoothedEstimator
 from friction_estimator.core.types import BaseState, FloatArray, FrictionEstimate
 from friction_estimator.files.robot import load_robot
-from friction_estimator.simulation import make_noise
+from friction_estimator.simulation import SimulationSample, make_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,20 @@ def configure(robot_name: str, noise: str, changes: Mapping[str, Any]) -> Config
     return load_robot(robot_name, {**told, **changes}).config
 
 
-def estimate(config: Config, urdf_xml: str, run: SimulatedRun) -> Track:
-    """Run the estimator over the samples."""
-    estimator = Estimator(config, urdf_xml)
+def drive(estimator: Estimator | SmoothedEstimator, samples: Sequence[SimulationSample]) -> list[FrictionEstimate]:
+    """All estimates from these samples."""
     estimates: list[FrictionEstimate] = []
-    for sample in run.samples:
+    for sample in samples:
         estimates += estimator.add_joints(sample.joints)
         estimates += estimator.add_imu(sample.imu)
         for wrench in sample.wrenches:
             estimates += estimator.add_wrench(wrench)
-    estimates += estimator.flush()
+    return estimates + estimator.flush()
+
+
+def estimate(config: Config, urdf_xml: str, run: SimulatedRun) -> Track:
+    """Run the estimator over the samples."""
+    estimates = drive(Estimator(config, urdf_xml), run.samples)
 
     def column(name: str) -> FloatArray:
         return np.array([getattr(one, name) for one in estimates])

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.accuracy.exact_inputs import true_inputs
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
-from benchmarks.accuracy.track import configure, estimate
+from benchmarks.accuracy.track import configure, drive, estimate
 from benchmarks.constrained.rigid_walk import RigidWalk
 from friction_estimator.core.config import Config
 from friction_estimator.core.estimator import Estimator
@@ -49,13 +49,7 @@ class Errors:
 def measured_errors(robot: Robot, run: SimulatedRun, noise: str, changes: Mapping[str, Any]) -> Errors:
     """The whole estimator on the sensors of a walk."""
     config = configure("suralp", noise, {**ALL, **changes})
-    estimator = Estimator(config, robot.urdf_xml)
-    estimates = []
-    for sample in run.samples:
-        estimates += estimator.add_joints(sample.joints) + estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    estimates += estimator.flush()
+    estimates = drive(Estimator(config, robot.urdf_xml), run.samples)
     friction, sigma = (np.array([getattr(e, name) for e in estimates]) for name in ("friction", "sigma"))
     return _errors(run, friction, sigma, np.array([e.measured for e in estimates]), _delay(config))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +9,14 @@ import numpy as np
 
 from benchmarks.accuracy.exact_inputs import true_inputs
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, simulate
-from benchmarks.accuracy.track import configure
+from benchmarks.accuracy.track import configure, drive
 from benchmarks.egle.printed import LAW, TARGETS
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.observers.constrained_friction import ConstrainedFriction
 from friction_estimator.core.observers.delay_line import Instant
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.smoothing import SMOOTHING_LAG, SmoothedEstimator
-from friction_estimator.core.types import BoolArray, FloatArray, FrictionEstimate
+from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.files.robot import Robot
 from friction_estimator.simulation import FrictionSetting, Gait, JointFriction, Scenario, Simulator, make_noise
 
@@ -116,7 +115,7 @@ def sharpened(friction: FloatArray, substeps: int) -> FloatArray:
 def observed(robot: Robot, run: SimulatedRun, changes: dict[str, Any]) -> FloatArray:
     """Friction (m, n) of the constrained observer in the whole estimator, in trimmed swings, at its own instant."""
     config = configure("suralp", "clean", {"observer": "constrained", "constrained.max_sigma": 1e9, **changes})
-    estimates = _estimates(Estimator(config, robot.urdf_xml), run)
+    estimates = drive(Estimator(config, robot.urdf_xml), run.samples)
     delay = max(config.constrained.window // 2, round(config.constrained.trim_end / PERIOD))
     friction = np.array([np.where(one.measured, one.friction, np.nan) for one in estimates])
     return np.where(swings(run), np.vstack((friction[delay:], np.full((delay, friction.shape[1]), np.nan))), np.nan)
@@ -131,16 +130,6 @@ def kalman(robot: Robot, run: SimulatedRun, smooth: bool) -> FloatArray:
     estimator = (
         SmoothedEstimator(config, robot.urdf_xml, SMOOTHING_LAG) if smooth else Estimator(config, robot.urdf_xml)
     )
-    estimates = _estimates(estimator, run)
+    estimates = drive(estimator, run.samples)
     friction = np.array([np.where(one.measured, one.friction + one.calibration_torque, np.nan) for one in estimates])
     return np.where((run.time >= 2.0 * SETTLED)[:, None], friction, np.nan)
-
-
-def _estimates(estimator: Estimator, run: SimulatedRun) -> Sequence[FrictionEstimate]:
-    estimates: list[FrictionEstimate] = []
-    for sample in run.samples:
-        estimates += estimator.add_joints(sample.joints)
-        estimates += estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    return estimates + estimator.flush()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -135,10 +136,10 @@ def _page(
     yield from _widths(torso_study)
 
 
-def identify(study: Study, driven: bool = True, **changes: object) -> Identification:
+def identify(study: Study, driven: bool = True, **changes: Any) -> Identification:
     """The method on the recordings of one limb, inertia given."""
     known = dict(zip(study.mechanism.coupling.motor_names, study.mechanism.inertia.tolist(), strict=True))
-    options = replace(MotorOptions(inertia=known), **changes)  # type: ignore[arg-type]
+    options = replace(MotorOptions(inertia=known), **changes)
     return identify_motor([study.free], [study.driven] if driven else [], study.mechanism.coupling, options)
 
 

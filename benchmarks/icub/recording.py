@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +67,8 @@ def read_folder(folder: Path) -> list[Recording]:
     RecordingError
         When h5py, the URDF, the recordings or one of their fields is missing.
     """
-    try:
-        import h5py  # noqa: F401
-    except ImportError:
-        raise RecordingError("MATLAB v7.3 files need h5py: pip install h5py") from None
+    if find_spec("h5py") is None:
+        raise RecordingError("MATLAB v7.3 files need h5py: pip install h5py")
     files = sorted(folder.glob("*.mat"))
     if not files or not (folder / "model.urdf").is_file():
         raise RecordingError(f"{folder} must hold model.urdf and MATLAB v7.3 recordings (*.mat)")

@@ -59,9 +59,7 @@ def estimated(recording: Recording, urdf: Path, **changes: Any) -> Track:
             estimates += estimator.add_wrench(WrenchSample(stamp, foot, wrench))
     estimates += estimator.flush()
     held = np.searchsorted([estimate.stamp_ns for estimate in estimates], stamps, side="right") - 1
-    estimates = [
-        estimates[row] for row in np.maximum(held, 0)
-    ]  # those of repeated joint samples are dropped
+    estimates = [estimates[row] for row in np.maximum(held, 0)]  # those of repeated joint samples are dropped
     return Track(
         rotation=Rotation.from_matrix([estimate.base.rotation_base_to_world for estimate in estimates]),
         position=np.array([estimate.base.position_base_in_world for estimate in estimates]),

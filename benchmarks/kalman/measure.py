@@ -13,7 +13,7 @@ from benchmarks.accuracy.cases import find_case
 from benchmarks.accuracy.joints import JointGroups, joint_groups
 from benchmarks.accuracy.scoring import CONSISTENT, late_phases
 from benchmarks.accuracy.simulated_run import SimulatedRun, simulate
-from benchmarks.accuracy.track import configure
+from benchmarks.accuracy.track import configure, drive
 from benchmarks.kalman.variants import VARIANTS
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.robot_model import RobotModel
@@ -76,12 +76,7 @@ def measure(job: Job) -> dict[int, Errors]:
 
 def errors(run: SimulatedRun, estimator: Estimator, groups: JointGroups) -> Errors:
     """Drive an estimator over a run."""
-    estimates = []
-    for sample in run.samples:
-        estimates += estimator.add_joints(sample.joints) + estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    estimates += estimator.flush()
+    estimates = drive(estimator, run.samples)
     error = np.array([estimate.friction for estimate in estimates]) - run.friction
     sigma = np.array([estimate.sigma for estimate in estimates])
     phases = late_phases(run)

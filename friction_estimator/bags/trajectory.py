@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from friction_estimator.bags.writer import BagWriter
+from friction_estimator.core.joint_trajectory import JointTrajectory
 from friction_estimator.core.types import FloatArray
 from friction_estimator.messages.types import MessageTypes
 
@@ -18,11 +18,7 @@ _NS = 1_000_000_000
 
 def write_trajectory_bag(
     path: str | os.PathLike[str],
-    joint_names: Sequence[str],
-    time: FloatArray,
-    position: FloatArray,
-    velocity: FloatArray,
-    acceleration: FloatArray,
+    trajectory: JointTrajectory,
     topic: str = TRAJECTORY_TOPIC,
     overwrite: bool = False,
 ) -> None:
@@ -31,9 +27,7 @@ def write_trajectory_bag(
     Parameters
     ----------
     path : folder of the bag
-    joint_names : (n)
-    time : (N,) from zero on [s]
-    position, velocity, acceleration : (N, n)
+    trajectory : what to write
     topic : of the message
     overwrite : replace an older bag of that name
 
@@ -44,9 +38,10 @@ def write_trajectory_bag(
     """
     with BagWriter(path, overwrite=overwrite) as writer:
         types = writer.types
-        points = [_point(types, *sample) for sample in zip(time, position, velocity, acceleration, strict=True)]
+        signals = trajectory.time, trajectory.position, trajectory.velocity, trajectory.acceleration
+        points = [_point(types, *sample) for sample in zip(*signals, strict=True)]
         header = types.make("std_msgs/msg/Header")
-        message = types.make(TRAJECTORY, header=header, joint_names=list(joint_names), points=points)
+        message = types.make(TRAJECTORY, header=header, joint_names=list(trajectory.joint_names), points=points)
         writer.write(topic, 0, message)
 
 

@@ -69,9 +69,8 @@ def run_plan(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"{place} exists already: choose another name, or say --overwrite")
     with progress_bar("planning") as progress:
         plan = plan_excitation(FixedBaseModel(robot.urdf_xml, names), limits, options, progress)
-    signals = plan.joint_names, plan.time, plan.position, plan.velocity, plan.acceleration
-    write_trajectory_csv(table, *signals)
-    write_trajectory_bag(bag, *signals, topic=arguments.topic, overwrite=arguments.overwrite)
+    write_trajectory_csv(table, plan)
+    write_trajectory_bag(bag, plan, topic=arguments.topic, overwrite=arguments.overwrite)
     _tell(plan, bag, table)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +42,8 @@ class SensedFrame:
 
 def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
     """Whether the motor torques have been measured."""
-    return not bool(np.isnan(sample.effort).all())
+    effort = sample.effort
+    return not (effort.size == 0 or (math.isnan(effort[0]) and bool(np.isnan(effort).all())))
 
 
 class Pipeline:

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.core.joint_trajectory import JointTrajectory
 from friction_estimator.files.atomic import write_atomically
 
 
-def write_trajectory_csv(
-    path: str | os.PathLike[str],
-    joint_names: Sequence[str],
-    time: FloatArray,
-    position: FloatArray,
-    velocity: FloatArray,
-    acceleration: FloatArray,
-) -> None:
+def write_trajectory_csv(path: str | os.PathLike[str], trajectory: JointTrajectory) -> None:
     """Write ``time``, ``position/<joint>``, ``velocity/<joint>``, ``acceleration/<joint>``, in SI units.
 
     Parameters
     ----------
     path : the file
-    joint_names : (n)
-    time : (N,) [s]
-    position, velocity, acceleration : (N, n)
+    trajectory : what to write
 
     Raises
     ------
@@ -37,9 +27,9 @@ def write_trajectory_csv(
         When the file cannot be written.
     """
     kinds = ("position", "velocity", "acceleration")
-    header = ",".join(["time", *(f"{kind}/{joint}" for kind in kinds for joint in joint_names)])
+    header = ",".join(["time", *(f"{kind}/{joint}" for kind in kinds for joint in trajectory.joint_names)])
     text = io.StringIO()
-    table = np.column_stack([time, position, velocity, acceleration])
+    table = np.column_stack([trajectory.time, *(getattr(trajectory, kind) for kind in kinds)])
     np.savetxt(text, table, fmt="%.9g", delimiter=",", header=header, comments="")
     target = Path(path).expanduser()
     try:

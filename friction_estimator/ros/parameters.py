@@ -127,8 +127,10 @@ def _value_of(config: Config, name: str) -> ParameterValue:
     head, *rest = name.split(".")
     if head == "feet":
         feet = {foot.name: foot for foot in config.feet}
-        return getattr(feet[rest[0]], rest[1])  # type: ignore[no-any-return]
-    return attrgetter(name)(config)  # type: ignore[no-any-return]
+        value: ParameterValue = getattr(feet[rest[0]], rest[1])
+    else:
+        value = attrgetter(name)(config)
+    return value
 
 
 def _declare(node: Node, item: ParameterField, value: ParameterValue) -> None:

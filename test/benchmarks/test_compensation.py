@@ -44,7 +44,7 @@ def test_the_printed_gains_carry_the_robot_with_the_feedforward_of_the_plan() ->
 
 def test_the_printed_torque_loop_is_a_low_pass_of_the_estimate() -> None:
     loop = printed_torque_loop(lambda _: np.ones(12))
-    torques = [loop(None) for _ in range(500)]  # type: ignore[arg-type]
+    torques = [loop(None) for _ in range(500)]
     assert torques[-1][0] == pytest.approx(1.0 - np.exp(-2.0 * 500 * PERIOD), abs=1e-3)
     assert torques[-1][11] == pytest.approx(1.0 - np.exp(-4.0 * 500 * PERIOD), abs=1e-3)
 

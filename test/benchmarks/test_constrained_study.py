@@ -5,18 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("mujoco", reason="the plan of the walk belongs to the simulation")
-
-from benchmarks.constrained.figures import single_support  # noqa: E402 - after the skip
-from benchmarks.constrained.measure import rigid_friction  # noqa: E402
-from benchmarks.constrained.page import GAIT, JOINT  # noqa: E402
-from benchmarks.constrained.rigid_walk import rigid_walk  # noqa: E402
-from friction_estimator.files.robot import load_robot  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return load_robot("suralp")
+from benchmarks.constrained.figures import single_support
+from benchmarks.constrained.measure import rigid_friction
+from benchmarks.constrained.page import GAIT, JOINT
+from benchmarks.constrained.rigid_walk import rigid_walk
 
 
 @pytest.fixture(scope="module")

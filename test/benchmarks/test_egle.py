@@ -17,18 +17,6 @@ from benchmarks.egle.walks import (
     torque_weight,
     walks,
 )
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.files.robot import load_robot
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return load_robot("suralp")
-
-
-@pytest.fixture(scope="module")
-def model(robot):
-    return RobotModel(robot.config, robot.urdf_xml)
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def estimate(
             "base": BaseState(*[unused] * 6),
             "compensation": None,
         }
-    )  # type: ignore[arg-type]
+    )
 
 
 def compensation(

@@ -69,4 +69,4 @@ def test_whole_numbers_are_fine_where_numbers_are_wanted():
 
 def test_configuration_cannot_be_changed_by_accident():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Config(observer="momentum").observer = "fbse"  # type: ignore[misc]
+        Config(observer="momentum").observer = "fbse"

@@ -13,6 +13,7 @@ from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.types import JointSample
 from test.core.conftest import suralp_config
+from test.core.pendulum import PENDULUM
 from test.core.sway import DT, sway
 
 
@@ -310,13 +311,6 @@ def test_one_torque_spike_below_the_limits_does_not_spoil_the_law(urdf_xml, sway
     _, estimates = run(urdf_xml, spiked, observer=observer)
     for estimate, reference in zip(estimates[2000:], undisturbed[2000:], strict=True):
         np.testing.assert_allclose(estimate.model, reference.model, atol=0.1)
-
-
-PENDULUM = """<robot name="pendulum"><link name="world"/>
-<link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
-<inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
-</robot>"""
 
 
 def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():

@@ -50,7 +50,7 @@ def job(**changes: object) -> Job:
     table = ParameterTable(("m1/drive_offset", "m1/drive_gain"), ("N m", "N m/pwm"), np.array([0.25, 3.5]), np.ones(2))
     (first,) = joint_frictions(replace(_saved("m1"), parameters=table))
     drive = first.drive
-    return Job((replace(friction[0], drive=drive), *friction[1:]), **{"coupling": COUPLING, **changes})  # type: ignore[arg-type]
+    return Job((replace(friction[0], drive=drive), *friction[1:]), **{"coupling": COUPLING, **changes})
 
 
 def _saved(motor: str) -> SavedIdentification:

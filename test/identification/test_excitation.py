@@ -194,13 +194,12 @@ def test_impossible_wishes_are_refused(fields: dict[str, float], reason: str) ->
 
 
 def test_files_hold_the_plan(plan: ExcitationPlan, tmp_path: Path) -> None:
-    signals = plan.joint_names, plan.time, plan.position, plan.velocity, plan.acceleration
-    write_trajectory_csv(tmp_path / "plan.csv", *signals)
+    write_trajectory_csv(tmp_path / "plan.csv", plan)
     log = read_joint_log(tmp_path / "plan.csv", JOINTS)
     np.testing.assert_allclose(log.position, plan.position, atol=1e-8)
     np.testing.assert_allclose(log.inputs["acceleration"], plan.acceleration, atol=1e-7)
     pytest.importorskip("rosbags", reason="rosbags is not installed")
-    write_trajectory_bag(tmp_path / "plan", *signals)
+    write_trajectory_bag(tmp_path / "plan", plan)
     reader = BagReader(tmp_path / "plan")
     (recorded,) = reader.messages()
     message = reader.decode(recorded)

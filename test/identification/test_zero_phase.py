@@ -159,4 +159,4 @@ def test_a_joint_whose_velocity_is_not_measured_but_zero_is_not_believed() -> No
 )
 def test_what_cannot_be_done_is_told_with_the_choices(options: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        to_motion(recording(duration=5.0), **options)  # type: ignore[arg-type]
+        to_motion(recording(duration=5.0), **options)

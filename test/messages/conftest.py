@@ -71,6 +71,6 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
             "base": base,
             **fields,
         }
-        return FrictionEstimate(**values)  # type: ignore[arg-type]
+        return FrictionEstimate(**values)
 
     return make

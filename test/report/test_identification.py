@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,8 +22,7 @@ from friction_estimator.report.identification_figures import (
 from friction_estimator.report.identification_tables import parameter_table, quadrant_table, score_table, with_spread
 from friction_estimator.report.page import ReportError
 from test.known_identification import NOISE, TRUTH, make_identification
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+from test.report.browser import drawn_page, needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -201,20 +198,11 @@ def test_a_page_that_cannot_be_written_is_one_clear_error(identification: Identi
         write_identification_report(tmp_path / "file" / "page.html", identification, "x")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@needs_browser
 def test_a_browser_draws_every_figure_without_an_error(identification: Identification, tmp_path: Path) -> None:
     write_identification_report(tmp_path / "page.html", identification, "friction.yaml")
-    process = subprocess.run(
-        [
-            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,1000", "--virtual-time-budget=5000",
-            "--enable-logging=stderr", "--dump-dom", (tmp_path / "page.html").as_uri(),
-        ],
-        capture_output=True, text=True, timeout=180, check=True,
-    )  # fmt: skip
-    assert [line for line in process.stderr.splitlines() if "CONSOLE" in line] == []
-    parts = re.split(r'<div id="(figure-[\w-]+)"', process.stdout)
+    shown_page = drawn_page(tmp_path / "page.html", tmp_path, 5000)
+    parts = re.split(r'<div id="(figure-[\w-]+)"', shown_page)
     drawn = dict(zip(parts[1::2], parts[2::2], strict=True))
     assert {"figure-velocity", "figure-load", "figure-residuals", "figure-unit-0", "figure-unit-4"} <= set(drawn)
     for name, body in drawn.items():

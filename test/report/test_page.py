@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +15,8 @@ from friction_estimator.report.decimate import envelope_rows, even_rows
 from friction_estimator.report.figures import friction_over_time, paper_figure
 from friction_estimator.report.html import ReportError, render, write_report
 from friction_estimator.report.tables import error_table, parameter_table, phase_table, split
+from test.report.browser import drawn_page, needs_browser
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FIGURES = ("figure-time", "figure-velocity", "figure-coulomb", "figure-viscous", "figure-paper")
 
 
@@ -113,7 +111,7 @@ def test_decimation_keeps_every_spike() -> None:
 
 @pytest.mark.parametrize("change", [lambda recording: recording, without_truth, from_elsewhere])
 def test_the_page_needs_no_network_and_stays_below_ten_megabytes(recording: Recording, change: object) -> None:
-    page = render(change(recording), "a bag")  # type: ignore[operator]
+    page = render(change(recording), "a bag")
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", markup)
     assert not re.search(r"<script[^>]+src=", page)
@@ -135,29 +133,20 @@ def test_a_page_that_cannot_be_written_is_one_clear_error(recording: Recording, 
         write_report(tmp_path / "file" / "report.html", recording, "a bag")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@needs_browser
 @pytest.mark.parametrize("change", [lambda recording: recording, from_elsewhere], ids=["full", "bare"])
 def test_a_browser_draws_every_figure_without_an_error(recording: Recording, tmp_path: Path, change: object) -> None:
-    shown = change(recording)  # type: ignore[operator]
+    shown = change(recording)
     write_report(tmp_path / "report.html", shown, "a bag")
-    process = subprocess.run(
-        [
-            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,1000", "--virtual-time-budget=30000",
-            "--enable-logging=stderr", "--dump-dom", (tmp_path / "report.html").as_uri(),
-        ],
-        capture_output=True, text=True, timeout=180, check=True,
-    )  # fmt: skip
-    assert [line for line in process.stderr.splitlines() if "CONSOLE" in line] == []
+    shown_page = drawn_page(tmp_path / "report.html", tmp_path, 30000)
     figures = [
         name for name in FIGURES if shown.coulomb is not None or name not in ("figure-coulomb", "figure-viscous")
     ]
     for name in figures:
-        start = process.stdout.index(f'id="{name}"')
-        end = min([at for at in (process.stdout.find(f'id="{other}"', start + 1) for other in FIGURES) if at > 0],
-                  default=len(process.stdout))  # fmt: skip
-        drawn = process.stdout[start:end]
+        start = shown_page.index(f'id="{name}"')
+        end = min([at for at in (shown_page.find(f'id="{other}"', start + 1) for other in FIGURES) if at > 0],
+                  default=len(shown_page))  # fmt: skip
+        drawn = shown_page[start:end]
         lines = re.findall(r'class="js-line"[^>]* d="(M[^"]{20,})"', drawn)
         points = drawn.count('class="point"')
         assert len(lines) >= len(shown.joint_names) or points > 100, f"{name} was not drawn"

@@ -34,7 +34,7 @@ class CommandedRobot(TalkingRobot):
 
     def command(self, messages: dict[str, object]) -> None:
         velocity = [COMMAND] * len(self.names)
-        header = messages["joint_states"].header  # type: ignore[attr-defined]
+        header = messages["joint_states"].header
         messages["joint_commands"] = JointState(header=header, name=list(reversed(self.names)), velocity=velocity)
 
     def sent_and_answered(self, count: int, commands: bool) -> np.ndarray:

@@ -24,6 +24,7 @@ from friction_estimator.simulation import (
     make_scenario,
 )
 from friction_estimator.simulation.friction import InjectedFriction
+from test.core.kalman.running import feed
 
 T = np.array([[0.5, 0.5], [0.5, -0.5]])
 JOINTS = [f"{side}_ankle_{axis}" for side in "lr" for axis in ("pitch", "roll")]
@@ -50,12 +51,7 @@ def walk():
 
 
 def run(estimator, samples):
-    estimates = []
-    for sample in samples:
-        estimates += estimator.add_joints(sample.joints) + estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    return estimates + estimator.flush()
+    return feed(estimator, samples) + estimator.flush()
 
 
 def estimated(walk, parameters):

@@ -30,7 +30,7 @@ from friction_estimator.core.types import (
     SensorFrame,
 )
 
-_I3, _I9 = np.eye(3), np.eye(9)
+_I3, _I9, _POSITION_VELOCITY = np.eye(3), np.eye(9), np.eye(6, 9)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
 
 
@@ -80,7 +80,6 @@ class BaseStateEstimator:
         self._imu = imu_position_in_base
         self._foot_count = len(config.feet)
         odometry = config.base_state.method == "odometry"
-        self._rows = 6 if odometry else 3
         self._heading = HeadingFilter(config) if odometry else None
         self._inertial = InertialVelocity(config) if odometry else None
         self.reset()
@@ -147,7 +146,7 @@ class BaseStateEstimator:
             state,
             config.initial_covariance * np.eye(9),
             np.full(9, config.process_noise),
-            np.full(self._rows, config.measurement_noise),
+            np.full(3 if self._inertial is None else 6, config.measurement_noise),
             config.process_window,
             config.measurement_window,
         )
@@ -186,7 +185,6 @@ class BaseStateEstimator:
         R = attitude.rotation_base_to_world
         foot_to_world = R @ dynamics.foot_rotation_to_base[contact]
         force = (foot_to_world @ wrenches[contact, :3, None])[..., 0]
-        moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
         load = force[:, 2]
         if load.min() <= 0.0:
             return
@@ -194,12 +192,13 @@ class BaseStateEstimator:
         base = (load / load.sum()) @ (anchor - feet_from_base[contact])
         com = base + com_from_base
         if self._inertial is None:
+            moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
             self._kalman.correct(*_lipm(com, zero_moment_point(anchor, np.hstack((force, moment)))))
         elif legs is not None:
             # The legs' own velocity: it places the feet that land, and is of one piece with the legs' position. The
             # ZMP stays out: it shakes the position of a real robot by centimetres, and the legs know better.
             velocity = legs + R @ (self._com_from_base_velocity(attitude, dynamics) - self._imu_from_base(attitude))
-            self._kalman.correct(np.eye(6, 9), np.concatenate((com, velocity)))
+            self._kalman.correct(_POSITION_VELOCITY, np.concatenate((com, velocity)))
 
     @staticmethod
     def _com_from_base_velocity(attitude: Attitude, dynamics: Dynamics) -> FloatArray:

@@ -11,10 +11,6 @@ from friction_estimator.core.friction.joint_laws import JointLaws
 from friction_estimator.core.kalman.limbs import Limb
 from friction_estimator.core.types import FloatArray
 
-LINK_ERRORS = 4
-"""Of each link: relative mass, shift of the centre of mass along three axes [m]."""
-
-
 _BLOCKS = ("momentum", "mismatch", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias")
 
 

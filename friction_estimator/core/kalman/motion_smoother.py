@@ -7,13 +7,12 @@ Striebel 1965, eq. 3.28). The filters are weighed by how well they have predicte
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
 
-from friction_estimator.core.config import KalmanConfig, SensorNoise
+from friction_estimator.core.config import SensorNoise
 from friction_estimator.core.kalman.joint_motion import (
     TRANSITION,
     WHITE_JERK,
@@ -134,17 +133,3 @@ class MotionSmoother(JointMotionFilter):
         if key not in self._smoothers:
             self._smoothers[key] = stationary_smoothers(self._densities, self._position_std, self._velocity_std, period)
         return self._smoothers[key]
-
-
-def motions_in_hindsight(
-    config: KalmanConfig,
-    noise: SensorNoise,
-    positions: Sequence[FloatArray],
-    velocities: Sequence[FloatArray],
-    periods: Sequence[float],
-) -> list[JointMotion]:
-    """Smooth a whole recording."""
-    smoother = MotionSmoother(config, noise)
-    for position, velocity, dt in zip(positions, velocities, periods, strict=True):
-        smoother.step(position, velocity, dt)
-    return smoother.smoothed(len(smoother))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.core.joint_trajectory import JointTrajectory
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.excitation.criterion import ExcitationQuality
 
@@ -60,14 +61,11 @@ class ExcitationOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ExcitationPlan:
+class ExcitationPlan(JointTrajectory):
     """A trajectory to move along while recording.
 
     Attributes
     ----------
-    joint_names : (n)
-    time : (N,) from zero on [s]
-    position, velocity, acceleration : (N, n) [rad, rad/s, rad/s^2] or [m, m/s, m/s^2]
     torque : (N, n) what the URDF's rigid bodies take, friction comes on top [N m or N]
     parameters : (p) what can be identified with it
     planned : quality of the whole trajectory
@@ -75,11 +73,6 @@ class ExcitationPlan:
     choices : what was chosen or assumed, in sentences
     """
 
-    joint_names: tuple[str, ...]
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
     torque: FloatArray
     parameters: tuple[str, ...]
     planned: ExcitationQuality

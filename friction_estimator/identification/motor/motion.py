@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -43,16 +43,10 @@ class MotorSamples:
 
     def select(self, rows: BoolArray) -> MotorSamples:
         """The same with the rows (r,) that are True."""
-        return MotorSamples(
-            self.motor,
-            self.velocity[rows],
-            self.acceleration[rows],
-            self.torque[rows],
-            self.drive[rows],
-            self.segment[rows],
-            self.instant[rows],
-            self.slides[rows],
-        )
+        return MotorSamples(self.motor, *(getattr(self, name)[rows] for name in _SIGNALS))
+
+
+_SIGNALS = tuple(field.name for field in fields(MotorSamples))[1:]
 
 
 def motor_samples(
@@ -131,5 +125,4 @@ def _joined(motor: str, parts: Sequence[MotorSamples]) -> MotorSamples:
     """One after another; no samples when there are no parts."""
     none, number = np.zeros(0), np.zeros(0, dtype=np.intp)
     parts = [MotorSamples(motor, none, none, none, none, number, number, none.astype(bool)), *parts]
-    names = ("velocity", "acceleration", "torque", "drive", "segment", "instant", "slides")
-    return MotorSamples(motor, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return MotorSamples(motor, *(np.concatenate([getattr(part, name) for part in parts]) for name in _SIGNALS))

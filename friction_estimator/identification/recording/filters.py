@@ -61,7 +61,8 @@ def central_difference(signal: FloatArray, period: float) -> FloatArray:
     """First derivative (N, ...) along the first axis, wrong within ``HALF_STENCIL`` samples of both ends."""
     padded = np.pad(signal, [(HALF_STENCIL, HALF_STENCIL)] + [(0, 0)] * (signal.ndim - 1), mode="edge")
     count = signal.shape[0]
-    return sum(c * padded[k : k + count] for k, c in enumerate(_CENTRAL) if c) / period  # type: ignore[return-value]
+    terms = [c * padded[k : k + count] for k, c in enumerate(_CENTRAL) if c]
+    return np.asarray(sum(terms) / period)
 
 
 def savitzky_golay(signal: FloatArray, period: float, half_window: int, order: int, derivative: int) -> FloatArray:

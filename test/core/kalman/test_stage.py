@@ -17,6 +17,7 @@ from friction_estimator.core.types import JointSample
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from test.core.conftest import suralp_config
 from test.core.kalman.running import feed, stacked
+from test.core.pendulum import PENDULUM
 from test.core.sway import SwayInstant, friction_law, sway
 
 CONTINUOUS = {"momentum__input_hold": "trapezoid"}
@@ -190,13 +191,6 @@ def test_parameters_of_another_law_are_refused_and_of_a_few_joints_taken(urdf_xm
     found = estimator.identified.values
     np.testing.assert_allclose(found[3:5], saved.values[3:5], atol=1e-3)
     np.testing.assert_array_equal(np.delete(found, [3, 4], axis=0), 0.0)
-
-
-PENDULUM = """<robot name="pendulum"><link name="world"/>
-<link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
-<inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
-</robot>"""
 
 
 def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
