@@ -24,7 +24,11 @@ from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
-from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.inverse_dynamics.options import (
+    COUPLED_FRICTION,
+    JOINTS_AND_MOTORS,
+    InverseDynamicsOptions,
+)
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
@@ -79,11 +83,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--law", default="coulomb_viscous", help="also for a richer law: only errors are printed then")
+    parser.add_argument("--coupled-friction", choices=COUPLED_FRICTION, default=JOINTS_AND_MOTORS)
     arguments = parser.parse_args()
     model = FixedBaseModel((arguments.folder / "tx40_mdh_modified.urdf").read_text(), JOINTS)
-    options = InverseDynamicsOptions(law=arguments.law, coupling=wrist())
+    options = InverseDynamicsOptions(law=arguments.law, coupling=wrist(), coupled_friction=arguments.coupled_friction)
     result = identify_inverse_dynamics([to_motion(read(arguments.folder))], model, options)
-    if arguments.law == "coulomb_viscous":
+    if arguments.law == "coulomb_viscous" and arguments.coupled_friction == JOINTS_AND_MOTORS:
         print_friction(result, published(arguments.folder / "TX40_bp_5.csv"))
     print("\n| joint | torque RMS | rigid body only, held out | held out | relative | fit |\n|---|---|---|---|---|---|")
     for score in result.scores:

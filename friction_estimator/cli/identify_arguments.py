@@ -10,6 +10,7 @@ import numpy as np
 from friction_estimator.cli.arguments import add_robot_arguments
 from friction_estimator.cli.identify_motor import SEARCH, add_motor_arguments
 from friction_estimator.core.joint_log import Payload
+from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
 from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
 from friction_estimator.identification.regression.validation import FOLDS
 
@@ -65,8 +66,13 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
         "--coupling",
         type=Path,
         metavar="YAML",
-        help="motors that move several joints together; else robot.coupling of the YAML, which inverse_dynamics "
-        "does not look at",
+        help="motors that move several joints together; else robot.coupling of the YAML",
+    )
+    group.add_argument(
+        "--coupled-friction",
+        choices=COUPLED_FRICTION,
+        help="where friction is when motors move joints together: in the motors, as the live node has it (default), or "
+        "in every joint and, on top, in every motor that turns with several of them",
     )
     group.add_argument(
         "--stribeck-velocity",

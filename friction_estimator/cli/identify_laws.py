@@ -45,7 +45,7 @@ def law_of_each(law: str, exceptions: Sequence[str], joint_names: Sequence[str])
         pattern, _, special = (part.strip() for part in entry.partition("="))
         rows = [row for row, joint in enumerate(joint_names) if fnmatchcase(joint, pattern)]
         if not rows:
-            raise ConfigError(f"--law {entry}: no joint is called so; the joints are {choices(joint_names)}")
+            raise ConfigError(f"the law {entry!r}: no joint or motor is called so; there are {choices(joint_names)}")
         for row in rows:
             names[row] = special
     for name in names:

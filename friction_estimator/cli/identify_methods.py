@@ -14,12 +14,13 @@ from friction_estimator.cli.identify_motor import SEARCH, coupling_of, identify_
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
-from friction_estimator.files.coupling import load_coupling
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.files.robot import Robot
-from friction_estimator.identification.friction_curve.at_motors import at_motors
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
-from friction_estimator.identification.inverse_dynamics.method import InverseDynamicsOptions, identify_inverse_dynamics
+from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
+from friction_estimator.identification.inverse_dynamics.options import MOTORS, InverseDynamicsOptions
+from friction_estimator.identification.recording.at_motors import at_motors
 from friction_estimator.identification.recording.checks import torque_suspicions
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
@@ -44,6 +45,7 @@ _USED_BY = {
     "regressors": ("inverse_dynamics",),
     "parallel_cutoff": ("inverse_dynamics",),
     "coupling": METHODS,
+    "coupled_friction": ("inverse_dynamics",),
     "stribeck_velocity": ("inverse_dynamics", "motor"),
     "dead_zone": ("inverse_dynamics", "friction_curve"),
     "delay": ("friction_curve",),
@@ -133,12 +135,22 @@ def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments:
     stribeck_velocity = None if arguments.stribeck_velocity == SEARCH else arguments.stribeck_velocity
     temperature, harmonics = arguments.regressors or (False, ())
     law, joint_laws = laws_of(arguments, robot)
+    coupling = coupling_of(arguments, robot, names)
+    if coupling is None and arguments.coupled_friction:
+        raise ConfigError(
+            "--coupled-friction is for motors that move joints together: name them with --coupling, or robot.coupling "
+            "in the robot's YAML"
+        )
+    place = arguments.coupled_friction or MOTORS
+    if joint_laws:
+        law_of_each(law, joint_laws, MotorSide.of(coupling if place == MOTORS else None, names).names)
     options = InverseDynamicsOptions(
         law=law,
         joint_laws=joint_laws,
         stribeck_velocity=stribeck_velocity,
         body=RigidBodyOptions(known_inertia=arguments.known_inertia, payload_scale=arguments.payload_scale),
-        coupling=load_coupling(arguments.coupling, names) if arguments.coupling else None,
+        coupling=coupling,
+        coupled_friction=place,
         temperature=temperature,
         harmonics=harmonics,
         solver=SolverOptions(robust=arguments.robust),
@@ -175,6 +187,7 @@ def _friction_curve(motions: Sequence[Motion], robot: Robot | None, arguments: a
     )
     coupling = coupling_of(arguments, robot, motions[0].joint_names)
     if coupling is not None:
-        motions = [at_motors(motion, coupling) for motion in motions]
+        motors = MotorSide.of(coupling, motions[0].joint_names)
+        motions = [at_motors(motion, motors) for motion in motions]
     laws = law_of_each(*laws_of(arguments, robot), motions[0].joint_names)
     return identify_friction_curve(motions, laws, options, arguments.command)

@@ -86,9 +86,24 @@ def couplings_of(arguments: argparse.Namespace, robot: Robot | None) -> tuple[Co
 
 
 def coupling_of(arguments: argparse.Namespace, robot: Robot | None, joint_names: Sequence[str]) -> Coupling | None:
-    """Coupling of these joints (n), those without one included; None when nothing is coupled."""
+    """Coupling of these joints (n), those without one included; None when nothing is coupled.
+
+    Raises
+    ------
+    ConfigError
+        When the file couples other joints, or only a part of a coupled group is there.
+    """
     couplings = couplings_of(arguments, robot)
-    return coupling_of_joints(couplings, joint_names) if couplings else None
+    if not couplings:
+        return None
+    file = arguments.coupling
+    if file is not None and not any(set(coupling.joint_names) & set(joint_names) for coupling in couplings):
+        named = choices(name for coupling in couplings for name in coupling.joint_names)
+        raise ConfigError(f"{file} couples {named}; the joints of data and robot are {choices(joint_names)}")
+    try:
+        return coupling_of_joints(couplings, joint_names)
+    except ConfigError as error:
+        raise ConfigError(f"{'robot.coupling' if file is None else file}: {error}") from None
 
 
 def places_of_motors(couplings: Sequence[Coupling]) -> Mapping[str, str]:

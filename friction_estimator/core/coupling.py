@@ -31,7 +31,7 @@ class Coupling:
     Raises
     ------
     ConfigError
-        When names are missing or doubled, or the matrix is not n by n, not finite, or not invertible.
+        When names are missing, doubled or exchanged, or the matrix is not n by n, not finite, or not invertible.
     """
 
     joint_names: tuple[str, ...]
@@ -44,10 +44,22 @@ class Coupling:
             twice = {name for name in names if names.count(name) > 1}
             if not names or twice:
                 raise ConfigError(f"a coupling needs {kind} names, each once; twice are {choices(twice)}")
-        if self.matrix.shape != (n, n) or len(self.motor_names) != n:
+        if len(self.motor_names) != n:
             raise ConfigError(
-                f"the coupling of {n} joints and {len(self.motor_names)} motors needs a square matrix with one row a "
-                f"joint and one column a motor; it is {' x '.join(map(str, self.matrix.shape))}"
+                f"a coupling needs as many motors as joints; it has the joints {choices(self.joint_names)} and the "
+                f"motors {choices(self.motor_names)}"
+            )
+        if self.matrix.shape != (n, n):
+            raise ConfigError(
+                f"the coupling of {n} joints and {n} motors needs a square matrix with one row a joint and one column "
+                f"a motor; it is {' x '.join(map(str, self.matrix.shape))}"
+            )
+        pairs = zip(self.motor_names, self.joint_names, strict=True)
+        elsewhere = [motor for motor, joint in pairs if motor != joint and motor in self.joint_names]
+        if elsewhere:
+            raise ConfigError(
+                f"the motor {choices(elsewhere)} of a coupling has the name of another joint: friction is saved by the "
+                "name of the motor, and would be taken for that joint's"
             )
         if not np.isfinite(self.matrix).all():
             raise ConfigError("the coupling matrix holds numbers that are not finite")

@@ -79,7 +79,8 @@ def _wanted(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> list[C
     missing = [name for coupling in kept for name in coupling.joint_names if name not in joint_names]
     if missing:
         raise ConfigError(
-            f"{choices(missing)} moves together with other joints and is not there; there are {choices(joint_names)}"
+            f"{choices(missing)} shares motors with joints of the data, and is not among them: record it too, or leave "
+            f"these out; there are {choices(joint_names)}"
         )
     coupled = {name for coupling in kept for name in coupling.joint_names}
     alone = [name for name in joint_names if name not in coupled]

@@ -12,9 +12,11 @@ import pytest
 from friction_estimator.bags.recording import read_recording
 from friction_estimator.bags.writer import BagWriter
 from friction_estimator.cli.main import main
+from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.joint_log import Payload
 from friction_estimator.files.identification import load_identification
 from friction_estimator.files.parameters import load_parameters
+from friction_estimator.files.robot import load_robot
 from friction_estimator.files.table import read_table
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.messages.topics import JOINT_STATE
@@ -337,6 +339,75 @@ def test_measured_friction_of_coupled_joints_is_fitted_motor_by_motor(
     assert main([*command, "--max-sigma", "0.05"]) == 1, "0.1 N m at two joints with 0.5 each are 0.071 at a motor"
     assert main([*command, "--zero-slope", "both"]) == 1
     assert "--zero-slope is for the method motor, not for friction_curve" in capsys.readouterr().err
+
+
+@pytest.fixture
+def driven_arm(recorded: Columns, tmp_path: Path) -> Path:
+    """Motor torques of the arm, at the joints, whose friction is that of two motors that move both joints."""
+    v = motion_of(recorded)[1]
+    turning = v @ np.linalg.inv(T).T
+    moved = COULOMB * np.sign(v) + VISCOUS * v - (COULOMB * np.sign(turning) + VISCOUS * turning) @ np.linalg.inv(T)
+    effort = {f"effort/{joint}": recorded[f"effort/{joint}"] - moved[:, k] for k, joint in enumerate(JOINTS)}
+    return write(tmp_path / "arm.csv", {**recorded, **effort})
+
+
+ROBOT = """/**:
+  ros__parameters:
+    observer: momentum
+    robot:
+      urdf: {urdf}
+      fixed_base: true
+      coupling: {{joints: [shoulder, elbow], motors: [m0, m1], matrix: [0.5, 0.5, 0.5, -0.5]}}
+"""
+
+
+def test_torques_of_a_robot_with_a_coupling_give_friction_that_its_node_takes_motor_by_motor(
+    driven_arm: Path, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot, params = tmp_path / "robot.yaml", tmp_path / "params.yaml"
+    robot.write_text(ROBOT.format(urdf=urdf))
+    assert main(["identify", str(driven_arm), "--robot", str(robot), "-o", str(params)]) == 0
+    assert "friction is that of the motors (m0, m1 move shoulder, elbow)" in capsys.readouterr().out
+    saved = load_parameters(params)
+    np.testing.assert_allclose(saved.values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.05)
+    known = load_robot(robot)
+    estimator = Estimator(known.config, known.urdf_xml)
+    assert estimator.restore(saved) == () and estimator.identified.joint_names == ("m0", "m1")
+
+
+@pytest.mark.parametrize(
+    ("coupling", "options", "message"),
+    [
+        (
+            COUPLING,
+            ["--law", "elbow=five_slope"],
+            "'elbow=five_slope': no joint or motor is called so; there are 'm0', 'm1'",
+        ),
+        (COUPLING.replace("elbow", "knee"), [], "coupling.yaml: 'knee' shares motors with joints of the data"),
+        (
+            COUPLING.replace("elbow", "a").replace("shoulder", "b"),
+            [],
+            "couples 'a', 'b'; the joints of data and robot are",
+        ),
+        (COUPLING.replace("[m0, m1]", "[m0]"), [], "as many motors as joints"),
+        (COUPLING.replace("m0, m1", "elbow, shoulder"), [], "has the name of another joint"),
+        (COUPLING.replace("-0.5", "0.5"), [], "cannot be inverted"),
+        ("", ["--coupled-friction", "motors"], "name them with --coupling, or robot.coupling"),
+    ],
+)
+def test_couplings_that_cannot_be_are_refused(
+    coupling: str,
+    options: list[str],
+    message: str,
+    driven_arm: Path,
+    urdf: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "coupling.yaml").write_text(coupling)
+    options += ["--coupling", str(tmp_path / "coupling.yaml")] if coupling else []
+    assert main(["identify", str(driven_arm), "--robot", str(urdf), "-o", str(tmp_path / "p.yaml"), *options]) == 1
+    assert message in capsys.readouterr().err
 
 
 def motion_of(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

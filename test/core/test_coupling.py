@@ -56,10 +56,16 @@ def test_groups_are_the_joints_that_share_motors():
             r"1 motors \('l'\) move 2 joints \('a', 'b'\)",
         ),
         (("a", "b"), ("m", "n"), np.ones((2, 3)), "square matrix .* it is 2 x 3"),
-        (("a", "b"), ("m",), np.ones((2, 1)), "2 joints and 1 motors"),
+        (
+            ("a", "b"),
+            ("m",),
+            np.ones((2, 1)),
+            "as many motors as joints; it has the joints 'a', 'b' and the motors 'm'",
+        ),
         (("a", "a"), ("m", "n"), np.eye(2), "joint names, each once; twice are 'a'"),
         (("a", "b"), ("m", "n"), np.array([[1.0, np.nan], [0.0, 1.0]]), "not finite"),
         ((), (), np.zeros((0, 0)), "needs joint names"),
+        (("a", "b"), ("b", "a"), np.eye(2), "the motor 'a', 'b' of a coupling has the name of another joint"),
     ],
 )
 def test_what_cannot_be_a_coupling_is_refused(joints, motors, matrix, message):

@@ -165,7 +165,7 @@ def ankles(**changes):
     ("changes", "message"),
     [
         ({"matrix": [1.0, 0.0]}, "2 numbers; 4 joints need 4 rows of 4 numbers"),
-        ({"motors": ["a", "b", "c"]}, "4 joints and 3 motors"),
+        ({"motors": ["a", "b", "c"]}, "as many motors as joints"),
         ({"matrix": [1.0] * 16}, "cannot be inverted"),
     ],
 )

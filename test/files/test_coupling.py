@@ -49,7 +49,7 @@ def test_other_joints_have_motors_of_their_own_and_other_groups_are_left_out(wri
 
 
 def test_a_part_of_a_coupled_group_is_refused(write):
-    with pytest.raises(ConfigError, match=r"coupling.yaml: 'neck_roll' moves together"):
+    with pytest.raises(ConfigError, match=r"coupling.yaml: 'neck_roll' shares motors with joints"):
         load_coupling(write(TORSO), ("neck_pitch",))
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.identification.rigid_body.base_parameters import base_parameters, numerical_rank
+from friction_estimator.identification.rigid_body.parameter_names import in_words
 
 
 def test_grouped_parameters_give_the_same_torque_and_say_what_they_hold():
@@ -12,6 +13,21 @@ def test_grouped_parameters_give_the_same_torque_and_say_what_they_hold():
     assert base.names == ("Izz upper + 0.25 m lower", "mx upper - m lower")
     np.testing.assert_allclose(W[:, base.kept] @ base.grouping, W, atol=1e-12)
     assert numerical_rank(W) == 2
+
+
+def test_parameters_of_one_kind_and_factor_are_one_term_of_the_name():
+    behind = {
+        "hip": frozenset({"hip", "knee", "foot"}),
+        "knee": frozenset({"knee", "foot"}),
+        "foot": frozenset({"foot"}),
+    }
+    names = ("Izz hip", "m hip", "m knee", "m foot", "mz hip + 0.1 m knee", "Ia hip")
+    row = np.array([1.0, 0.0, 0.25, 0.2500001, -2.0, 1.0])
+    assert in_words(names, row, behind) == "Izz hip + 0.25 m from knee on - 2 (mz hip + 0.1 m knee) + Ia hip"
+    assert in_words(names, np.array([0.0, 1.0, 1.0, 1.0, 0.0, 0.0]), behind) == "m from hip on"
+    assert (
+        in_words(names, np.array([1.0, 0.5, 0.0, 0.5, 1e-5, -1.0]), behind) == "Izz hip + 0.5 m (hip + foot) - Ia hip"
+    )
 
 
 def test_columns_of_very_different_size_are_all_kept():

@@ -4,7 +4,8 @@ import pytest
 
 from friction_estimator.core.exceptions import InputError, RobotModelError
 from friction_estimator.core.joint_log import Payload
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.fixed_base_model import STANDARD_NAMES, FixedBaseModel
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody, RigidBodyOptions
 
 ARM = """<robot name="arm">
   <link name="base"/>
@@ -67,6 +68,23 @@ def test_joints_that_were_not_recorded_are_locked_where_told():
     full[0, :, :2] = 0.7, 0.1
     expected = FixedBaseModel(URDF, JOINTS).torque(*full)[:, [2]]
     np.testing.assert_allclose(model.torque(q, v, a), expected, atol=1e-10)
+
+
+def test_links_behind_locked_joints_are_one_body_with_the_one_that_carries_them():
+    locked = {"elbow": 0.7, "slide": 0.1}
+    model = FixedBaseModel(URDF, ("turn",), locked)
+    assert model.carried == {"turn": ("elbow", "follower")}
+    assert model.standard_names == tuple(f"{name} turn" for name in STANDARD_NAMES)
+    assert model.urdf_parameters[0] == pytest.approx(2.5 + 3.5 + 4.5)
+    names = RigidBody(model, RigidBodyOptions()).names
+    assert max(map(len, names)) < 20 and "Iyy turn + Ia turn" in names
+    q, v, a = random_motion(4, 1)
+    added = model.torque(q, v, a, PAYLOAD) - model.torque(q, v, a)
+    full = np.zeros((3, 4, 3))
+    full[:, :, 2] = np.stack((q, v, a))[..., 0]
+    full[0, :, :2] = 0.7, 0.1
+    whole = FixedBaseModel(URDF, JOINTS)
+    np.testing.assert_allclose(added, (whole.torque(*full, PAYLOAD) - whole.torque(*full))[:, [2]], atol=1e-10)
 
 
 def test_limits_come_from_the_urdf():

@@ -106,7 +106,9 @@ def test_a_motor_that_moves_two_joints_has_its_own_friction():
     second = motion[1].sum(axis=1, keepdims=True)
     effort = rigid_torque(motion) - DRIVE_INERTIA * motion[2] + coulomb_viscous(motion[1])
     effort += 1.5 * np.sign(second) + 0.7 * second
-    result = identify_inverse_dynamics([as_motion(motion, effort)], model(), replace(PLAIN, coupling=coupling))
+    result = identify_inverse_dynamics(
+        [as_motion(motion, effort)], model(), replace(PLAIN, coupling=coupling, coupled_friction="joints_and_motors")
+    )
     found = values(result)
     assert found["second/coulomb"] == pytest.approx(1.5, rel=1e-6)
     assert found["second/viscous"] == pytest.approx(0.7, rel=1e-6)

@@ -145,7 +145,9 @@ def test_friction_of_another_motor_is_not_explained_by_the_torque_itself(law):
     second = motion[1].sum(axis=1, keepdims=True)
     effort = 0.1 * rigid_torque(motion) + 2.0 * np.sign(motion[1]) + 4.0 * np.sign(second) + 2.0 * second
     result = identify_inverse_dynamics(
-        [as_motion(motion, effort)], FixedBaseModel(URDF, JOINTS), InverseDynamicsOptions(law=law, coupling=coupling)
+        [as_motion(motion, effort)],
+        FixedBaseModel(URDF, JOINTS),
+        InverseDynamicsOptions(law=law, coupling=coupling, coupled_friction="joints_and_motors"),
     )
     names = make_linear_law(law).parameter_names
     of_load = [k for k, name in enumerate(names) if name in ("load_motor", "load_linear")]

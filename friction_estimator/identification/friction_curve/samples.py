@@ -9,9 +9,8 @@ import numpy as np
 from friction_estimator.core.exceptions import InputError, choices
 from friction_estimator.core.types import FloatArray, IntArray
 from friction_estimator.identification.friction_curve.problem import CurveSamples
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.motion import FRICTION, SIGMA, Motion
 
-FRICTION, SIGMA = "friction", "friction_sigma"
 _LATEST, _STEPS = 0.3, 60
 """Observers are searched for lateness up to this [s], at so many places."""
 _BINS, _COMPARED = 40, 20_000

@@ -51,7 +51,7 @@ def inverse_dynamics_findings(
     scale = _scale(solution)
     if not 1.0 / _SCALE < scale < _SCALE:
         found.append(Finding(1.91, OTHER_SCALE.format(scale)))
-    names = solution.model.body.joint_names
+    names = solution.observations[0].motion.joint_names
     for name, share in zip(names, outlier_shares(solution), strict=True):
         if share > _MANY_OUTLIERS:
             scored = "not used" if share > RARE else "neither used nor scored"

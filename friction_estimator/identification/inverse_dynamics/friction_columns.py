@@ -10,6 +10,7 @@ import numpy as np
 from friction_estimator.core.friction.gradient import load_slope
 from friction_estimator.core.friction.simple_friction import depends_on_load
 from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.identification.rigid_body.sites import FrictionSite
 
 OFFSET = "offset"
@@ -166,7 +167,7 @@ class FrictionColumns:
         direction = np.sign(velocity)
         columns = [np.ones_like(velocity)] * self._needs_offset(name)
         if self.temperature is not None:
-            warmth = inputs["temperature"][:, joint] - self.temperature[joint]
+            warmth = inputs[TEMPERATURE][:, joint] - self.temperature[joint]
             columns += [warmth * direction, warmth * velocity]
         for k in self.harmonics:
             columns += [direction * np.cos(k * position), direction * np.sin(k * position)]

@@ -10,6 +10,13 @@ from friction_estimator.core.exceptions import ConfigError, InputError, choices
 from friction_estimator.core.friction import laws_of_joints, linear_law_names
 from friction_estimator.core.identification import Identification, ParameterTable, Provenance
 from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.inverse_dynamics.coupled_findings import about_joints_of_motors, about_projection
+from friction_estimator.identification.inverse_dynamics.coupled_friction import (
+    added_motors,
+    coupled_choices,
+    friction_motors,
+    judged_friction,
+)
 from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
 from friction_estimator.identification.inverse_dynamics.elimination import without_insignificant
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
@@ -22,12 +29,17 @@ from friction_estimator.identification.inverse_dynamics.load_velocity_friction i
     LoadVelocityFriction,
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
-from friction_estimator.identification.inverse_dynamics.options import DEFAULT, InverseDynamicsOptions
+from friction_estimator.identification.inverse_dynamics.options import (
+    DEFAULT,
+    JOINTS_AND_MOTORS,
+    MOTORS,
+    InverseDynamicsOptions,
+)
 from friction_estimator.identification.inverse_dynamics.physical_estimate import physical_inertia, with_physical_inertia
 from friction_estimator.identification.inverse_dynamics.standstill import moving_rows
 from friction_estimator.identification.inverse_dynamics.stribeck_search import search_stribeck_velocity
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction, TorqueModel
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.motion import TEMPERATURE, Motion
 from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
@@ -63,19 +75,22 @@ def identify_inverse_dynamics(
     if options.physical and bodies is not None:
         solution = with_physical_inertia(solution, bodies)
         notes.append("inertial parameters are those of the nearest real bodies")
-    laws = _live_laws(model.joint_names, options)
+    motors = friction_motors(options, model.joint_names)
+    laws = _live_laws(motors.names, options)
     friction = live_parameters(solution, laws)
     scores = joint_scores(solution, options.solver, options.folds)
     samples = friction_samples(solution)
+    findings = inverse_dynamics_findings(solution, bodies, samples, laws)
+    findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
+    judged, beside_motors = judged_friction(solution, friction)
+    findings += about_projection(samples, added_motors(solution.model.friction), friction)
     return Identification(
         friction=friction,
         parameters=parameter_table(solution),
         scores=scores,
         samples=samples,
         condition=solution.fit.condition,
-        verdicts=verdicts(
-            scores, friction, solution.fit.condition, inverse_dynamics_findings(solution, bodies, samples, laws)
-        ),
+        verdicts=verdicts(scores, judged, solution.fit.condition, findings, beside_motors),
         provenance=Provenance(
             command,
             METHOD,
@@ -95,16 +110,21 @@ def estimate_inverse_dynamics(
         raise InputError(
             f"the model has the joints {choices(model.joint_names)}, the data {choices(motions[0].joint_names)}"
         )
+    motors = friction_motors(options, model.joint_names)
     body = RigidBody(model, options.body, options.coupling)
     cutoffs = [
         parallel_cutoff(motion) if options.cutoff_hz is None else (options.cutoff_hz, "as told") for motion in motions
     ]
-    observations = observe(motions, body, [cutoff for cutoff, _ in cutoffs])
+    observations = observe(motions, body, [cutoff for cutoff, _ in cutoffs], motors)
     notes = [
         f"{motion.name}: both sides of the equation pass a low-pass of {cutoff:.3g} Hz, {why}"
         for motion, (cutoff, why) in zip(motions, cutoffs, strict=True)
     ]
-    friction = _friction(model.joint_names, observations, options)
+    if model.carried and not options.body.known_inertia:
+        still = "; ".join(f"{link} with {', '.join(joints)}" for link, joints in model.carried.items())
+        notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
+    friction = _friction(motors.names, observations, options)
+    notes += coupled_choices(friction, options)
     usable, sentence = moving_rows(TorqueModel(body, friction), observations, options)
     notes.append(sentence)
     if isinstance(friction, LoadVelocityFriction) and options.stribeck_velocity is None and options.velocity_dependent:
@@ -145,11 +165,13 @@ def _friction(
         known = choices((LOAD_VELOCITY, *linear_law_names()))
         raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
     if options.law != LOAD_VELOCITY:
-        sites = friction_sites(names, _live_laws(names, options), options.coupling)
+        adding = options.coupling if options.coupled_friction == JOINTS_AND_MOTORS else None
+        sites = friction_sites(names, _live_laws(names, options), adding)
         return FrictionColumns(names, sites, _mean_temperature(observations, options), options.harmonics)
-    if options.joint_laws or options.coupling or options.temperature or options.harmonics:
+    if options.joint_laws or options.coupled_friction != MOTORS or options.temperature or options.harmonics:
         raise ConfigError(
-            f"{LOAD_VELOCITY!r} takes no joint_laws, coupling, temperature or harmonics; use a linear law"
+            f"{LOAD_VELOCITY!r} takes no joint_laws, temperature, harmonics or coupled_friction "
+            f"{JOINTS_AND_MOTORS!r}; use a linear law"
         )
     plain = LoadVelocityFriction(names, np.ones(len(names)), options.velocity_dependent)
     start = (
@@ -164,9 +186,9 @@ def _mean_temperature(observations: Sequence[Observation], options: InverseDynam
     """Mean temperature (n,) of all experiments together, which F_c and F_v are then about."""
     if not options.temperature:
         return None
-    if not all("temperature" in one.motion.inputs for one in observations):
+    if not all(TEMPERATURE in one.motion.inputs for one in observations):
         raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
-    everything = np.concatenate([one.motion.inputs["temperature"] for one in observations])
+    everything = np.concatenate([one.motion.inputs[TEMPERATURE] for one in observations])
     if not np.isfinite(everything).all():
         raise InputError("friction over temperature needs the temperature of every joint at every sample")
     return np.asarray(everything.mean(axis=0))

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.core.exceptions import InputError, choices
+from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.identification.recording.at_motors import at_motors
 from friction_estimator.identification.recording.filters import low_pass
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import ORDER, ParallelFilter, make_parallel_filter
@@ -25,6 +27,9 @@ _BANDS = 10.0
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One motion, ready to become rows.
+
+    Where friction is that of motors that move joints together, rows are those of the motors, and so is everything here:
+    ``T^T (tau - D chi) = f(T^-1 dq)``, motor by motor. "Joint" then means the motor at its place.
 
     Attributes
     ----------
@@ -46,12 +51,16 @@ class Observation:
     segment: IntArray
 
 
-def observe(motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[float]) -> tuple[Observation, ...]:
+def observe(
+    motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[float], motors: MotorSide
+) -> tuple[Observation, ...]:
     """Compute columns and filter the measured torque of every motion.
 
     Parameters
     ----------
+    motions : of the joints (n)
     cutoffs_hz : of the parallel filter of every motion
+    motors : (n) whose rows are wanted, the joints' own where nothing is coupled
 
     Raises
     ------
@@ -65,10 +74,12 @@ def observe(motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[flo
         thin = _thinned(motion, cutoff_hz)
         design = make_parallel_filter(thin, cutoff_hz)
         rigid, known = body.columns(thin)
+        thin = at_motors(thin, motors)
         segment = thin.segment[design.kept]
         _, segment = np.unique(segment, return_inverse=True)
         load = _low_passed(_effort(thin), design.stretches, thin.period, cutoff_hz)
         segment = segment.reshape(-1) + first_segment
+        rigid, known = motors.torque(rigid.swapaxes(1, 2)).swapaxes(1, 2), motors.torque(known)
         observations.append(Observation(thin, design, rigid, known, load, load[design.kept], segment))
         first_segment = int(segment.max()) + 1
     return tuple(observations)

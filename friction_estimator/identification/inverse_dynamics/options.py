@@ -9,6 +9,9 @@ from friction_estimator.identification.regression.least_squares import SolverOpt
 from friction_estimator.identification.regression.validation import FOLDS
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 
+COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
+"""Where friction is when motors move joints together."""
+
 
 @dataclass(frozen=True, slots=True)
 class InverseDynamicsOptions:
@@ -22,7 +25,9 @@ class InverseDynamicsOptions:
     stribeck_velocity : q_s of ``load_velocity`` [rad/s]; None: searched, the same share of every joint's speed
     velocity_dependent : ``load_velocity`` has the exponential of eq. 29; without it, only the load counts (eq. 20)
     body : what of the rigid body is unknown
-    coupling : of motors that move several joints; their friction is estimated too
+    coupling : of motors that move several joints together
+    coupled_friction : ``motors``: with a coupling, friction is that of the motors, ``T^-T f(T^-1 dq)``, and named by
+        them; ``joints_and_motors``: every joint has friction, and every motor that turns with several of them adds some
     temperature : dry and viscous friction change with the column ``temperature``
     harmonics : dry friction changes with cosine and sine of these multiples of the position
     solver : weights, robustness and bounds
@@ -42,6 +47,7 @@ class InverseDynamicsOptions:
     velocity_dependent: bool = True
     body: RigidBodyOptions = field(default_factory=RigidBodyOptions)
     coupling: Coupling | None = None
+    coupled_friction: str = MOTORS
     temperature: bool = False
     harmonics: tuple[float, ...] = ()
     solver: SolverOptions = field(default_factory=SolverOptions)

@@ -35,7 +35,7 @@ def moving_rows(
     share = 1.0 - np.mean(np.concatenate(usable), axis=0)
     each = ", ".join(
         f"{name} {speed:.3g} ({100 * left_out:.0f} %)"
-        for name, speed, left_out in zip(model.body.joint_names, zone, share, strict=False)
+        for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
     )
     return usable, f"slow samples are left out, {why}: speed in rad/s (and share) {each}"
 
@@ -46,7 +46,7 @@ def _chosen_dead_zone(
     """Fit without standing joints, then look which slow samples still show resistance; motors keep the first zone."""
     zone = FIRST * reference
     solution = estimate(model, observations, usable_rows(observations, model.friction, zone), options.solver)
-    joints = range(len(model.body.joint_names))
+    joints = range(len(observations[0].motion.joint_names))
     measured = np.column_stack([joint_friction(solution, joint, False).measured for joint in joints])
     velocity = np.concatenate([one.motion.velocity[one.filter.kept] for one in observations])
     zone[: len(joints)] = choose_dead_zone(np.abs(velocity), np.sign(velocity) * measured, reference[: len(joints)])

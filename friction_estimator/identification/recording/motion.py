@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from friction_estimator.core.joint_log import Payload
 from friction_estimator.core.types import FloatArray, IntArray
 
+FRICTION, SIGMA, TEMPERATURE = "friction", "friction_sigma", "temperature"
+"""Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K]."""
+
 
 @dataclass(frozen=True, slots=True)
 class Motion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.core.types import FloatArray, IntArray
 
 _BINS = 24
 _SAMPLES_OF_A_BIN = 15
@@ -12,6 +12,17 @@ _SAMPLES_OF_A_BIN = 15
 _STRETCHES = 20
 _FEW = 4
 """Samples that a bin needs in either half of the data to count."""
+
+
+def without_velocity(velocity: FloatArray, residual: FloatArray) -> FloatArray:
+    """The residual (N,) less its mean in bins of the velocity: what is left is no function of it.
+
+    Parameters
+    ----------
+    velocity, residual : (N,); bins hold as many samples each
+    """
+    bins = _bins(velocity, max(min(_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
+    return np.asarray(residual - (np.bincount(bins, residual) / np.bincount(bins))[bins])
 
 
 def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
@@ -28,8 +39,7 @@ def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
     number = min(_BINS, velocity.size // _SAMPLES_OF_A_BIN)
     if number < 2:
         return 0.0
-    order = np.argsort(np.argsort(velocity, kind="stable"))
-    bins = order * number // velocity.size
+    bins = _bins(velocity, number)
     half = np.arange(velocity.size) * _STRETCHES // velocity.size % 2
     count, total = (
         np.stack([np.bincount(bins[half == k], what[half == k], minlength=number) for k in (0, 1)])
@@ -40,3 +50,8 @@ def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
         return 0.0
     means = total[:, seen] / count[:, seen]
     return float(np.sqrt(max(np.average(means[0] * means[1], weights=count[:, seen].sum(axis=0)), 0.0)))
+
+
+def _bins(velocity: FloatArray, number: int) -> IntArray:
+    """Bin (N,) of every sample, from the slowest to the fastest."""
+    return np.asarray(np.argsort(np.argsort(velocity, kind="stable")) * number // velocity.size)

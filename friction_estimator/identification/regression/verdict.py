@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,11 @@ class Finding:
 
 
 def verdicts(
-    scores: Sequence[JointScore], friction: IdentifiedParameters, condition: float, further: Sequence[Finding] = ()
+    scores: Sequence[JointScore],
+    friction: IdentifiedParameters,
+    condition: float,
+    further: Sequence[Finding] = (),
+    optional: Collection[str] = (),
 ) -> tuple[str, ...]:
     """What to think of an identification, one sentence each, worst first.
 
@@ -39,12 +43,13 @@ def verdicts(
     friction : (n) parameters
     condition : of the column-scaled observation matrix
     further : findings of the method itself
+    optional : names among those of the parameters whose friction may as well be zero
     """
     findings = list(further)
     for score in scores:
         findings += _about_score(score)
     for joint in range(len(friction.joint_names)):
-        findings += _about_parameters(friction, joint)
+        findings += _about_parameters(friction, joint, friction.joint_names[joint] in optional)
     if condition > _ILL:
         findings.append(
             Finding(
@@ -81,7 +86,7 @@ def _about_score(score: JointScore) -> list[Finding]:
     return found
 
 
-def _about_parameters(friction: IdentifiedParameters, joint: int) -> list[Finding]:
+def _about_parameters(friction: IdentifiedParameters, joint: int, optional: bool) -> list[Finding]:
     if friction.law_names[joint] not in linear_law_names():  # what such a law cannot show is told by its own method
         return []
     law = make_linear_law(friction.law_names[joint])
@@ -95,18 +100,24 @@ def _about_parameters(friction: IdentifiedParameters, joint: int) -> list[Findin
             found.append(
                 Finding(1.5, f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]})")
             )
-        elif law.nonnegative[k] and friction.samples[joint] and friction.values[joint, k] <= 0.0:
+        elif law.nonnegative[k] and friction.samples[joint] and friction.values[joint, k] <= 0.0 and not optional:
             found.append(
                 Finding(
                     1.1, f"{name}: {parameter} wants to be negative and was held at zero: a doubtful torque or model"
                 )
             )
     basis = np.eye(p)
-    for what, weights in (("Coulomb", law.coulomb(basis)), ("viscous", law.viscous(basis))):
+    for what, unit, weights in (
+        ("Coulomb", "N m", law.coulomb(basis)),
+        ("viscous", "N m s/rad", law.viscous(basis)),
+    ):
         value = float(weights @ friction.values[joint, :p])
         spread = float(np.sqrt(weights @ friction.covariance[joint, :p, :p] @ weights))
         if friction.samples[joint] and value > 0.0 and _VAGUE * value < spread:
-            found.append(
-                Finding(1.05, f"{name}: {what} friction is known to {100 * spread / value:.0f} % only (one sigma)")
+            how = (
+                f"is known to {100 * spread / value:.0f} % only (one sigma)"
+                if spread < value
+                else f"cannot be told from zero ({value:.2g} +- {spread:.2g} {unit})"
             )
+            found.append(Finding(1.05, f"{name}: {what} friction {how}"))
     return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from scipy.linalg import qr
 
 from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.identification.rigid_body.parameter_names import in_words
 
 RANK_TOLERANCE = 3e-5
 """A column nearer than this, relative to its norm, to the span of the kept ones cannot be told apart: the angles
@@ -16,8 +18,6 @@ of a URDF are rounded, often to four digits, which tilts axes that are parallel.
 EMPTY = 3e-5
 """A column whose norm, relative to the largest one, is below this is zero: rounded angles again."""
 _ROUNDING = 1e-7
-_CLEAN = 1e-4
-"""Coefficients of a group below this, in units of the parameters, are not worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,11 @@ class BaseParameters:
 
 
 def base_parameters(
-    names: Sequence[str], W: FloatArray, tolerance: float = RANK_TOLERANCE, smallest: float = EMPTY
+    names: Sequence[str],
+    W: FloatArray,
+    tolerance: float = RANK_TOLERANCE,
+    smallest: float = EMPTY,
+    behind: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> BaseParameters:
     """Keep every column that does not lie in the span of those before it (Hamon et al. 2010, eqs. 9-10).
 
@@ -49,6 +53,7 @@ def base_parameters(
     W : (r, s) observation matrix, of random motions (what the model can tell apart) or of data (what the data can)
     tolerance : relative distance to the span of the kept columns below which a column is dependent
     smallest : norm, relative to the largest one, below which a column is zero
+    behind : of every link, itself and all links that it carries, for short names
     """
     triangle = np.asarray(np.linalg.qr(W, mode="r"))  # the same inner products in few rows
     norms = np.linalg.norm(triangle, axis=0)
@@ -59,7 +64,8 @@ def base_parameters(
         grouping = np.linalg.lstsq(triangle[:, kept] / scale[kept], triangle, rcond=None)[0] / scale[kept, None]
     grouping[np.abs(grouping) < _ROUNDING] = 0.0
     grouping[:, kept] = np.eye(len(kept))
-    return BaseParameters(tuple(_in_words(names, row) for row in grouping), np.array(kept, dtype=np.intp), grouping)
+    words = tuple(in_words(names, row, behind) for row in grouping)
+    return BaseParameters(words, np.array(kept, dtype=np.intp), grouping)
 
 
 def numerical_rank(W: FloatArray, tolerance: float = RANK_TOLERANCE) -> int:
@@ -84,14 +90,3 @@ def _independent(triangle: FloatArray, tolerance: float) -> list[int]:
             kept.append(column)
             basis = np.column_stack((basis, rest / distance))
     return kept
-
-
-def _in_words(names: Sequence[str], row: FloatArray) -> str:
-    lead = int(np.argmax(row != 0.0)) if row.any() else 0
-    words = names[lead]
-    for column in map(int, np.flatnonzero(np.abs(row) > _CLEAN)):
-        if column != lead:
-            factor = row[column]
-            size = "" if np.isclose(abs(factor), 1.0) else f"{abs(factor):.4g} "
-            words += f" {'+' if factor > 0.0 else '-'} {size}{names[column]}"
-    return words

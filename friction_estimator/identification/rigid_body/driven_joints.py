@@ -22,6 +22,10 @@ class DrivenJoints:
     joint_names : (n) recorded joints
     locked : positions of joints that were not recorded, zero unless told
 
+    Attributes
+    ----------
+    locked : joints that stand still
+
     Raises
     ------
     RobotModelError
@@ -48,6 +52,7 @@ class DrivenJoints:
                 self._offset[row] = offset
             else:
                 self._offset[row] = locked.get(name, multiplier * locked.get(master, 0.0) + offset)
+        self.locked = tuple(name for name, row in zip(names, self._matrix, strict=True) if not row.any())
         self._own = [names.index(name) for name in joint_names]
         leaders = [name for name in joint_names if name in mimics]
         if leaders:

@@ -22,7 +22,8 @@ STANDARD_COUNT = len(STANDARD_NAMES)
 class FixedBaseModel:
     """Inverse dynamics ``tau_out = D(q, dq, ddq) chi`` (Hamon et al. 2010, eqs. 2 and 9) of the recorded joints.
 
-    Joints of the URDF that were not recorded are locked, unless they mimic a recorded one: then they move with it.
+    Joints of the URDF that were not recorded are locked, unless they mimic a recorded one: they move with it. Links
+    behind a locked joint are one body with the link that carries them: parameters are those of that body.
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ class FixedBaseModel:
     joint_names : (n)
     standard_names, standard_units : (s) ten a link, e.g. ``Izz knee`` for the link behind the joint ``knee``
     urdf_parameters : (s,) their values in the URDF
+    behind : of every link, by the name of its joint, itself and all links that it carries
+    carried : of links with others behind locked joints, the names of these joints
 
     Raises
     ------
@@ -54,11 +57,17 @@ class FixedBaseModel:
             self._model = pin.buildModelFromXML(urdf_xml)
         except ValueError as error:
             raise RobotModelError(f"the URDF cannot be read: {error}") from None
+        every = DrivenJoints(self._model, urdf_xml, joint_names, locked)
+        self.carried = _carried(self._model, every.locked)
+        at_rest = every.configuration(np.zeros((1, len(joint_names))))[0]
+        still = [self._model.getJointId(name) for name in every.locked]
+        self._model = pin.buildReducedModel(self._model, still, at_rest)
+        self._driven = DrivenJoints(self._model, urdf_xml, joint_names, {})
         self._model.gravity.linear = np.array(gravity)
         self._data = self._model.createData()
-        self._driven = DrivenJoints(self._model, urdf_xml, joint_names, locked)
         self.joint_names = tuple(joint_names)
         links = list(self._model.names)[1:]
+        self.behind = _behind(self._model)
         self.standard_names = tuple(f"{name} {link}" for link in links for name in STANDARD_NAMES)
         self.standard_units = STANDARD_UNITS * len(links)
         inertias = list(self._model.inertias)[1:]
@@ -123,3 +132,24 @@ class FixedBaseModel:
             first = (frame.parentJoint - 1) * STANDARD_COUNT
             parameters[first : first + STANDARD_COUNT] = frame.placement.act(body).toDynamicParameters()
         return parameters
+
+
+def _behind(model: pin.Model) -> Mapping[str, frozenset[str]]:
+    """Of every joint, itself and those that it carries."""
+    names = list(model.names)
+    return {
+        names[joint]: frozenset(names[other] for other in model.subtrees[joint]) for joint in range(1, model.njoints)
+    }
+
+
+def _carried(model: pin.Model, locked: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """Locked joints by the moving joint that carries them; those that stand on the base do not move at all."""
+    names = list(model.names)
+    carried: dict[str, tuple[str, ...]] = {}
+    for name in locked:
+        parent = model.parents[model.getJointId(name)]
+        while names[parent] in locked:
+            parent = model.parents[parent]
+        if parent > 0:
+            carried[names[parent]] = (*carried.get(names[parent], ()), name)
+    return carried

@@ -45,7 +45,6 @@ class RigidBody:
 
     Attributes
     ----------
-    joint_names : (n)
     base : which standard parameters (links, then drives) can be told apart, and how
     names, units : (b) of the columns
     link_reference : (10 l,) standard parameters of the unknown links in the URDF
@@ -54,7 +53,6 @@ class RigidBody:
 
     def __init__(self, model: FixedBaseModel, options: RigidBodyOptions, coupling: Coupling | None = None) -> None:
         self._model = model
-        self.joint_names = model.joint_names
         self._options = options
         self._coupling = coupling
         self.base = self._structure()
@@ -92,7 +90,7 @@ class RigidBody:
         names = () if self._options.known_inertia else self._model.standard_names
         if self._options.drive_inertia:
             names += drive_inertia_columns(self._model.joint_names, a, self._coupling)[0]
-        return base_parameters(names, standard.reshape(-1, len(names)))
+        return base_parameters(names, standard.reshape(-1, len(names)), behind=self._model.behind)
 
     def _standard(self, regressor: FloatArray, acceleration: FloatArray) -> FloatArray:
         links = regressor[:, :, :0] if self._options.known_inertia else regressor
