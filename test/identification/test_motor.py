@@ -194,3 +194,4 @@ def test_a_stribeck_velocity_that_is_not_seen_is_told(logs):
     found = identify_motor(logs[0], [], TORSO, options)
     assert found.friction.law_names == ("asymmetric_stribeck_scaled",) * 3
     assert any("the Stribeck velocity" in text and "cannot be seen" in text for text in found.verdicts)
+    assert found.friction.values[:, 2:4].max() < 10.0  # no static friction of thousands of newton metres

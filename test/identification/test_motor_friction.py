@@ -52,6 +52,30 @@ def test_the_stribeck_velocity_is_found():
     np.testing.assert_allclose(found.values, [*truth, INERTIA], rtol=1e-3)
 
 
+@pytest.mark.parametrize(("slowest", "unseen"), [((0.09, 0.001), "positive"), ((0.001, 0.09), "negative")])
+def test_a_searched_stribeck_velocity_extrapolates_no_static_friction_either(slowest, unseen):
+    """What moves slowly in one direction only shows the static friction of that direction only."""
+    truth = np.array([*STRIBECK, 0.02])
+    samples = motor_samples("asymmetric_stribeck_scaled", truth, noise=0.05)
+    least = np.where(samples.velocity > 0.0, *slowest)
+    found = fit(
+        samples.select(np.abs(samples.velocity) > least), FrictionUnknowns(MotorLaw("asymmetric_stribeck"), True)
+    )
+    assert found.law.no_static == unseen
+    lost, kept = (2, 3) if unseen == "positive" else (3, 2)
+    assert found.values[lost] == found.values[0] == pytest.approx(STRIBECK[0], abs=0.05)
+    for known in (kept, 4):
+        assert abs(found.values[known] - truth[known]) < 3.0 * np.sqrt(found.covariance[known, known])
+
+
+def test_where_no_static_friction_shows_the_stribeck_velocity_is_anything():
+    samples = motor_samples("coulomb_viscous", PARAMETERS["coulomb_viscous"])
+    few = samples.select((np.abs(samples.velocity) > 0.05) & (np.arange(samples.velocity.size) % 12 == 0))
+    found = fit(few, FrictionUnknowns(MotorLaw("asymmetric_stribeck"), True))
+    np.testing.assert_allclose(found.values[:4], [0.6, 12.0, 0.6, 0.6], atol=1e-6)
+    assert np.isfinite(found.covariance).all() and found.covariance[4, 4] > (0.5 * found.values[4]) ** 2
+
+
 def test_a_given_stribeck_velocity_is_written_down_without_error():
     truth = np.array([*STRIBECK, 0.04])
     samples = motor_samples("asymmetric_stribeck_scaled", truth)

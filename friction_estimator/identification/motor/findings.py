@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.core.coupling import Coupling
-from friction_estimator.identification.motor.law import SLOW_SAMPLES
 from friction_estimator.identification.motor.result import MotorResult
+from friction_estimator.identification.regression.static_friction import SLOW_SAMPLES
 from friction_estimator.identification.regression.verdict import Finding
 
 _WEAK = 0.1
@@ -49,20 +49,14 @@ def _about_static_friction(result: MotorResult) -> list[Finding]:
     if not friction.law.is_stribeck:
         return []
     found = []
-    scale = friction.law.stribeck_velocity
-    slow = result.free.velocity[result.free.slides & (np.abs(result.free.velocity) < scale)]
-    few = [
-        word
-        for sign, word in ((1.0, "positive"), (-1.0, "negative"))
-        if np.count_nonzero(sign * slow > 0.0) < SLOW_SAMPLES
-    ]
-    if few:
-        taken = "extrapolated" if friction.law.no_static == "none" else "taken to be Coulomb friction"
+    scale, unseen = friction.law.stribeck_velocity, friction.law.no_static
+    if unseen != "none":
+        where = "positive and the negative" if unseen == "both" else unseen
         found.append(
             Finding(
                 1.3,
-                f"{motor}: fewer than {SLOW_SAMPLES} samples slide slower than {scale:.2g} rad/s in the "
-                f"{' and the '.join(few)} direction: static friction there is {taken}; move it more slowly",
+                f"{motor}: fewer than {SLOW_SAMPLES} samples slide slower than {scale:.2g} rad/s in the {where} "
+                "direction: static friction there is taken to be Coulomb friction; move it more slowly",
             )
         )
     p = len(friction.law.parameter_names)

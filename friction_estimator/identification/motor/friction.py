@@ -17,6 +17,7 @@ from friction_estimator.identification.motor.problem import (
     FrictionUnknowns,
     best_stribeck_velocity,
     friction_problem,
+    search_range,
     with_column,
 )
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
@@ -99,7 +100,7 @@ def fit_motor_friction(
     InputError
         When samples are too few, or all in one direction.
     """
-    law = unknowns.law if unknowns.search else unknowns.law.as_seen(samples.velocity)
+    law = unknowns.law.as_seen(samples.velocity)
     _check_enough(samples, law)
     measured = driving - samples.torque - (unknowns.inertia or 0.0) * samples.acceleration
     problem = friction_problem(samples, law, measured, unknowns.extra)
@@ -112,6 +113,9 @@ def fit_motor_friction(
     best = solve(problem, solver)
     free = best.values[: law.basis.shape[1]]
     rate = law.rate(samples.velocity, law.basis @ free) + law.columns(samples.velocity) @ law.basis_rate(free)
+    if not rate.any():  # no static friction shows in either direction, and with it no Stribeck velocity
+        low, high = search_range(samples.velocity)
+        return _result(samples.motor, law, best, unknowns, law.stribeck_velocity * np.log(high / low) / np.sqrt(12.0))
     widened = solve(with_column(problem, f"{samples.motor}/stribeck_velocity", "rad/s", rate), solver)
     found = np.append(best.values, 0.0)  # of the linearised problem, at the point where it was linearised
     return _result(samples.motor, law, replace(widened, values=found, residual=best.residual), unknowns)
@@ -128,27 +132,35 @@ def _check_enough(samples: MotorSamples, law: MotorLaw) -> None:
             )
 
 
-def _result(motor: str, law: MotorLaw, fit: LinearFit, unknowns: FrictionUnknowns) -> MotorFriction:
-    """From the free parameters of a fit to all parameters of the registered law and the inertia."""
+def _result(
+    motor: str, law: MotorLaw, fit: LinearFit, unknowns: FrictionUnknowns, stribeck_sigma: float | None = None
+) -> MotorFriction:
+    """From the free parameters of a fit to all parameters of the registered law and the inertia.
+
+    ``stribeck_sigma`` is that of a Stribeck velocity that was searched and is no parameter of the fit [rad/s].
+    """
     law_name = registered_law(law, unknowns.search)
     p, k = law.basis.shape
     q = len(make_law(law_name).parameter_names)
     values, spread = np.zeros(q + 1), np.zeros((q + 1, fit.values.size))  # how all values hang on the free ones
     values[:p], spread[:p, :k] = law.basis @ fit.values[:k], law.basis
     values[p:q] = law.stribeck_velocity
-    if unknowns.search:
+    if unknowns.search and stribeck_sigma is None:
         spread[p, -1] = 1.0
         spread[:p, -1] = law.basis_rate(fit.values[:k])
     values[-1] = unknowns.inertia or 0.0
     if INERTIA in unknowns.extra:
         values[-1], spread[-1, k] = fit.values[k], 1.0
     offset = k + unknowns.extra.index(OFFSET) if unknowns.offset else None
+    covariance = spread @ fit.covariance @ spread.T
+    if stribeck_sigma is not None:
+        covariance[p, p] = stribeck_sigma**2
     return MotorFriction(
         motor,
         law_name,
         law,
         values,
-        spread @ fit.covariance @ spread.T,
+        covariance,
         0.0 if offset is None else float(fit.values[offset]),
         0.0 if offset is None else float(np.sqrt(fit.covariance[offset, offset])),
         fit,

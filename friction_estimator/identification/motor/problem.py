@@ -85,18 +85,32 @@ def with_column(problem: LinearProblem, name: str, unit: str, rate: FloatArray) 
 def best_stribeck_velocity(
     samples: MotorSamples, law: MotorLaw, measured: FloatArray, extra: tuple[str, ...], weights: FloatArray
 ) -> MotorLaw:
-    """The law whose Stribeck velocity leaves the least weighted sum of squares."""
+    """The law whose Stribeck velocity leaves the least weighted sum of squares.
+
+    Static friction that nothing shows at a Stribeck velocity is Coulomb friction there (`MotorLaw.as_seen`).
+    """
     root = np.sqrt(weights)
 
     def remaining(logarithm: float) -> float:
-        tried = replace(law, stribeck_velocity=float(np.exp(logarithm)))
+        tried = _at(law, logarithm, samples.velocity)
         W = friction_problem(samples, tried, measured, extra).W * root[:, None]
         scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
         y = measured * root
         return float(np.sum((y - W @ (np.linalg.lstsq(W / scale, y, rcond=None)[0] / scale)) ** 2))
 
-    lowest, highest = np.log(np.quantile(np.abs(samples.velocity), (_SLOWEST, _FASTEST)))
-    grid = np.linspace(lowest, highest, _GRID)
+    low, high = np.log(search_range(samples.velocity))
+    grid = np.linspace(low, high, _GRID)
     best = int(np.argmin([remaining(point) for point in grid]))
     around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    return replace(law, stribeck_velocity=float(np.exp(minimize_scalar(remaining, bounds=around, method="bounded").x)))
+    return _at(law, float(minimize_scalar(remaining, bounds=around, method="bounded").x), samples.velocity)
+
+
+def search_range(velocity: FloatArray) -> tuple[float, float]:
+    """Between which a Stribeck velocity can show, for velocities (r,) of a sliding motor [rad/s]."""
+    low, high = np.quantile(np.abs(velocity), (_SLOWEST, _FASTEST))
+    return float(low), float(high)
+
+
+def _at(law: MotorLaw, logarithm: float, velocity: FloatArray) -> MotorLaw:
+    """The law at a Stribeck velocity, given by its logarithm, without static friction that nothing shows there."""
+    return replace(law, stribeck_velocity=float(np.exp(logarithm))).as_seen(velocity)
