@@ -20,6 +20,7 @@ from friction_estimator.identification.inverse_dynamics.method import (
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.regression.least_squares import ORDINARY, SolverOptions, solve
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 
 from .arm import JOINTS, PAYLOAD, URDF, as_motion, move, rigid_torque
 
@@ -120,6 +121,38 @@ def test_a_registered_law_that_depends_on_the_load_does_not_explain_the_noise_by
     assert all(score.fit_error > 0.1 for score in result.scores)  # what the filter leaves of 0.5 N m
     load_motor = result.friction.values[:, law.parameter_names.index("load_motor")]
     np.testing.assert_allclose(load_motor, ALPHA_M / (1.0 + ALPHA_M), atol=0.06)
+
+
+LOADED = np.array([[4.0, 0.10, 3.0, 0.06, 3.0, 0.4], [1.5, 0.08, 1.0, 0.10, 1.0, -0.2]])
+"""Parameters of ``load_quadrants``, the load being the torque behind friction."""
+
+
+def loaded(seed, noise=0.0):
+    motion = move(seed, 30.0)
+    output = rigid_torque(motion)
+    effort = output + make_law("load_quadrants").torque(LOADED, motion[1], output)
+    return as_motion(motion, effort + noise * np.random.default_rng(seed).normal(size=output.shape))
+
+
+def quadrants(known_inertia):
+    options = InverseDynamicsOptions(law="load_quadrants", body=RigidBodyOptions(known_inertia=known_inertia))
+    found = identify_inverse_dynamics([loaded(50, 0.3)], FixedBaseModel(URDF, JOINTS), options)
+    wanted = [found.parameters.names.index(f"{j}/{p}") for j in JOINTS for p in found.friction.parameter_names[0]]
+    return found, found.parameters.values[wanted].reshape(2, 6), found.parameters.sigma[wanted].reshape(2, 6)
+
+
+def test_with_known_inertia_friction_of_the_load_comes_out_as_it_went_in():
+    """Without it, and without a payload, a common factor of all torques hides in the load's factors."""
+    found, values, sigma = quadrants(True)
+    _, _, vague = quadrants(False)
+    error = (values - LOADED) / sigma
+    assert np.abs(error).max() < 2.0 and 0.6 < np.sqrt(np.mean(error**2)) < 1.4
+    assert (sigma[:, [1, 3]] < 0.1 * LOADED[:, [1, 3]]).all()
+    assert (vague[:, [1, 3]] > 10.0 * sigma[:, [1, 3]]).all()
+    other = loaded(90)  # a motion that the fit has not seen, through the law that the live node takes
+    friction = other.effort - rigid_torque((other.position, other.velocity, other.acceleration))
+    live = make_law("load_quadrants").torque(found.friction.values, other.velocity, other.effort)
+    assert (np.std(live - friction, axis=0) < 0.06 * np.std(friction, axis=0)).all()
 
 
 @pytest.mark.parametrize(("live_law", "lost"), [("load_quadrants", 0.35), ("load_velocity", 0.05)])

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.core.coupling import Coupling
+from friction_estimator.identification.motor.law import SLOW_SAMPLES
 from friction_estimator.identification.motor.result import MotorResult
-from friction_estimator.identification.regression.static_friction import SLOW_SAMPLES
 from friction_estimator.identification.regression.verdict import Finding
 
 _WEAK = 0.1

@@ -15,9 +15,10 @@ from friction_estimator.core.friction.asymmetric import (
     stribeck_columns,
 )
 from friction_estimator.core.types import BoolArray, FloatArray
-from friction_estimator.identification.regression.static_friction import shows_static
 
 ZERO_SLOPES = ("none", "positive", "negative", "both")
+SLOW_SAMPLES = 20
+"""Fewer samples within one Stribeck velocity of standstill do not show a static friction."""
 _DIRECTIONS = {(False, False): "none", (True, False): "positive", (False, True): "negative", (True, True): "both"}
 
 
@@ -80,7 +81,8 @@ class MotorLaw:
         """The law without the static friction that velocities (r,) of a sliding motor do not show."""
         if not self.is_stribeck:
             return self
-        unseen = [not shows_static(velocity[sign * velocity > 0.0], self.stribeck_velocity) for sign in (1.0, -1.0)]
+        slow = velocity[np.abs(velocity) < self.stribeck_velocity]
+        unseen = [bool(np.count_nonzero(sign * slow > 0.0) < SLOW_SAMPLES) for sign in (1.0, -1.0)]
         return replace(self, no_static=_DIRECTIONS[unseen[0], unseen[1]])
 
     @property
