@@ -1,6 +1,6 @@
 """Tables I-IV of Hamon et al. 2010 on a simulated RX130L joint 3; Markdown to stdout.
 
-    python benchmarks/hamon_rx130l.py [--duration 100]
+    python benchmarks/hamon_rx130l.py [--slowest 0.01]
 
 The work is done in the package ``benchmarks/hamon``.
 """

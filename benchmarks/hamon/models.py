@@ -19,6 +19,7 @@ from friction_estimator.identification.inverse_dynamics.load_velocity_printed im
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.spectrum import FLAT
 from friction_estimator.identification.regression.least_squares import ORDINARY, solve
 from friction_estimator.identification.regression.linear_problem import LinearFit, select_columns, select_rows
 from friction_estimator.identification.regression.validation import fold_numbers, held_out_prediction
@@ -29,6 +30,12 @@ from friction_estimator.identification.rigid_body.rigid_body_columns import Rigi
 SLOWEST = 0.002
 """Dead zone [rad/s]; samples at rest are left out, as printed."""
 SIGNIFICANT = 0.3
+SLOW, FAST = 0.12, 0.42
+"""10 % and 35 % of the largest velocity, 1.2 rad/s."""
+CUTOFF_HZ = 8.0
+"""Of the motion, the same for all experiments; both sides of the equation are low-passed at half of it."""
+STRIBECK_VELOCITY = 0.03
+"""q_s, told as in the print [rad/s]."""
 
 
 @dataclass(frozen=True)
@@ -39,35 +46,40 @@ class Compared:
     fit: LinearFit
     held_out: FloatArray
 
-    def errors(self, speed: FloatArray, torque: FloatArray, low: float, high: float) -> list[float]:
+    def errors(self, speed: FloatArray, torque: FloatArray) -> list[float]:
         """Relative norm of errors of all samples, of slow ones, of fast ones, and of all samples held out."""
         rho = self.fit.residual
-        subsets: list[BoolArray] = [speed >= 0.0, speed < low, speed > high]
+        subsets: list[BoolArray] = [speed >= 0.0, speed < SLOW, speed > FAST]
         norms = [float(np.linalg.norm(rho[rows]) / np.linalg.norm(torque[rows])) for rows in subsets]
         return [*norms, float(np.linalg.norm(self.held_out) / np.linalg.norm(torque))]
 
 
-def compare(motions: Sequence[Motion], payloads: bool) -> tuple[list[Compared], FloatArray, FloatArray]:
-    """Identify three models from the same rows; also the absolute velocity (r,) and torque (r,) of the rows."""
+def compare(
+    motions: Sequence[Motion], payloads: bool, cutoff_hz: float = CUTOFF_HZ / FLAT
+) -> tuple[list[Compared], dict[str, list[float]]]:
+    """Identify three models from the same rows; also their errors by name."""
     model = FixedBaseModel(URDF, (JOINT,))
-    common = {"solver": ORDINARY, "dead_zone": SLOWEST}
+    common = {"solver": ORDINARY, "dead_zone": SLOWEST, "cutoff_hz": cutoff_hz}
     usual, _ = estimate_inverse_dynamics(
         motions,
         model,
         InverseDynamicsOptions(body=RigidBodyOptions(payload_scale=payloads), significance=SIGNIFICANT, **common),
     )
     shared, _ = estimate_inverse_dynamics(
-        motions, model, InverseDynamicsOptions(law=LOAD_VELOCITY, significance=None, **common)
+        motions,
+        model,
+        InverseDynamicsOptions(law=LOAD_VELOCITY, stribeck_velocity=STRIBECK_VELOCITY, significance=None, **common),
     )
     rows = list(zip(shared.observations, shared.usable, strict=True))
     speed = np.concatenate([np.abs(one.motion.velocity[one.filter.kept])[mask] for one, mask in rows])
     torque = np.concatenate([one.torque[mask] for one, mask in rows])
     fits = (
         ("usual", usual.fit, None),
-        ("new, as printed", _printed(shared), None),
+        ("new, products apart", _printed(shared), None),
         ("new, shared", shared.fit, shared),
     )
-    return [Compared(name, fit, _held_out(fit, estimate)) for name, fit, estimate in fits], speed, torque
+    models = [Compared(name, fit, _held_out(fit, estimate)) for name, fit, estimate in fits]
+    return models, {model.name: model.errors(speed, torque) for model in models}
 
 
 def _printed(shared: Estimate) -> LinearFit:
