@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from friction_estimator.cli.identify_laws import laws_of
+from friction_estimator.cli.identify_robot import movable_joints
 from friction_estimator.core.coupling import Coupling, uncoupled
 from friction_estimator.core.exceptions import ConfigError, choices
 from friction_estimator.core.identification import Identification
@@ -91,12 +92,15 @@ def coupling_of(arguments: argparse.Namespace, robot: Robot | None, joint_names:
     Raises
     ------
     ConfigError
-        When the file couples other joints, or only a part of a coupled group is there.
+        When the file couples other joints, robot.coupling joints that the robot lacks, or only a part of a coupled
+        group is there.
     """
     couplings = couplings_of(arguments, robot)
     if not couplings:
         return None
     file = arguments.coupling
+    if file is None and robot is not None:
+        _check_named(couplings, movable_joints(robot.urdf_xml))
     if file is not None and not any(set(coupling.joint_names) & set(joint_names) for coupling in couplings):
         named = choices(name for coupling in couplings for name in coupling.joint_names)
         raise ConfigError(f"{file} couples {named}; the joints of data and robot are {choices(joint_names)}")
@@ -104,6 +108,12 @@ def coupling_of(arguments: argparse.Namespace, robot: Robot | None, joint_names:
         return coupling_of_joints(couplings, joint_names)
     except ConfigError as error:
         raise ConfigError(f"{'robot.coupling' if file is None else file}: {error}") from None
+
+
+def _check_named(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> None:
+    unknown = {name for coupling in couplings for name in coupling.joint_names} - set(joint_names)
+    if unknown:
+        raise ConfigError(f"robot.coupling names the joint {choices(unknown)}; the robot has {choices(joint_names)}")
 
 
 def places_of_motors(couplings: Sequence[Coupling]) -> Mapping[str, str]:

@@ -373,6 +373,9 @@ def test_torques_of_a_robot_with_a_coupling_give_friction_that_its_node_takes_mo
     known = load_robot(robot)
     estimator = Estimator(known.config, known.urdf_xml)
     assert estimator.restore(saved) == () and estimator.identified.joint_names == ("m0", "m1")
+    robot.write_text(robot.read_text().replace("elbow]", "knee]"))
+    assert main(["identify", str(driven_arm), "--robot", str(robot), "-o", str(params)]) == 1
+    assert "robot.coupling names the joint 'knee'; the robot has 'elbow', 'shoulder'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
