@@ -16,6 +16,7 @@ from friction_estimator.files.robot import Robot
 from friction_estimator.files.trajectory import write_trajectory_csv
 from friction_estimator.identification.excitation.motion_limits import limits_of_urdf
 from friction_estimator.identification.excitation.plan import CRITERIA, ExcitationOptions, ExcitationPlan
+from friction_estimator.identification.excitation.planned_joints import LIGHT, planned_joints
 from friction_estimator.identification.excitation.planner import plan_excitation
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
@@ -50,7 +51,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if robot is None:
         raise ConfigError("planning needs the robot: say --robot with the path of its URDF")
     _check_fixed(robot, arguments.robot)
-    names = arguments.joints or movable_joints(robot.urdf_xml)
+    names, light = _joints(arguments.joints, robot.urdf_xml)
     limits = limits_of_urdf(robot.urdf_xml, names, arguments.max_velocity, arguments.max_acceleration)
     options = ExcitationOptions(
         duration=arguments.duration,
@@ -71,7 +72,12 @@ def run_plan(arguments: argparse.Namespace) -> None:
         plan = plan_excitation(FixedBaseModel(robot.urdf_xml, names), limits, options, progress)
     write_trajectory_csv(table, plan)
     write_trajectory_bag(bag, plan, topic=arguments.topic, overwrite=arguments.overwrite)
-    _tell(plan, bag, table)
+    _tell(plan, light, bag, table)
+
+
+def _joints(wanted: tuple[str, ...] | None, urdf_xml: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Joints that move, and those that were left out without being asked."""
+    return (wanted, ()) if wanted else planned_joints(urdf_xml, movable_joints(urdf_xml))
 
 
 def _check_fixed(robot: Robot, name: str) -> None:
@@ -82,8 +88,13 @@ def _check_fixed(robot: Robot, name: str) -> None:
         )
 
 
-def _tell(plan: ExcitationPlan, bag: Path, table: Path) -> None:
+def _tell(plan: ExcitationPlan, light: tuple[str, ...], bag: Path, table: Path) -> None:
     shrunk = np.exp(plan.planned.log_sigma - plan.random.log_sigma)
+    print(f"- moved: {', '.join(plan.joint_names)}; --joints chooses others, and the rest stands at zero")
+    if light:
+        print(
+            f"- not moved: {', '.join(light)}; below {LIGHT:.1%} of the moving mass is behind them, as behind fingers"
+        )
     for text in plan.choices:
         print(f"- {text}")
     print(f"- {len(plan.parameters)} parameters can be told apart")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from friction_estimator.identification.excitation.feasible_trajectories import F
 from friction_estimator.identification.excitation.fourier_trajectory import FourierTrajectory, choose_harmonics
 from friction_estimator.identification.excitation.motion_limits import MotionLimits, limits_of_urdf
 from friction_estimator.identification.excitation.plan import ExcitationOptions, ExcitationPlan
+from friction_estimator.identification.excitation.planned_joints import planned_joints
 from friction_estimator.identification.excitation.planner import plan_excitation
 from friction_estimator.identification.excitation.slow_sweeps import slow_sweeps, sweep_duration, sweep_reach
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
@@ -49,6 +51,21 @@ def limits() -> MotionLimits:
 @pytest.fixture(scope="module")
 def plan() -> ExcitationPlan:
     return plan_excitation(FixedBaseModel(arm(), JOINTS), limits(), OPTIONS)
+
+
+@pytest.mark.parametrize(("mass", "planned"), [(0.01, JOINTS), (0.02, (*JOINTS, "finger")), (0.0, JOINTS)])
+def test_fingers_are_left_out_and_end_joints_are_not(mass: float, planned: tuple[str, ...]) -> None:
+    finger = f"""<link name="pad"><inertial><mass value="{mass}"/>
+        <inertia ixx="1e-6" ixy="0" ixz="0" iyy="1e-6" iyz="0" izz="1e-6"/></inertial></link>
+        <joint name="finger" type="prismatic"><parent link="tip"/><child link="pad"/><axis xyz="0 1 0"/>
+        <limit effort="1" lower="0" upper="0.04" velocity="0.1"/></joint></robot>"""
+    names = (*JOINTS, "finger")
+    assert planned_joints(arm().replace("</robot>", finger), names)[0] == planned
+
+
+def test_a_urdf_without_masses_has_no_fingers() -> None:
+    weightless = re.sub("<inertial>.*?</inertial>", "", arm(), flags=re.DOTALL)
+    assert planned_joints(weightless, JOINTS) == (JOINTS, ())
 
 
 def random_lap(seed: int = 0) -> FourierTrajectory:
