@@ -155,6 +155,25 @@ def test_with_known_inertia_friction_of_the_load_comes_out_as_it_went_in():
     assert (np.std(live - friction, axis=0) < 0.06 * np.std(friction, axis=0)).all()
 
 
+def test_friction_of_the_motor_torque_itself_is_predicted_although_the_fit_takes_the_load_behind_friction():
+    """``tau = tau_out + f(dq, tau)``, where both quadrants are possible the one that drives."""
+    law, motions = make_law("load_quadrants"), []
+    for seed in (50, 90):
+        motion = move(seed, 30.0)
+        direction = np.sign(motion[1])
+        rest = rigid_torque(motion) + LOADED[:, 4] * motion[1] + LOADED[:, 5]
+        drives = (rest + LOADED[:, 0] * direction) / (1.0 - LOADED[:, 1])
+        driven = (rest + LOADED[:, 2] * direction) / (1.0 + LOADED[:, 3])
+        motions.append(as_motion(motion, np.where(drives * direction > 0.0, drives, driven)))
+    noise = 0.3 * np.random.default_rng(1).normal(size=motions[0].effort.shape)
+    options = InverseDynamicsOptions(law=law.name, body=RigidBodyOptions(known_inertia=True))
+    recorded = replace(motions[0], effort=motions[0].effort + noise)
+    found = identify_inverse_dynamics([recorded], FixedBaseModel(URDF, JOINTS), options)
+    friction = law.torque(LOADED, motions[1].velocity, motions[1].effort)
+    live = law.torque(found.friction.values, motions[1].velocity, motions[1].effort)
+    assert (np.std(live - friction, axis=0) < 0.08 * np.std(friction, axis=0)).all()
+
+
 @pytest.mark.parametrize(("live_law", "lost"), [("load_quadrants", 0.35), ("load_velocity", 0.05)])
 def test_the_live_law_says_the_identified_friction_with_the_motor_torque_as_load(live_law, lost):
     result = identify_inverse_dynamics(
