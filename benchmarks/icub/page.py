@@ -17,6 +17,12 @@ _HEADER = (
     "| velocity RMSE x, y, z [m/s] |\n|---|---|---|---|---|---|---|---|---|"
 )
 
+_COVERED = (
+    "| recording | position within two sigma x, y, z [% of samples] | sigma at the end [mm] "
+    "| velocity within two sigma x, y, z | mean sigma [mm/s] | second differences of the position, RMS [mm] |\n"
+    "|---|---|---|---|---|---|"
+)
+
 
 def tracks_of(recording: Recording, urdf: Path) -> dict[str, Track]:
     """All estimators on one recording."""
@@ -32,13 +38,15 @@ def tracks_of(recording: Recording, urdf: Path) -> dict[str, Track]:
 
 def report(recordings: list[Recording], urdf: Path) -> str:
     """Markdown: the errors of every estimator, and the contact phase."""
-    lines, contacts = [_HEADER], []
+    lines, contacts, covered = [_HEADER], [], [_COVERED]
     robot = robot_of(urdf)
     weight = RobotModel(robot.config, robot.urdf_xml).weight
     for recording in recordings:
         reference = reference_contact(recording, weight)
         for name, track in tracks_of(recording, urdf).items():
-            lines.append(_row(recording.name, name, errors_of(track, recording)))
+            errors = errors_of(track, recording)
+            lines.append(_row(recording.name, name, errors))
+        covered.append(_coverage(recording.name, track, errors))
         if track.contact is not None:  # of our estimator, the last one
             agreement, changes = contact_agreement(track.contact, reference)
             contacts.append(f"| {recording.name} | {100.0 * agreement:.1f} | {changes:.2f} |")
@@ -47,7 +55,7 @@ def report(recordings: list[Recording], urdf: Path) -> str:
         "| recording | phase as in hindsight [% of samples] | changes of contact per true one |",
         "|---|---|---|",
     ]
-    return "\n".join(lines + contacts)
+    return "\n".join([*lines, *contacts, "", *covered])
 
 
 def _row(recording: str, name: str, errors: Errors) -> str:
@@ -70,6 +78,20 @@ def _row(recording: str, name: str, errors: Errors) -> str:
     else:
         cells += ["", "", "", ""]
     return "| " + " | ".join(cells) + " |"
+
+
+def _coverage(recording: str, track: Track, errors: Errors) -> str:
+    """How honest the standard deviations of a track are, and how smooth its position."""
+    if track.position is None or track.position_sigma is None or track.velocity_sigma is None:
+        return f"| {recording} | | | | | |"
+    shares = [
+        ", ".join(f"{x:.0f}" for x in 100.0 * (np.abs(error) < 2.0 * sigma).mean(axis=0))
+        for error, sigma in ((errors.position, track.position_sigma), (errors.velocity, track.velocity_sigma))
+    ]
+    sizes = [track.position_sigma[-1], track.velocity_sigma.mean(axis=0)]
+    sigmas = [", ".join(f"{x:.0f}" for x in 1e3 * size) for size in sizes]
+    jumps = ", ".join(f"{x:.1f}" for x in 1e3 * rms(np.diff(track.position, 2, axis=0)))
+    return f"| {recording} | {shares[0]} | {sigmas[0]} | {shares[1]} | {sigmas[1]} | {jumps} |"
 
 
 def draw(recordings: list[Recording], urdf: Path, path: Path) -> None:

@@ -27,12 +27,15 @@ class Track:
     rotation : (s) base to world
     position, velocity : (s, 3), None where the estimator has none
     contact : (s, 2) None where it has none
+    position_sigma, velocity_sigma : (s, 3) None where it has none
     """
 
     rotation: Rotation
     position: FloatArray | None = None
     velocity: FloatArray | None = None
     contact: BoolArray | None = None
+    position_sigma: FloatArray | None = None
+    velocity_sigma: FloatArray | None = None
 
 
 def robot_of(urdf: Path, **changes: Any) -> Robot:
@@ -65,6 +68,8 @@ def estimated(recording: Recording, urdf: Path, **changes: Any) -> Track:
         position=np.array([estimate.base.position_base_in_world for estimate in estimates]),
         velocity=np.array([estimate.base.linear_velocity for estimate in estimates]),
         contact=np.array([estimate.phase.contact for estimate in estimates]),
+        position_sigma=np.sqrt([estimate.base.pose_covariance.diagonal()[:3] for estimate in estimates]),
+        velocity_sigma=np.sqrt([estimate.base.twist_covariance.diagonal()[:3] for estimate in estimates]),
     )
 
 

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 from benchmarks.icub.recording import JOINTS, Recording
 from benchmarks.icub.scores import differentiated, rms
 from benchmarks.icub.tracks import Track, estimated, robot_of
-from friction_estimator.core.base.inertial_velocity import imu_velocity_by_legs
+from friction_estimator.core.base.leg_velocity import imu_velocity_by_legs
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import GRAVITY, BoolArray, FloatArray
 

@@ -11,6 +11,7 @@ import numpy as np
 from friction_estimator.core.base.attitude import AttitudeEstimator
 from friction_estimator.core.base.base_state import BaseStateEstimator, resting_base
 from friction_estimator.core.base.contact_phase import ContactPhaseDetector
+from friction_estimator.core.base.odometry import Odometry
 from friction_estimator.core.config import Config
 from friction_estimator.core.friction_stage import FrictionStage
 from friction_estimator.core.kalman import KalmanFriction
@@ -60,7 +61,8 @@ class Pipeline:
         self.attitude = AttitudeEstimator(config.attitude, config.sensors, robot.rotation_imu_to_base)
         names = tuple(foot.support_name for foot in config.feet)
         self.contact_phase = ContactPhaseDetector(config.contact_phase, robot.weight, names)
-        self.base_state = BaseStateEstimator(config, robot.imu_position_in_base)
+        base_stage = Odometry if config.base_state.method == "odometry" else BaseStateEstimator
+        self.base_state: Odometry | BaseStateEstimator = base_stage(config, robot.imu_position_in_base)
         self.friction: FrictionStage = (
             KalmanFriction(config, robot) if config.observer == "kalman" else ObservedFriction(config, robot)
         )

@@ -6,7 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from friction_estimator.core.base.inertial_velocity import InertialVelocity, imu_velocity_by_legs
+from friction_estimator.core.base.inertial_velocity import InertialVelocity
+from friction_estimator.core.base.leg_velocity import imu_velocity_by_legs, imu_velocity_by_turning
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.robot_model import RobotModel
 from test.core.conftest import suralp_config
@@ -27,7 +28,7 @@ def motion(seconds=SECONDS):
 
 def follow(legs, acceleration, config=None, error=(9.81 * TILT) ** 2):
     """Velocity and its standard deviation (s, 3); where ``legs`` is NaN no foot stands."""
-    filter_ = InertialVelocity(config or suralp_config())
+    filter_ = InertialVelocity(config or suralp_config(), np.zeros(3))
     velocity, sigma = np.empty_like(legs), np.empty_like(legs)
     for k in range(len(legs)):
         if k:
@@ -137,3 +138,36 @@ def test_joints_whose_velocity_oscillates_do_not_shake_the_base(urdf_xml):
             estimates += estimator.add_wrench(wrench)
         errors += [estimate.base.linear_velocity[0] - instant.velocity[0] for estimate in estimates]
     assert rms(np.array(errors)) < 0.2 * shake * height / np.sqrt(2.0)
+
+
+def test_a_sole_that_seems_to_turn_shows_how_wrong_the_legs_are(urdf_xml):
+    """One joint velocity of the standing leg is wrong: least is hidden by ankles, most by hips."""
+    model = RobotModel(suralp_config(), urdf_xml)
+    instant = list(sway(urdf_xml, 1.0, amplitude=0.02))[-1]
+    left = np.array([True, False])
+    for joint in ("l_hip_roll", "l_hip_pitch", "l_knee", "l_ankle_pitch"):
+        velocity = instant.joints.velocity.copy()
+        velocity[model.joint_names.index(joint)] += 0.1
+        dynamics = model.update(
+            instant.joints.position, velocity, instant.imu.angular_velocity, instant.imu.specific_force
+        )
+        legs = imu_velocity_by_legs(np.ones(2), left, instant.rotation, dynamics)
+        lever = instant.rotation @ np.cross(instant.imu.angular_velocity, model.imu_position_in_base)
+        wrong = np.linalg.norm(legs - instant.velocity - lever)
+        turning = imu_velocity_by_turning(np.ones(2), left, instant.rotation, dynamics, model.imu_position_in_base)
+        hidden = np.sqrt(turning.sum())
+        assert wrong < 1.2 * hidden
+        assert "hip" not in joint or wrong > 0.5 * hidden
+
+
+def test_legs_in_doubt_make_the_velocity_unsure_at_once():
+    velocity, acceleration = motion()
+    filter_ = InertialVelocity(suralp_config(), np.zeros(3))
+    for k in range(1000):
+        filter_.predict(acceleration[k], np.full(3, 0.01), DT)
+        filter_.correct(velocity[k], DT)
+    sure = filter_.variance
+    for k in range(1000, 1010):
+        filter_.predict(acceleration[k], np.full(3, 0.01), DT)
+        filter_.correct(velocity[k], DT, np.full(3, 0.1**2))
+    assert (filter_.variance > 4.0 * sure).all()

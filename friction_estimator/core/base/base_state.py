@@ -1,9 +1,9 @@
 """Base position and velocity from the linear inverted pendulum (Hashlamon & Erbatur 2014, section 4, eqs. 7-33).
 
-    foot wrenches ─► ZMP (8) ──────────────────────────────┐ (method "lipm")
+    foot wrenches ─► ZMP (8) ──────────────────────────────┐
     IMU ─► CoM acceleration (16) ─► jerk (14) ─► predict ─► correct ─► CoM ─► base position, velocity (32, 33)
-    standing feet ─► base position and velocity ───────────┘ (method "odometry", with the heading of heading.py and
-                                                              the velocity of inertial_velocity.py)
+
+This is ``base_state.method: lipm``, as printed; ``odometry`` is in odometry.py.
 
 World: the robot starts above its origin, x forward, feet on z = 0. A standing foot does not slip, so its place in the
 world, fixed when it lands, is the p_m of eq. 9; were it taken from the present base position, the position would
@@ -15,9 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.core.base.adaptive_kalman import AdaptiveKalmanFilter
-from friction_estimator.core.base.heading import HeadingFilter
-from friction_estimator.core.base.inertial_velocity import InertialVelocity
-from friction_estimator.core.base.rotations import cross, skew
+from friction_estimator.core.base.rotations import cross
 from friction_estimator.core.config import Config
 from friction_estimator.core.types import (
     GRAVITY,
@@ -30,7 +28,7 @@ from friction_estimator.core.types import (
     SensorFrame,
 )
 
-_I3, _I9, _POSITION_VELOCITY = np.eye(3), np.eye(9), np.eye(6, 9)
+_I3, _I9 = np.eye(3), np.eye(9)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
 
 
@@ -67,11 +65,11 @@ def com_acceleration(attitude: Attitude, imu_to_com: FloatArray) -> FloatArray:
 
 
 class BaseStateEstimator:
-    """The base-state stage.
+    """The base-state stage, as printed.
 
     Parameters
     ----------
-    config : ``base_state`` (Table II and the choice of measurements), and what the heading needs
+    config : ``base_state`` (Table II), and the feet
     imu_position_in_base : (3,) r_I
     """
 
@@ -79,18 +77,11 @@ class BaseStateEstimator:
         self._config = config.base_state
         self._imu = imu_position_in_base
         self._foot_count = len(config.feet)
-        odometry = config.base_state.method == "odometry"
-        self._heading = HeadingFilter(config) if odometry else None
-        self._inertial = InertialVelocity(config) if odometry else None
         self.reset()
 
     def reset(self) -> None:
         """Begin anew, above the origin of the world, at the next sample."""
         self._running = False
-        if self._heading is not None:
-            self._heading.reset()
-        if self._inertial is not None:
-            self._inertial.reset()
         self._anchor = np.full((self._foot_count, 3), np.nan)
         self._anchored = np.zeros(self._foot_count, dtype=bool)
         self._anchor_variance = np.zeros((self._foot_count, 3))
@@ -99,41 +90,19 @@ class BaseStateEstimator:
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
         """Advance by one sample; wrenches are used where ``frame.wrench_fresh``."""
         standing = phase.contact & frame.wrench_fresh
-        if self._heading is not None:
-            attitude = self._hold_heading(self._heading, attitude, standing, dynamics, frame)
         R = attitude.rotation_base_to_world
         com_from_base = R @ dynamics.com_in_base
         feet_from_base = dynamics.foot_position_in_base @ R.T
         acceleration = com_acceleration(attitude, dynamics.com_in_base - self._imu)
-        legs = None
-        if self._inertial is not None:
-            legs = self._inertial.step(attitude, standing, dynamics, frame)
         if not self._running:
             self._start(com_from_base, feet_from_base, acceleration)
         elif frame.dt > 0.0:
             self._predict(acceleration, frame.dt)
             self._place_feet(standing, self._kalman.state[:3] - com_from_base + feet_from_base)
             if standing.any():
-                self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base, legs)
+                self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base)
         self._last_acceleration = acceleration
         return self._output(attitude, dynamics, com_from_base)
-
-    def _hold_heading(
-        self,
-        heading: HeadingFilter,
-        attitude: Attitude,
-        standing: BoolArray,
-        dynamics: Dynamics,
-        frame: SensorFrame,
-    ) -> Attitude:
-        """Attitude with the heading that the standing feet hold."""
-        load = frame.wrenches[:, 2]
-        mean = load[standing].mean() if standing.any() else 1.0
-        share = load / mean if mean > 0.0 else np.zeros_like(load)
-        speed = float(np.hypot(*self._kalman.state[3:5])) if self._running else 0.0
-        foot_to_world = attitude.rotation_base_to_world @ dynamics.foot_rotation_to_base
-        heading.step(foot_to_world, standing, share, speed * frame.dt, frame.dt, frame.imu_fresh)
-        return heading.corrected(attitude)
 
     def _start(self, com_from_base: FloatArray, feet_from_base: FloatArray, acceleration: FloatArray) -> None:
         """Table II, but from the kinematics instead of zero, so that the world starts under the robot."""
@@ -146,7 +115,7 @@ class BaseStateEstimator:
             state,
             config.initial_covariance * np.eye(9),
             np.full(9, config.process_noise),
-            np.full(3 if self._inertial is None else 6, config.measurement_noise),
+            np.full(3, config.measurement_noise),
             config.process_window,
             config.measurement_window,
         )
@@ -180,7 +149,6 @@ class BaseStateEstimator:
         wrenches: FloatArray,
         com_from_base: FloatArray,
         feet_from_base: FloatArray,
-        legs: FloatArray | None,
     ) -> None:
         R = attitude.rotation_base_to_world
         foot_to_world = R @ dynamics.foot_rotation_to_base[contact]
@@ -190,37 +158,18 @@ class BaseStateEstimator:
             return
         anchor = self._anchor[contact]
         base = (load / load.sum()) @ (anchor - feet_from_base[contact])
-        com = base + com_from_base
-        if self._inertial is None:
-            moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
-            self._kalman.correct(*_lipm(com, zero_moment_point(anchor, np.hstack((force, moment)))))
-        elif legs is not None:
-            # The legs' own velocity: it places the feet that land, and is of one piece with the legs' position. The
-            # ZMP stays out: it shakes the position of a real robot by centimetres, and the legs know better.
-            velocity = legs + R @ (self._com_from_base_velocity(attitude, dynamics) - self._imu_from_base(attitude))
-            self._kalman.correct(_POSITION_VELOCITY, np.concatenate((com, velocity)))
+        moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
+        self._kalman.correct(*_lipm(base + com_from_base, zero_moment_point(anchor, np.hstack((force, moment)))))
 
     @staticmethod
     def _com_from_base_velocity(attitude: Attitude, dynamics: Dynamics) -> FloatArray:
         """Velocity of the centre of mass less that of the base origin, base axes (3,)."""
         return cross(attitude.angular_velocity, dynamics.com_in_base) + dynamics.com_velocity_in_base
 
-    def _imu_from_base(self, attitude: Attitude) -> FloatArray:
-        """Velocity of the IMU less that of the base origin, base axes (3,)."""
-        return cross(attitude.angular_velocity, self._imu)
-
     def _base_velocity(self, attitude: Attitude, dynamics: Dynamics) -> FloatArray:
         """Velocity of the base origin, world axes (3,)."""
         R = attitude.rotation_base_to_world
-        if self._inertial is not None:
-            return self._inertial.velocity - R @ self._imu_from_base(attitude)
         return self._kalman.state[3:6] - R @ self._com_from_base_velocity(attitude, dynamics)
-
-    def _velocity_covariance(self, attitude: Attitude) -> FloatArray:
-        if self._inertial is None:
-            return self._kalman.covariance[3:6, 3:6]
-        lever = attitude.rotation_base_to_world @ skew(self._imu)
-        return np.asarray(np.diag(self._inertial.published_variance) + lever @ attitude.rate_covariance @ lever.T)
 
     def _output(self, attitude: Attitude, dynamics: Dynamics, com_from_base: FloatArray) -> BaseState:
         """Eqs. 32 and 33 with ``c_offset = p_b - c``; the motion of the CoM in the base is measured, not neglected."""
@@ -229,7 +178,7 @@ class BaseStateEstimator:
         pose_covariance, twist_covariance = np.zeros((6, 6)), np.zeros((6, 6))
         pose_covariance[:3, :3] = kalman.covariance[:3, :3] + np.diag(self._drift_variance)
         pose_covariance[3:, 3:] = attitude.covariance
-        twist_covariance[:3, :3] = self._velocity_covariance(attitude)
+        twist_covariance[:3, :3] = kalman.covariance[3:6, 3:6]
         twist_covariance[3:, 3:] = attitude.rate_covariance
         return BaseState(
             position_base_in_world=kalman.state[:3] - com_from_base,

@@ -3,15 +3,21 @@
 Legs that are not rigid, velocities that are not the slope of the positions and noisy encoders all make the legs tell a
 velocity that oscillates; none of it is known beforehand. An accelerometer has no such errors, but drifts. So the noise
 of the legs is measured: what they say is compared with what the accelerometer has predicted since the last sample, and
-errors that last longer than a sample weigh accordingly.
+errors that last longer than a sample weigh accordingly. That takes time to learn; a standing sole that seems to turn
+shows at once that it rolls, or that joints are wrong.
+
+What the accelerometer lacks in the long run is the error of the tilt, which lets gravity appear along the ground.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from friction_estimator.core.base.leg_velocity import imu_velocity_by_legs, imu_velocity_by_turning
+from friction_estimator.core.base.rotations import matrix_from_quaternion, quaternion_exp
 from friction_estimator.core.config import Config
 from friction_estimator.core.types import GRAVITY, Attitude, BoolArray, Dynamics, FloatArray, SensorFrame
 
@@ -19,24 +25,6 @@ _LEAST_PART = 0.05
 """Of the innovation's variance that is always noise of the legs: less cannot be told from that of the prediction."""
 _LONGEST = 0.98
 """Correlation of successive innovations, at most."""
-
-
-def imu_velocity_by_legs(
-    load: FloatArray, standing: BoolArray, rotation_base_to_world: FloatArray, dynamics: Dynamics
-) -> FloatArray:
-    """Velocity of the IMU origin that keeps the standing soles at rest, weighted by load, world axes, (3,) [m/s].
-
-    ``dynamics.velocity`` has the IMU at rest: what a sole does there, the IMU does the other way round in the world.
-
-    Parameters
-    ----------
-    load : (k,) normal forces, positive in sum over the standing feet
-    standing : (k,), at least one
-    """
-    share = load[standing] / load[standing].sum()
-    sole = dynamics.foot_jacobian[standing, :3] @ dynamics.velocity
-    in_base = (dynamics.foot_rotation_to_base[standing] @ sole[..., None])[..., 0]
-    return np.asarray(-rotation_base_to_world @ (share @ in_base))
 
 
 class InertialVelocity:
@@ -48,11 +36,13 @@ class InertialVelocity:
         R = max(<r^2> - P_vv, <r^2> / 20) (1 + rho) / (1 - rho)
 
     of innovations ``r``: their mean square less that of the prediction, as in eqs. 21-23 but over a time and not over
-    samples; ``rho`` is the correlation of successive innovations, since errors that last are not averaged out.
+    samples; ``rho`` is the correlation of successive innovations, since errors that last are not averaged out. It is
+    never less than what :func:`imu_velocity_by_turning` says, or has said within ``base_state.turning_time``.
 
     Parameters
     ----------
     config : ``base_state``, ``attitude`` and ``sensors``
+    imu_position_in_base : (3,) [m]
 
     Attributes
     ----------
@@ -60,20 +50,26 @@ class InertialVelocity:
     variance : (3,) of the filter [m^2/s^2]
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, imu_position_in_base: FloatArray) -> None:
         self._config = config.base_state
+        self._imu = imu_position_in_base
         self._attitude = config.attitude
         self._white_variance = config.attitude.vibration_std**2 + config.sensors.specific_force_std**2
         self._bias_variance = config.attitude.acceleration_bias_std**2 + config.sensors.specific_force_bias_std**2
         self.reset()
 
+    def _forget_error(self) -> None:
+        self._error, self._covariance = np.zeros(3), np.zeros(3)
+        self._error_variance, self._prior_error_variance = np.zeros(3), np.zeros(3)
+        self._level = np.zeros(2)
+
     def reset(self) -> None:
         """Begin anew: unknown velocity."""
         self.velocity = np.zeros(3)
         self.variance = np.full(3, self._config.initial_covariance)
-        self._error, self._covariance = np.zeros(3), np.zeros(3)
-        self._error_variance = np.zeros(3)
+        self._forget_error()
         self._acceleration: FloatArray | None = None
+        self._turning = np.zeros(3)
         self._square = np.full(3, self._config.measurement_noise)
         self._product, self._innovation = np.zeros(3), np.zeros(3)
 
@@ -82,10 +78,8 @@ class InertialVelocity:
         """Variance of the velocity, (3,) [m^2/s^2]; what standing soles creep lasts, and no innovation shows it."""
         return self.variance + self._config.sole_speed_std**2
 
-    def step(
-        self, attitude: Attitude, standing: BoolArray, dynamics: Dynamics, frame: SensorFrame
-    ) -> FloatArray | None:
-        """Advance by one sample; returns what the legs alone say (3,) [m/s], None without standing feet."""
+    def step(self, attitude: Attitude, standing: BoolArray, dynamics: Dynamics, frame: SensorFrame) -> None:
+        """Advance by one sample."""
         R, load = attitude.rotation_base_to_world, np.maximum(frame.wrenches[:, 2], 0.0)
         if frame.dt > 0.0:
             acceleration = R @ attitude.specific_force
@@ -95,11 +89,31 @@ class InertialVelocity:
             error_variance[0] += GRAVITY**2 * attitude.covariance[1, 1]
             error_variance[1] += GRAVITY**2 * attitude.covariance[0, 0]
             self.predict(acceleration if frame.imu_fresh else None, error_variance, frame.dt)
-        if not load[standing].sum() > 0.0:
-            return None
-        legs = imu_velocity_by_legs(load, standing, R, dynamics)
-        self.correct(legs, frame.dt)
-        return legs
+        if load[standing].sum() > 0.0:
+            turning = imu_velocity_by_turning(load, standing, R, dynamics, self._imu)
+            self._turning = np.maximum(turning, self._turning * math.exp(-frame.dt / self._config.turning_time))
+            self.correct(imu_velocity_by_legs(load, standing, R, dynamics), frame.dt, self._turning)
+        self._level = self._level - math.expm1(-frame.dt / self._config.level_time) * (self._error[:2] - self._level)
+
+    def levelled(self, attitude: Attitude) -> Attitude:
+        """Attitude without the tilt that explains the error of the acceleration, ``e = g x tilt`` and bias.
+
+        Of the error that part is tilt which is its part of the variance; the covariance falls as that of the error.
+        Averaged over ``base_state.level_time``, since noise of the legs must not shake the trunk.
+        """
+        gravity = GRAVITY**2 * attitude.covariance.diagonal()[1::-1]
+        part = gravity / np.maximum(gravity + self._bias_variance, 1e-300)
+        y, x = part * self._level / GRAVITY
+        prior = self._prior_error_variance[:2]
+        learned = (prior - self._error_variance[:2]) / np.maximum(prior, 1e-300)
+        left = np.sqrt(1.0 - part * np.clip(learned, 0.0, 1.0))
+        scale = np.array([left[1], left[0], 1.0])
+        return replace(
+            attitude,
+            rotation_base_to_world=matrix_from_quaternion(quaternion_exp(np.array([-x, y, 0.0])))
+            @ attitude.rotation_base_to_world,
+            covariance=attitude.covariance * np.outer(scale, scale),
+        )
 
     def predict(self, acceleration: FloatArray | None, error_variance: FloatArray, dt: float) -> None:
         """Advance by ``dt`` [s].
@@ -112,7 +126,10 @@ class InertialVelocity:
         if acceleration is None:
             std, time = self._attitude.acceleration_std, self._attitude.acceleration_time
             self.variance = self.variance + 2.0 * std * std * time * dt
+            self._covariance = np.zeros(3)
         else:
+            if self._acceleration is None:  # the attitude has been found anew
+                self._forget_error()
             before = acceleration if self._acceleration is None else self._acceleration
             self.velocity = self.velocity + dt * (0.5 * (before + acceleration) + self._error)
             self._spread(error_variance, dt)
@@ -125,12 +142,13 @@ class InertialVelocity:
         self.variance = self.variance + 2.0 * dt * self._covariance + dt * dt * (known + self._white_variance)
         self._covariance = keep * (self._covariance + dt * known)
         self._error_variance = keep * keep * known + (1.0 - keep * keep) * error_variance
+        self._prior_error_variance = keep * keep * self._prior_error_variance + (1.0 - keep * keep) * error_variance
         self._error = keep * self._error
 
-    def correct(self, velocity: FloatArray, dt: float) -> None:
-        """Use what the legs say (3,) [m/s], and learn how noisy they are."""
+    def correct(self, velocity: FloatArray, dt: float, least_noise: FloatArray | float = 0.0) -> None:
+        """Use what the legs say (3,) [m/s], and learn how noisy they are, though not less than so (3,) [m^2/s^2]."""
         innovation = velocity - self.velocity
-        noise = self._noise(innovation, dt)
+        noise = np.maximum(self._noise(innovation, dt), least_noise)
         spread = self.variance + noise
         gain, error_gain = self.variance / spread, self._covariance / spread
         self.velocity = self.velocity + gain * innovation

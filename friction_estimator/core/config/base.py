@@ -57,7 +57,7 @@ class BaseStateConfig(Validated):
     method: str = parameter(
         "odometry",
         "lipm: the printed filter; odometry: the standing feet measure base position and velocity instead of the ZMP, "
-        "and hold the heading",
+        "and hold heading and tilt",
         choices=("lipm", "odometry"),
     )
     velocity_noise_time: float = parameter(
@@ -66,10 +66,25 @@ class BaseStateConfig(Validated):
     acceleration_error_time: float = parameter(
         1.0, "odometry: how long errors of the tilt last, seen as errors of the acceleration", "s", 1e-2, 1e3
     )
+    level_time: float = parameter(
+        0.02, "odometry: over which the tilt that accelerometer and legs tell is averaged", "s", 1e-4, 10.0
+    )
     sole_speed_std: float = parameter(
         0.003, "odometry: how fast standing soles creep and give way; the velocity is never surer", "m/s", 0.0, 1.0
     )
+    turning_time: float = parameter(
+        0.1, "odometry: how long legs stay in doubt whose standing sole has seemed to turn", "s", 1e-3, 10.0
+    )
     landing_std: float = parameter(0.003, "how far a foot settles or slips while it lands", "m", 0.0, 1.0)
+    settle_std: float = parameter(
+        0.01,
+        "odometry: how far the height of a sole changes, a random walk over the way the robot makes; lightly loaded "
+        "ones settle more",
+        "m/sqrt(m)",
+        0.0,
+        10.0,
+    )
+    height_std: float = parameter(0.002, "odometry: error of the height of a sole by the joints", "m", 1e-6, 1.0)
     twist_std: float = parameter(
         0.1,
         "odometry: how far a sole twists about the vertical, a random walk over the way the robot makes; lightly "

@@ -1,0 +1,89 @@
+"""Base state on simulated walks, against their truth: tilt, position, velocity, and how honest their sigmas are.
+
+    python benchmarks/base_walks.py [--cases walk uneven ...] [--noise clean ...] [--duration 12]
+
+No friction is estimated: the estimator gets no torques. Errors from 1.5 s on; the start is the position of 0.5 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.accuracy.cases import case_names, find_case
+from benchmarks.accuracy.simulated_run import PERIOD, simulate
+from benchmarks.accuracy.track import configure, drive
+from friction_estimator.core.estimator import Estimator
+from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.core.types import FloatArray
+from friction_estimator.files.robot import load_robot
+from friction_estimator.simulation import noise_names
+
+_ROBOT = "suralp"
+_START, _SCORED = round(0.5 / PERIOD), round(1.5 / PERIOD)
+_HEADER = (
+    "| case | sensors | tilt RMSE [deg] | position at the end x, y, z [mm] | height RMSE [mm] "
+    "| velocity RMSE x, y, z [mm/s] | velocity within two sigma [%] | sigma of the velocity [mm/s] |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
+
+
+def row(case: str, noise: str, duration: float) -> str:
+    """One walk, as a line of the table."""
+    robot = load_robot(_ROBOT)
+    model = RobotModel(robot.config, robot.urdf_xml)
+    run = simulate(robot, model, find_case(case).scenario(duration), noise, 0)
+    unknown = np.full(len(model.joint_names), np.nan)
+    samples = [dataclasses.replace(one, joints=dataclasses.replace(one.joints, effort=unknown)) for one in run.samples]
+    bases = [one.base for one in drive(Estimator(configure(_ROBOT, noise, {}), robot.urdf_xml), samples)]
+    truth = [sample.truth for sample in samples[: len(bases)]]
+    turned = np.array(
+        [b.rotation_base_to_world @ t.rotation_base_to_world.T for b, t in zip(bases, truth, strict=True)]
+    )
+    tilt = np.degrees(Rotation.from_matrix(turned[_SCORED:]).as_rotvec()[:, :2])
+    position = np.array(
+        [b.position_base_in_world - t.position_base_in_world for b, t in zip(bases, truth, strict=True)]
+    )
+    position = 1e3 * (position - position[:_START].mean(axis=0))
+    velocity = np.array([b.linear_velocity - t.linear_velocity for b, t in zip(bases, truth, strict=True)])[_SCORED:]
+    sigma = np.sqrt([base.twist_covariance.diagonal()[:3] for base in bases])[_SCORED:]
+    cells = [
+        case,
+        noise,
+        f"{np.sqrt((tilt**2).mean()):.2f}",
+        _listed(position[-_START:].mean(axis=0), "+.0f"),
+        f"{np.sqrt((position[_SCORED:, 2] ** 2).mean()):.1f}",
+        _listed(1e3 * np.sqrt((velocity**2).mean(axis=0)), ".1f"),
+        _listed(100.0 * (np.abs(velocity) < 2.0 * sigma).mean(axis=0), ".0f"),
+        _listed(1e3 * sigma.mean(axis=0), ".1f"),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _listed(values: FloatArray, form: str) -> str:
+    return ", ".join(format(value, form) for value in values.tolist())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", nargs="+", choices=case_names(), default=["walk", "uneven", "slope"])
+    parser.add_argument("--noise", nargs="+", choices=noise_names(), default=["clean", "paper_std", "realistic"])
+    parser.add_argument("--duration", type=float, default=12.0, help="of each walk [s]")
+    arguments = parser.parse_args()
+    print(_HEADER)
+    for case in arguments.cases:
+        for noise in arguments.noise:
+            print(row(case, noise, arguments.duration), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
