@@ -64,7 +64,7 @@ def _variants(robot: Robot, model: RobotModel, steps: int) -> dict[str, Estimate
     return {
         "true attitude, central differences, torque timed": lambda run: sharpened(with_torque(exact)(run), steps),
         "the same, averaging of the differences left in": with_torque(exact),
-        "and the torque 0.125 ms later": with_torque(exact - 0.125),
+        "and the torque the mean of before and after": with_torque(0.5),
         "and as recorded": with_torque(0.0),
         "observer `constrained`, estimated attitude, central differences": lambda run: observed(
             robot, centred(run, exact), _CENTRAL
