@@ -13,8 +13,9 @@ from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.recording.checks import suspicions, torque_suspicions
 from friction_estimator.identification.recording.repair import repair
+from friction_estimator.identification.recording.torque_work import net_works
 from friction_estimator.identification.recording.zero_phase import to_motion
-from test.identification.recordings import GRAVITY, INERTIA, recording
+from test.identification.recordings import COULOMB, GRAVITY, INERTIA, exact_motion, recording
 
 SWAP = [1, 0]
 LIMITS = np.array([[-2.0, 2.0], [-2.5, 2.5]])
@@ -120,6 +121,35 @@ def test_a_reversed_torque_shows_against_a_model_too_even_a_rough_one() -> None:
 def test_a_hand_that_moves_a_robot_without_friction_is_no_reversed_torque() -> None:
     log = recording()
     assert suspicions(replace(log, effort=GRAVITY * np.sin(log.position))) == ()
+
+
+def test_pushes_do_not_hide_a_reversed_torque() -> None:
+    log = recording()
+    assert log.effort is not None
+    pushed = log.effort.copy()
+    for start in range(700, 10000, 3700):
+        pushed[start : start + 60] += [400.0, 200.0]
+    assert "acts against" not in only(replace(log, effort=pushed))
+    told = only(replace(log, effort=-pushed))
+    assert "effort/hip acts against its own acceleration" in told and "effort/knee acts against" in told
+
+
+def test_a_torque_that_takes_energy_all_along_is_told_where_no_inertia_shows_it() -> None:
+    log = recording()
+    velocity = exact_motion(log.time)[1]
+    friction = COULOMB * np.sign(velocity)
+    assert suspicions(replace(log, effort=friction)) == ()
+    assert "effort/hip acts against its motion all along" in only(replace(log, effort=-friction))
+
+
+def test_lowering_a_weight_and_braking_a_swing_are_no_reversed_torques() -> None:
+    time = np.arange(0.0, 20.0, 2e-3)[:, None]
+    lowered = 1.5 * (1.0 - np.tanh(time - 8.0)) + 1e-3 * np.sin([5.0, 7.0] * time)
+    swing = np.exp(-0.2 * time) * np.sin([5.0, 7.0] * time)
+    speed = np.exp(-0.2 * time) * ([5.0, 7.0] * np.cos([5.0, 7.0] * time) - 0.2 * np.sin([5.0, 7.0] * time))
+    for position, effort in ((lowered, 9.0 + 0.0 * lowered), (swing, -0.3 * speed)):
+        log = JointLog("weight", ("hip", "knee"), time[:, 0], position, None, effort + 0.01 * np.cos(30.0 * time))
+        assert not any(work.reversed for work in net_works(to_motion(log)))
 
 
 def test_limits_of_the_joints_reveal_degrees_and_wrong_joints() -> None:

@@ -39,6 +39,9 @@ class Estimate:
     prior_std : (q,) that was used, infinite where nothing was known
     names : (q) with what else each holds, because the data cannot tell it apart
     values : (p,)
+    delay : by which the torque was late, and was moved back [s]
+    delay_sigma : standard deviation of what is left of it, or of a delay that nobody saw; the covariance allows for it
+        [s]
     """
 
     model: TorqueModel
@@ -50,6 +53,8 @@ class Estimate:
     prior_std: FloatArray
     names: tuple[str, ...]
     values: FloatArray
+    delay: float = 0.0
+    delay_sigma: float = 0.0
 
     @property
     def covariance(self) -> FloatArray:

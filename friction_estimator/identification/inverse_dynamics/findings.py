@@ -8,6 +8,7 @@ import numpy as np
 
 from friction_estimator.core.friction import make_law
 from friction_estimator.core.identification import FrictionSamples
+from friction_estimator.identification.inverse_dynamics.delay import delay_error
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
 from friction_estimator.identification.inverse_dynamics.joint_scores import RARE, outlier_shares
@@ -28,7 +29,17 @@ WRONG_SHAPE = (
     "{}: the law {!r} leaves {:.2g} N m RMS that go with the velocity, {:.0%} of the friction: see the residuals; "
     "friction is of another shape{}, or the torque is late or holds something else"
 )
+LATE = (
+    "the torque was {:.2f} +- {:.2f} ms late against the positions (early where negative) and was moved back: "
+    "otherwise that would count as viscous friction"
+)
+NO_VISCOUS = (
+    "{}: this motion does not tell viscous friction from a torque that is {:.1f} ms late: a single sine hardly does, "
+    "move at several frequencies, or at constant speeds (identify --plan)"
+)
 _MANY_OUTLIERS = 0.01
+_VAGUE = 0.1
+"""Share of a parameter that its sigma may be."""
 _WRONG_SHAPE = 0.05
 _SCALE = 5.0
 _FLEXIBLE = "five_slope"
@@ -58,7 +69,7 @@ def inverse_dynamics_findings(
             found.append(
                 Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)")
             )
-    return [*found, *_about_shape(samples, laws), *_about_constants(solution, names, laws)]
+    return [*found, *_about_delay(solution), *_about_shape(samples, laws), *_about_constants(solution, names, laws)]
 
 
 def _scale(solution: Estimate) -> float:
@@ -70,6 +81,19 @@ def _scale(solution: Estimate) -> float:
     known &= sigma > 0.0
     value, reference = solution.fit.values[known] / sigma[known], reference[known] / sigma[known]
     return float(value @ reference / (reference @ reference)) if reference.any() else 1.0
+
+
+def _about_delay(solution: Estimate) -> list[Finding]:
+    """A torque that was late, and viscous friction that may be nothing but that."""
+    found = []
+    if solution.delay:
+        found.append(Finding(1.12, LATE.format(1e3 * solution.delay, 1e3 * solution.delay_sigma)))
+    error, sigma = delay_error(solution), np.sqrt(np.diagonal(solution.fit.covariance))
+    for name, value, late, spread in zip(solution.names, solution.fit.values, error, sigma, strict=True):
+        if name.endswith("/viscous") and spread > _VAGUE * value and 2.0 * late**2 > spread**2:
+            joint = name.removesuffix("/viscous")
+            found.append(Finding(1.16, NO_VISCOUS.format(joint, 1e3 * solution.delay_sigma)))
+    return found
 
 
 def _about_shape(samples: Sequence[FrictionSamples], laws: Sequence[str]) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from friction_estimator.core.exceptions import ConfigError, InputError, choices
 from friction_estimator.core.friction import laws_of_joints, linear_law_names
 from friction_estimator.core.identification import Identification, ParameterTable, Provenance
 from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.inverse_dynamics.conditions import conditions
 from friction_estimator.identification.inverse_dynamics.coupled_findings import about_joints_of_motors, about_projection
 from friction_estimator.identification.inverse_dynamics.coupled_friction import (
     added_motors,
@@ -18,6 +20,7 @@ from friction_estimator.identification.inverse_dynamics.coupled_friction import 
     judged_friction,
 )
 from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
+from friction_estimator.identification.inverse_dynamics.delay import advanced, allowing_for_delay, torque_delay
 from friction_estimator.identification.inverse_dynamics.elimination import without_insignificant
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
 from friction_estimator.identification.inverse_dynamics.findings import inverse_dynamics_findings
@@ -41,6 +44,7 @@ from friction_estimator.identification.inverse_dynamics.stribeck_search import s
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction, TorqueModel
 from friction_estimator.identification.recording.motion import TEMPERATURE, Motion
 from friction_estimator.identification.regression.verdict import verdicts
+from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 from friction_estimator.identification.rigid_body.sites import friction_sites
@@ -123,19 +127,42 @@ def estimate_inverse_dynamics(
     if model.carried and not options.body.known_inertia:
         still = "; ".join(f"{link} with {', '.join(joints)}" for link, joints in model.carried.items())
         notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
-    friction = _friction(motors.names, observations, options)
-    notes += coupled_choices(friction, options)
+    solution, chosen = _in_time(body, motors.names, observations, options)
+    if options.significance is not None:
+        late, unknown = solution.delay, solution.delay_sigma
+        solution, sentence = without_insignificant(solution, options.significance, options.solver)
+        solution = replace(solution, delay=late, delay_sigma=unknown)
+        chosen.append(sentence)
+    fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior_std)
+    return allowing_for_delay(replace(solution, fit=fit)), notes + chosen
+
+
+def _in_time(
+    body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> tuple[Estimate, list[str]]:
+    """All parameters, from torques that were moved back where they are late beyond doubt."""
+    solution, chosen = _all_parameters(body, names, observations, options)
+    seen = torque_delay(solution, options.solver)
+    if not seen.sure:
+        return replace(solution, delay_sigma=float(np.hypot(seen.seconds, seen.sigma))), chosen
+    observations = advanced(observations, seen.seconds)
+    rest = torque_delay(_all_parameters(body, names, observations, options)[0], options.solver)
+    solution, chosen = _all_parameters(body, names, advanced(observations, rest.seconds), options)
+    return replace(solution, delay=seen.seconds + rest.seconds, delay_sigma=rest.sigma), chosen
+
+
+def _all_parameters(
+    body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> tuple[Estimate, list[str]]:
+    """Dead zone and friction chosen, and all parameters estimated."""
+    friction = _friction(names, observations, options)
+    notes = list(coupled_choices(friction, options))
     usable, sentence = moving_rows(TorqueModel(body, friction), observations, options)
     notes.append(sentence)
     if isinstance(friction, LoadVelocityFriction) and options.stribeck_velocity is None and options.velocity_dependent:
         friction, sentence = search_stribeck_velocity(body, friction, observations, usable, options.solver)
         notes.append(sentence)
-    torque_model = TorqueModel(body, friction)
-    solution = estimate(torque_model, observations, usable, options.solver)
-    if options.significance is not None:
-        solution, sentence = without_insignificant(solution, options.significance, options.solver)
-        notes.append(sentence)
-    return solution, notes
+    return estimate(TorqueModel(body, friction), observations, usable, options.solver), notes
 
 
 def parameter_table(solution: Estimate) -> ParameterTable:

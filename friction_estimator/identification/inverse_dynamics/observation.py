@@ -106,9 +106,6 @@ def stack(
     joints = len(observations[0].motion.joint_names)
     keep = np.concatenate([mask.ravel() for mask in usable])
     segment = np.concatenate([observation.segment for observation in observations])
-    speed = np.abs(
-        np.concatenate([observation.motion.velocity[observation.filter.kept] for observation in observations])
-    )
     return LinearProblem(
         names=tuple(names),
         units=tuple(units),
@@ -118,7 +115,6 @@ def stack(
         segment=np.repeat(segment, joints)[keep],
         nonnegative=nonnegative,
         instant=np.repeat(np.arange(segment.size), joints)[keep],
-        speed=speed.ravel()[keep],
     )
 
 

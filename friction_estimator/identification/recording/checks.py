@@ -16,6 +16,7 @@ from friction_estimator.identification.recording.repair import repair
 from friction_estimator.identification.recording.sampling import find_stretches, usual_period
 from friction_estimator.identification.recording.torque_owner import exchanged_torques, exchanged_with_model
 from friction_estimator.identification.recording.torque_sign import TorqueSign, torque_signs, torque_signs_with_model
+from friction_estimator.identification.recording.torque_work import NetWork, net_works
 from friction_estimator.identification.recording.units import degree_suspicions
 from friction_estimator.identification.recording.zero_phase import to_motion
 
@@ -64,6 +65,8 @@ def torque_suspicions(motion: Motion, rigid_body_torque: FloatArray | None = Non
     signs = torque_signs(motion) if rigid_body_torque is None else torque_signs_with_model(motion, rigid_body_torque)
     inertia = "its own acceleration" if rigid_body_torque is None else "the torque of the rigid-body model"
     found = [_wrong_sign(sign, inertia) for sign in signs if sign.reversed]
+    named = {sign.joint for sign in signs if sign.reversed}
+    found += [_takes_energy(work) for work in net_works(motion) if work.reversed and work.joint not in named]
     pairs = dict.fromkeys(exchanged_torques(motion), "velocity")
     if rigid_body_torque is not None:
         pairs = dict.fromkeys(exchanged_with_model(motion, rigid_body_torque), "weight and inertia") | pairs
@@ -74,6 +77,14 @@ def _wrong_sign(sign: TorqueSign, inertia: str) -> str:
     return (
         f"effort/{sign.joint} acts against {inertia} ({sign.inertia:.1f} sigma) and along the velocity like a negative "
         f"friction ({sign.friction:.1f} sigma): has it the wrong sign? effort is the torque of the motor on the joint"
+    )
+
+
+def _takes_energy(work: NetWork) -> str:
+    return (
+        f"effort/{work.joint} acts against its motion all along, {work.turns} times to and fro: the motor takes "
+        f"{-work.work:.3g} J instead of giving what friction takes: has it the wrong sign, or did somebody else move "
+        "the robot? effort is the torque of the motor on the joint"
     )
 
 

@@ -11,9 +11,11 @@ from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import make_parallel_filter
+from friction_estimator.identification.regression.least_squares import SolverOptions, solve
+from friction_estimator.identification.regression.linear_problem import LinearProblem
 
-_BLOCKS = 10
 _ROWS_A_COLUMN = 4
+_WEAK = 1e3
 _EACH, _BOTH = 1.5, 5.0  # standard deviations from zero: either sign alone, and both together
 _STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
 _SEEN = 0.02  # of the variance of a torque that the motion must explain
@@ -103,7 +105,7 @@ def _sign(motion: Motion, joint: int, W: FloatArray, inertia: int) -> TorqueSign
     columns = columns / np.where(scale > 0.0, scale, 1.0)
     if y.size < _ROWS_A_COLUMN * columns.shape[1] or np.ptp(y) == 0.0:
         return None
-    values, sigma = _jackknife(columns, y, _asked(columns, inertia))
+    values, sigma = _estimated(columns, y, _asked(columns, inertia))
     rest = np.delete(columns, [inertia, -2, -1], axis=1)
     without = np.mean((y - rest @ np.linalg.lstsq(rest, y, rcond=None)[0]) ** 2)
     with_all = np.mean((y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]) ** 2)
@@ -119,16 +121,14 @@ def _asked(columns: FloatArray, inertia: int) -> FloatArray:
     return rows
 
 
-def _jackknife(W: FloatArray, y: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Estimates ``rows @ chi`` and their standard deviations, blocks of time left out in turn."""
-    edges = np.linspace(0, y.size, _BLOCKS + 1).astype(int)
-    normal = [W[a:b].T @ W[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    right = [W[a:b].T @ y[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    total, target = sum(normal), sum(right)
-    small = 1e-9 * np.eye(W.shape[1])  # columns are of unit length; some may be the same
-    values = rows @ np.linalg.solve(total + small, target)
-    left_out = np.array(
-        [rows @ np.linalg.solve(total - N + small, target - r) for N, r in zip(normal, right, strict=True)]
-    )
-    spread = left_out - left_out.mean(axis=0)
-    return values, np.sqrt((_BLOCKS - 1) / _BLOCKS * np.sum(spread**2, axis=0))
+def _estimated(W: FloatArray, y: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Estimates ``rows @ chi`` and their standard deviations, without pushes and collisions.
+
+    A push has so much leverage that every block of time without it gives another answer.
+    """
+    same, p = np.zeros(y.size, dtype=np.intp), W.shape[1]
+    names = tuple(str(k) for k in range(p))
+    problem = LinearProblem(names, ("",) * p, W, y, same, same, np.zeros(p, dtype=bool))
+    weak = np.full(p, _WEAK * np.linalg.norm(y))  # columns are of unit length; some may be the same
+    fit = solve(problem, SolverOptions(bounded=False), weak)
+    return rows @ fit.values, np.sqrt(np.diagonal(rows @ fit.covariance @ rows.T))

@@ -10,12 +10,7 @@ from scipy.optimize import lsq_linear
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
-from friction_estimator.identification.regression.residual_blocks import (
-    block_jackknife,
-    residual_blocks,
-    speed_blocks,
-    widened,
-)
+from friction_estimator.identification.regression.residual_blocks import block_jackknife, residual_blocks
 
 HUBER = 1.345
 """Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""
@@ -159,15 +154,12 @@ def _finish(problem: LinearProblem, values: FloatArray, weights: FloatArray, pri
     triangle = _triangle(problem, weights, prior_std)
     inverse = np.linalg.pinv(triangle.R) / triangle.scale[:, None]
     white = inverse @ inverse.T * variance  # eq. 15
-    sampling = covariance = block_jackknife(problem, weights, residual_blocks(problem, residual), prior_std, white)
-    if problem.speed is not None:
-        of_speed = block_jackknife(problem, weights, speed_blocks(problem, problem.speed), prior_std, white, True)
-        covariance = widened(covariance, of_speed)
+    sampling = block_jackknife(problem, weights, residual_blocks(problem, residual), prior_std, white)
     norm = float(np.linalg.norm(problem.y))
     return LinearFit(
         problem=problem,
         values=values,
-        covariance=covariance,
+        covariance=sampling,
         sampling_covariance=sampling,
         white_covariance=white,
         weights=weights,

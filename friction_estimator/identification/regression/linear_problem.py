@@ -22,8 +22,6 @@ class LinearProblem:
     nonnegative : (p) True for a parameter that no real joint has below zero
     instant : (r,) number of the instant that the row comes from, the same for all joints of one instant and rising
         through all experiments; None: the rows of one joint in one segment are one after another in time
-    speed : (r,) absolute velocity of the joint; what a model lacks is a function of it, and then shows in sigma; None:
-        sigma knows of no wrong model
     """
 
     names: tuple[str, ...]
@@ -34,7 +32,6 @@ class LinearProblem:
     segment: IntArray
     nonnegative: BoolArray
     instant: IntArray | None = None
-    speed: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,8 @@ class LinearFit:
     ----------
     problem : what was solved
     values : (p,)
-    covariance : (p, p) allowing for residuals that are correlated within a segment, and for those that are a function
-        of the speed because the model is wrong
+    covariance : (p, p) allowing for residuals that are correlated within a segment and, behind `wrong_model`, for those
+        that the model leaves because it is wrong
     sampling_covariance : (p, p) as if the model were right
     white_covariance : (p, p) as printed: residuals white (Hamon et al. 2010, eqs. 13-15), too small for filtered data
     weights : (r,) of the rows, product of joint weight and robust weight
@@ -69,7 +66,6 @@ class LinearFit:
 def select_rows(problem: LinearProblem, rows: BoolArray) -> LinearProblem:
     """The same problem with the rows (r,) that are True."""
     instant = None if problem.instant is None else problem.instant[rows]
-    speed = None if problem.speed is None else problem.speed[rows]
     return replace(
         problem,
         W=problem.W[rows],
@@ -77,7 +73,6 @@ def select_rows(problem: LinearProblem, rows: BoolArray) -> LinearProblem:
         joint=problem.joint[rows],
         segment=problem.segment[rows],
         instant=instant,
-        speed=speed,
     )
 
 

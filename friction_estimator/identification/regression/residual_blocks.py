@@ -9,7 +9,6 @@ from friction_estimator.identification.regression.linear_problem import LinearPr
 
 _BLOCK_TIMES = 5.0
 """Length of a block in correlation times: neighbouring blocks are then nearly independent."""
-_SPEEDS = 10
 _AT_ONCE = 64
 """Blocks that are left out in one call: bounds the memory."""
 _MIN_BLOCKS = 20
@@ -32,29 +31,6 @@ def residual_blocks(problem: LinearProblem, residual: FloatArray) -> IntArray:
         first[rows] = instant[rows].min()
     pairs = np.column_stack((problem.segment, (instant - first) // length))
     return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
-
-
-def speed_blocks(problem: LinearProblem, speed: FloatArray) -> IntArray:
-    """Number of the block (r,) of every row: one of ten ranges of speed of its joint, which hold as many rows each.
-
-    Where a law has another shape than the friction, its residuals are a function of the speed: all blocks of time have
-    the same ones, and agree. Blocks of speed do not.
-    """
-    blocks = np.empty(speed.size, dtype=np.intp)
-    first = 0
-    for joint in np.unique(problem.joint):
-        rows = problem.joint == joint
-        rank = np.argsort(np.argsort(speed[rows], kind="stable"))
-        blocks[rows] = first + rank * min(_SPEEDS, rank.size) // rank.size
-        first = int(blocks[rows].max()) + 1
-    return blocks
-
-
-def widened(covariance: FloatArray, other: FloatArray) -> FloatArray:
-    """A covariance (p, p) whose standard deviations are raised to those of another one, correlations kept."""
-    here, there = np.diagonal(covariance), np.diagonal(other)
-    factor = np.sqrt(np.maximum(there / np.maximum(here, np.finfo(float).tiny), 1.0))
-    return np.asarray(covariance * np.outer(factor, factor))
 
 
 def correlation_time(problem: LinearProblem, residual: FloatArray) -> float:

@@ -1,0 +1,1 @@
+"""How often the truth lies within two of our own standard deviations."""

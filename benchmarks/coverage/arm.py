@@ -1,0 +1,99 @@
+"""A two-joint arm in a vertical plane and its motions, exact to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+
+JOINTS = ("shoulder", "elbow")
+PERIOD = 0.005
+DRIVE_INERTIA = np.array([0.3, 0.1])
+HANGING = np.array([np.pi / 2.0, 0.0])
+_LINK = (
+    '<link name="{0}"><inertial><origin xyz="{1} 0.01 0.02"/><mass value="{2}"/>'
+    '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.05" iyz="0" izz="0.05"/></inertial></link>'
+)
+_JOINT = (
+    '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><origin xyz="{3} 0 0"/>'
+    '<axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="99" velocity="9"/></joint>'
+)
+URDF = (
+    '<robot name="arm"><link name="base"/>'
+    + _LINK.format("upper", 0.2, 4.0)
+    + _LINK.format("lower", 0.15, 2.5)
+    + _JOINT.format("shoulder", "base", "upper", 0.0)
+    + _JOINT.format("elbow", "upper", "lower", 0.4)
+    + "</robot>"
+)
+
+
+def model() -> FixedBaseModel:
+    return FixedBaseModel(URDF, JOINTS)
+
+
+def rigid_torque(motion: FloatArray) -> FloatArray:
+    """Torque behind friction (N, 2) of a motion (3, N, 2) [N m]."""
+    q, v, a = motion
+    return model().torque(q, v, a) + DRIVE_INERTIA * a
+
+
+def five_sines(seed: int, duration: float, speed: float) -> FloatArray:
+    """Position, velocity, acceleration (3, N, 2)."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(0.0, duration, PERIOD)[:, None, None]
+    omega = 2.0 * np.pi * speed * np.array([0.1, 0.23, 0.37, 0.53, 0.71])
+    size, phase = rng.uniform(0.15, 0.5, (2, 5)) / omega * omega[0] * 2.0, rng.uniform(0.0, 6.28, (2, 5))
+    angle = omega * time + phase
+    waves = size * np.sin(angle), size * omega * np.cos(angle), -size * omega**2 * np.sin(angle)
+    motion = np.array([wave.sum(axis=2) for wave in waves])
+    motion[0] += HANGING
+    return motion
+
+
+def point_to_point(seed: int, duration: float) -> FloatArray:
+    """Minimum-jerk moves at three speeds, every joint by itself, with rests of 0.2 s: (3, N, 2)."""
+    rng = np.random.default_rng(seed)
+    count = int(duration / PERIOD)
+    motion = np.zeros((3, count, 2))
+    for joint in range(2):
+        done, here = 0, 0.0
+        while done < count:
+            there, speed = rng.uniform(-1.2, 1.2), 1.5 * rng.choice([0.1, 0.3, 1.0])
+            time = max(1.5 * abs(there - here) / speed, 0.4)
+            x = np.arange(int(time / PERIOD)) * PERIOD / time
+            move = np.array(
+                [
+                    10.0 * x**3 - 15.0 * x**4 + 6.0 * x**5,
+                    (30.0 * x**2 - 60.0 * x**3 + 30.0 * x**4) / time,
+                    (60.0 * x - 180.0 * x**2 + 120.0 * x**3) / time**2,
+                ]
+            )
+            part = (there - here) * move + np.array([[here], [0.0], [0.0]])
+            rest = np.repeat([[there], [0.0], [0.0]], int(0.2 / PERIOD), axis=1)
+            part = np.hstack((part, rest))[:, : count - done]
+            motion[:, done : done + part.shape[1], joint] = part
+            done, here = done + part.shape[1], there
+    motion[0] += HANGING
+    return motion
+
+
+MOTIONS: dict[str, Callable[[int], FloatArray]] = {
+    "five sines, 20 s": lambda seed: five_sines(seed, 20.0, 1.0),
+    "five sines, 40 s": lambda seed: five_sines(seed, 40.0, 1.0),
+    "slow": lambda seed: five_sines(seed, 40.0, 0.4),
+    "fast": lambda seed: five_sines(seed, 20.0, 2.0),
+    "point to point": lambda seed: point_to_point(seed, 40.0),
+}
+
+
+def sine(hz: float, amplitude: float, duration: float, period: float) -> FloatArray:
+    """The same sine in both joints, (3, N, 2)."""
+    omega, time = 2.0 * np.pi * hz, np.arange(0.0, duration, period)[:, None] * np.ones(2)
+    waves = np.sin(omega * time), omega * np.cos(omega * time), -(omega**2) * np.sin(omega * time)
+    motion = amplitude * np.array(waves)
+    motion[0] += HANGING
+    return motion
