@@ -57,7 +57,7 @@ def test_stacked_velocities_give_the_regressors_of_each(names):
 
 @pytest.mark.parametrize("velocity", [0.0, 0.02, 0.1, -0.4])
 def test_expected_regressor_is_the_mean_over_a_noisy_velocity(velocity):
-    """Against 200,000 draws; the quadrature has three nodes, so the steepest tangent may be a few percent off."""
+    """Against 200,000 draws; the quadrature has seven nodes, so the steepest tangent may be a few percent off."""
     laws, rng = JointLaws(MIXED), np.random.default_rng(2)
     velocities, load, std = np.full(4, velocity), np.array([1.0, 2.0, -30.0, -2.0]), np.full(4, 0.008)
     draws = velocities + std * rng.normal(size=(200_000, 4))
@@ -71,7 +71,7 @@ def test_expected_regressor_is_the_mean_over_a_noisy_velocity(velocity):
         assert np.abs(expected - sampled)[0, 0] < 0.3 * noisy
 
 
-@pytest.mark.parametrize(("std_per_slope", "bound"), [(0.5, 0.003), (1.0, 0.04), (3.0, 0.27)])
+@pytest.mark.parametrize(("std_per_slope", "bound"), [(1.0, 0.003), (2.0, 0.05), (3.0, 0.11)])
 def test_expected_tangent_is_as_near_as_documented_and_nearer_than_the_tangent(std_per_slope, bound):
     """Against the integral over the Gaussian, for the steepest column of the three slopes (0.015 rad/s)."""
     n, std = 60, 0.015 * std_per_slope
@@ -81,14 +81,14 @@ def test_expected_tangent_is_as_near_as_documented_and_nearer_than_the_tangent(s
     laws = JointLaws(["three_slope"] * n)
     expected = laws.expected_friction(laws.mask, velocity, velocity, np.full(n, std))[0][:, 0]
     off = np.abs(expected - mean).max()
-    assert off < bound and off < 0.6 * np.abs(np.tanh(velocity / 0.015) - mean).max()
+    assert off < bound and off < 0.2 * np.abs(np.tanh(velocity / 0.015) - mean).max()
 
 
 @given(velocity=st.floats(-1, 1), std=st.floats(1e-6, 1.0))
-def test_expected_jump_is_never_more_than_two_thirds_off(velocity, std):
+def test_expected_jump_is_never_more_than_half_off(velocity, std):
     laws = JointLaws(["coulomb_viscous"])
     phi = laws.expected_friction(laws.mask, np.array([velocity]), np.zeros(1), np.array([std]))[0][0]
-    assert abs(phi[0] - erf(velocity / (np.sqrt(2.0) * std))) < 2.0 / 3.0 + 1e-9
+    assert abs(phi[0] - erf(velocity / (np.sqrt(2.0) * std))) < 0.46
     assert phi[1] == pytest.approx(velocity, abs=1e-12)
 
 
