@@ -122,7 +122,7 @@ def test_a_flipped_torque_drives_and_a_biased_foot_is_calibration(walk):
     assert any("check the sign" in text and "l_knee" in text for text in in_words(estimator.verdicts()))
 
 
-@pytest.mark.parametrize(("factor", "inconsistent"), [(1.0, set()), (1.3, {"l_hip_pitch", "l_knee"})])
+@pytest.mark.parametrize(("factor", "inconsistent"), [(1.0, set()), (1.3, {"l_hip_pitch"})])
 def test_masses_too_large_without_calibration_make_innovations_too_large(walk, factor, inconsistent):
     """Of a law with few parameters; one of many slopes and its mismatch take much of the error for friction."""
     heavy = re.sub(r'mass value="([^"]*)"', lambda found: f'mass value="{factor * float(found[1])}"', ROBOT.urdf_xml)

@@ -11,6 +11,7 @@ from friction_estimator.core.config import Config, SensorNoise
 from friction_estimator.core.kalman.limb_filter import LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState
 from friction_estimator.core.kalman.limbs import Limb
+from friction_estimator.core.kalman.link_columns import LinkColumns
 from friction_estimator.core.kalman.windows import Window
 from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.robot_model import RobotModel
@@ -33,7 +34,6 @@ class EndDynamics:
     accelerometer_lever : (n, 3) torque per specific force, zero columns for a fixed base
     bias : (n,) ``C^T v - g`` less what the specific force does [N m]
     foot_jacobian : (k, 6, n)
-    link_columns : (n, n, 4) torque per error of each link
     """
 
     momentum: FloatArray
@@ -42,7 +42,6 @@ class EndDynamics:
     accelerometer_lever: FloatArray
     bias: FloatArray
     foot_jacobian: FloatArray
-    link_columns: FloatArray
 
 
 class WindowDynamics:
@@ -56,6 +55,7 @@ class WindowDynamics:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._robot = robot
+        self._links = LinkColumns(robot)
         self.retune(config.sensors)
         self._lever = skew(robot.imu_position_in_base)
         self.reset()
@@ -68,6 +68,7 @@ class WindowDynamics:
     def reset(self) -> None:
         """Forget the window before."""
         self._before: EndDynamics | None = None
+        self._links.reset()
         self._effort = np.zeros(len(self._robot.joint_names))
         self._wrenches = np.zeros((len(self._robot.foot_names), 6))
 
@@ -76,7 +77,7 @@ class WindowDynamics:
         robot, base = self._robot, self._robot.base_dofs
         end = window.end
         dynamics = robot.update(end.position, end.velocity, end.angular_velocity, window.specific_force)
-        links = robot.link_error_columns(end.position, dynamics, window.angular_acceleration, window.acceleration)
+        self._link_columns = self._links.over(window, dynamics)
         rows = dynamics.mass_matrix[base:]
         accelerometer = rows[:, :3] if base else np.zeros((rows.shape[0], 3))
         gyro = rows[:, 3:6] + rows[:, :3] @ self._lever if base else np.zeros((rows.shape[0], 3))
@@ -87,7 +88,6 @@ class WindowDynamics:
             accelerometer_lever=accelerometer,
             bias=dynamics.momentum_bias[base:] + accelerometer @ window.specific_force,
             foot_jacobian=dynamics.foot_jacobian[:, :, base:],
-            link_columns=links,
         )
         self._effort_before, self._wrenches_before = self._effort, self._wrenches
         self._effort, self._wrenches = window.effort, window.wrenches
@@ -100,8 +100,8 @@ class WindowDynamics:
         rows, now = limb.joints, self._now
         inertia = now.joint_inertia[np.ix_(rows, rows)]
         gyro = now.gyro_lever[rows]
-        covariance = window.end.velocity_std**2 * (inertia @ inertia.T)
-        covariance += window.end.angular_velocity_std**2 * (gyro @ gyro.T)
+        covariance = (inertia * window.end.velocity_std[rows] ** 2) @ inertia.T
+        covariance += (gyro * window.end.angular_velocity_std**2) @ gyro.T
         covariance.ravel()[:: rows.size + 1] += _FINEST_MOMENTUM**2
         return now.momentum[rows], covariance
 
@@ -114,7 +114,7 @@ class WindowDynamics:
         columns = np.zeros((m, layout.size))
         columns[:, layout.mismatch] = motors.to_joints
         columns[:, layout.law] = _law_columns(window.regressor[rows], motors)
-        columns[:, layout.links] = mean.link_columns[np.ix_(rows, rows)].reshape(m, -1)
+        columns[:, layout.links] = self._link_columns[np.ix_(rows, rows)].reshape(m, -1)
         # Gains multiply the readings of the window before: their noise must not meet itself in this window's force.
         columns[:, layout.effort_gain] = np.diag(self._effort_before[rows])
         columns[:, layout.accelerometer_bias] = -mean.accelerometer_lever[rows]
@@ -168,6 +168,6 @@ def _mean(before: EndDynamics, now: EndDynamics) -> EndDynamics:
         now.gyro_lever,
         *(
             0.5 * (getattr(before, name) + getattr(now, name))
-            for name in ("accelerometer_lever", "bias", "foot_jacobian", "link_columns")
+            for name in ("accelerometer_lever", "bias", "foot_jacobian")
         ),
     )

@@ -79,6 +79,7 @@ class Window:
     end : motion at its end
     angular_acceleration : (3,) of the base at the end, base axes
     acceleration : (n,) of the joints at the end
+    mean_acceleration, mean_acceleration_std : (3 + n,) of base and joints, by the readings of this window alone
     effort, specific_force, wrenches : means (n,), (3,), (k, 6)
     normal_force : (2, k) smallest and largest normal force [N]
     specific_force_roughness, wrench_roughness : (3,), (k, 6) variance of the readings about a smooth course
@@ -95,6 +96,8 @@ class Window:
     end: LocalMotion
     angular_acceleration: FloatArray
     acceleration: FloatArray
+    mean_acceleration: FloatArray
+    mean_acceleration_std: FloatArray
     effort: FloatArray
     specific_force: FloatArray
     wrenches: FloatArray
@@ -158,12 +161,7 @@ class WindowBuffer:
     def _close(self, start: int, end: int, half: int) -> Window:
         samples = self._samples
         around, inside = samples[end - half : end + half + 1], samples[start : end + 1]
-        motion = self.fit.at_middle(
-            np.array([sample.time for sample in around]),
-            np.array([sample.frame.position for sample in around]),
-            np.array([sample.frame.velocity for sample in around]),
-            np.array([sample.angular_velocity for sample in around]),
-        )
+        mean_acceleration, mean_acceleration_std = self._mean_acceleration(inside)
         weight = self._weights([sample.time for sample in inside])
         trapezoid = self._weights([sample.time for sample in inside], held=False)
         wrenches = np.array([sample.frame.wrenches for sample in inside])
@@ -174,9 +172,11 @@ class WindowBuffer:
             time=last.time,
             duration=last.time - samples[start].time,
             samples=len(inside) - 1,
-            end=motion,
+            end=self.fit.at_middle(*_motion(around)),
             angular_acceleration=last.angular_acceleration,
             acceleration=last.acceleration,
+            mean_acceleration=mean_acceleration,
+            mean_acceleration_std=mean_acceleration_std,
             effort=weight @ np.array([sample.frame.effort for sample in inside]),
             specific_force=weight @ specific_force,
             wrenches=np.tensordot(weight, wrenches, 1),
@@ -191,6 +191,12 @@ class WindowBuffer:
             disturbed=np.logical_or.reduce([sample.disturbed for sample in used]),
         )
 
+    def _mean_acceleration(self, inside: list[WindowSample]) -> tuple[FloatArray, FloatArray]:
+        if len(inside) < _FEWEST:  # the first one is an end only
+            size = 3 + inside[0].acceleration.size
+            return np.zeros(size), np.full(size, np.inf)
+        return self.fit.acceleration(*_motion(inside))
+
     def _weights(self, times: list[float], held: bool | None = None) -> FloatArray:
         """Weights of a time mean: each reading holds until the next, or the trapezoid rule."""
         weight = np.zeros(len(times))
@@ -204,6 +210,16 @@ class WindowBuffer:
             weight[:-1] += 0.5 * steps
             weight[1:] += 0.5 * steps
         return weight
+
+
+def _motion(samples: list[WindowSample]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Times (N,), positions and velocities (N, n), gyroscope (N, 3)."""
+    return (
+        np.array([sample.time for sample in samples]),
+        np.array([sample.frame.position for sample in samples]),
+        np.array([sample.frame.velocity for sample in samples]),
+        np.array([sample.angular_velocity for sample in samples]),
+    )
 
 
 def _roughness(readings: FloatArray) -> FloatArray:

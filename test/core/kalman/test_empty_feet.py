@@ -13,7 +13,7 @@ from test.core.kalman.synthetic import filter_of
 
 FORCE_STD, BIAS_STD, FIRM = 1.0, 2.0, 30.0
 BIAS = np.array([0.5, -0.3, -1.5, 0.02, 0.05, -0.01])
-MOTION = LocalMotion(np.zeros(2), np.zeros(2), 0.0, np.zeros(3), 0.0)
+MOTION = LocalMotion(np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(3), np.zeros(3))
 
 
 def window(force: float, rng: np.random.Generator, fresh: bool = True) -> Window:
@@ -23,6 +23,7 @@ def window(force: float, rng: np.random.Generator, fresh: bool = True) -> Window
     normal = readings[:, 2]
     return Window(
         time=0.0, duration=0.01, samples=10, end=MOTION, angular_acceleration=np.zeros(3), acceleration=np.zeros(2),
+        mean_acceleration=np.zeros(5), mean_acceleration_std=np.zeros(5),
         effort=np.zeros(2), specific_force=np.zeros(3), wrenches=readings.mean(axis=0)[None],
         normal_force=np.array([[normal.min()], [normal.max()]]), regressor=np.zeros((2, 1)),
         regressor_variance=np.zeros(2), specific_force_roughness=np.zeros(3),
