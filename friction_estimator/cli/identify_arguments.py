@@ -1,22 +1,25 @@
-"""Options of `identify` and what they mean."""
+"""Options of `identify`, but those of planning and of the method `motor`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-import numpy as np
-
-from friction_estimator.cli.arguments import add_robot_arguments
-from friction_estimator.cli.identify_motor import SEARCH, add_motor_arguments
-from friction_estimator.core.joint_log import Payload
+from friction_estimator.cli.arguments import add_robot_arguments, seconds
+from friction_estimator.cli.identify_motor import add_motor_arguments
+from friction_estimator.cli.identify_values import (
+    folds,
+    names_of,
+    payload_of,
+    positive,
+    positive_or_search,
+    regressors_of,
+)
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
 from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
 from friction_estimator.identification.regression.validation import FOLDS
 
 METHODS = ("inverse_dynamics", "friction_curve", "motor")
-
-_POINT, _BODY = 4, 10
 
 
 def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +81,8 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
         "--stribeck-velocity",
         type=positive_or_search,
         metavar="RAD/S",
-        help="of laws that have one, or 'search'; else searched, by the method motor 1 deg/s as printed",
+        help="of load_velocity and, by the method motor, of all laws that have one; or 'search'. When not given, the "
+        "method motor takes 1 deg/s as printed, the other one searches",
     )
     group.add_argument(
         "--regressors",
@@ -91,7 +95,7 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
 
 def _add_curve_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--delay", type=duration, metavar="S", help="how late the friction is against the velocity; else found"
+        "--delay", type=seconds, metavar="S", help="how late the friction is against the velocity; else found"
     )
     group.add_argument(
         "--max-sigma",
@@ -103,7 +107,7 @@ def _add_curve_arguments(group: argparse._ArgumentGroup) -> None:
 
 def _add_data_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--cutoff", type=positive, metavar="HZ", help="of the zero-phase filter; else from the spectrum")
-    group.add_argument("--filter", choices=FILTERS, default=FILTERS[0], help="how derivatives are made")
+    group.add_argument("--filter", choices=FILTERS, help=f"how derivatives are made; {FILTERS[0]} when not given")
     group.add_argument(
         "--parallel-cutoff", type=positive, metavar="HZ", help="of the filter on both sides of the equation"
     )
@@ -114,81 +118,3 @@ def _add_data_arguments(group: argparse._ArgumentGroup) -> None:
         "--robust", action=argparse.BooleanOptionalAction, default=True, help="outliers count less (Huber)"
     )
     group.add_argument("--folds", type=folds, default=FOLDS, help="of the cross-validation")
-
-
-def positive(text: str) -> float:
-    """Type of an option that is a positive number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
-
-
-def positive_or_search(text: str) -> float | str:
-    """Type of ``--stribeck-velocity``: a positive number, or the word for a search."""
-    return text if text == SEARCH else positive(text)
-
-
-def duration(text: str) -> float:
-    """Type of an option that is a time, zero or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time: seconds, zero or more")
-    return value
-
-
-def folds(text: str) -> int:
-    """Type of ``--folds``."""
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of folds: a whole number from 2 on")
-    return int(text)
-
-
-def regressors_of(text: str) -> tuple[bool, tuple[float, ...]]:
-    """Type of ``--regressors``: whether friction depends on temperature, and multiples of the position."""
-    temperature, harmonics = False, []
-    for word in names_of(text):
-        name, star, multiple = word.partition("*")
-        if word == "temperature":
-            temperature = True
-        elif name == "position":
-            harmonics.append(positive(multiple) if star else 1.0)
-        else:
-            raise argparse.ArgumentTypeError(f"{word!r} is no regressor; there are 'temperature' and 'position[*K]'")
-    return temperature, tuple(harmonics)
-
-
-def payload_of(text: str) -> tuple[str, Payload]:
-    """Type of ``--payload``: ``EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]``, without inertia a point."""
-    experiment, equals, body = text.rpartition("=")
-    frame, colon, numbers = body.rpartition(":")
-    try:
-        values = [float(number) for number in numbers.split(",")]
-    except ValueError:
-        values = []
-    if not (equals and experiment and colon and frame) or len(values) not in (_POINT, _BODY):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
-            "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
-        )
-    if not np.isfinite(values).all() or values[0] < 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
-    xx, yy, zz, xy, xz, yz = values[_POINT:] or [0.0] * (_BODY - _POINT)
-    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if np.linalg.eigvalsh(inertia).min() < 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r}: no body has such an inertia, it must be positive semidefinite")
-    return experiment, Payload(frame, values[0], np.array(values[1:_POINT]), inertia)
-
-
-def names_of(text: str) -> tuple[str, ...]:
-    """Type of an option that takes names separated by commas."""
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) != len(names):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names separated by commas")
-    return names

@@ -10,7 +10,7 @@ from pathlib import Path
 from friction_estimator.bags import joint_log as bag_log
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.cli.arguments import warn
-from friction_estimator.cli.identify_motor import couplings_of, places_of_motors
+from friction_estimator.cli.identify_coupling import couplings_of, places_of_motors
 from friction_estimator.cli.identify_robot import common_joints, movable_joints, robot_of_bag
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.exceptions import InputError, choices

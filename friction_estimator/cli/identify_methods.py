@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from friction_estimator.cli.arguments import warn
-from friction_estimator.cli.identify_arguments import METHODS
+from friction_estimator.cli.identify_coupling import coupling_of
 from friction_estimator.cli.identify_laws import law_of_each, laws_of
-from friction_estimator.cli.identify_motor import SEARCH, coupling_of, identify_motors
+from friction_estimator.cli.identify_motor import identify_motors
+from friction_estimator.cli.identify_values import SEARCH
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
@@ -18,10 +19,12 @@ from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.files.robot import Robot
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LOAD_VELOCITY
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import MOTORS, InverseDynamicsOptions
 from friction_estimator.identification.recording.at_motors import at_motors
 from friction_estimator.identification.recording.checks import torque_suspicions
+from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.regression.least_squares import SolverOptions
@@ -37,14 +40,13 @@ _NEEDS = (
     "joint_torque/<joint>"
 )
 
-
 _USED_BY = {
     "payload": ("inverse_dynamics",),
     "payload_scale": ("inverse_dynamics",),
     "known_inertia": ("inverse_dynamics",),
     "regressors": ("inverse_dynamics",),
     "parallel_cutoff": ("inverse_dynamics",),
-    "coupling": METHODS,
+    "filter": ("inverse_dynamics", "friction_curve"),
     "coupled_friction": ("inverse_dynamics",),
     "stribeck_velocity": ("inverse_dynamics", "motor"),
     "dead_zone": ("inverse_dynamics", "friction_curve"),
@@ -109,7 +111,7 @@ def identify_with(
     motions: list[Motion] = []
     for log in logs:
         progress(len(motions), len(logs) + 1)  # the fit itself comes last
-        motions.append(to_motion(log, arguments.cutoff, arguments.filter, segment_duration=segment))
+        motions.append(to_motion(log, arguments.cutoff, arguments.filter or FILTERS[0], segment_duration=segment))
     progress(len(logs), len(logs) + 1)
     if method == "friction_curve":
         return _friction_curve(motions, robot, arguments)
@@ -132,10 +134,20 @@ def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments:
             "--set robot.fixed_base=true --set observer=momentum, else take the method friction_curve"
         )
     names = motions[0].joint_names
-    stribeck_velocity = None if arguments.stribeck_velocity == SEARCH else arguments.stribeck_velocity
+    options = _inverse_dynamics_options(names, robot, arguments)
+    model = FixedBaseModel(robot.urdf_xml, names)
+    _doubt_torques(motions, model)
+    return identify_inverse_dynamics(motions, model, options, arguments.command)
+
+
+def _inverse_dynamics_options(
+    joint_names: Sequence[str], robot: Robot, arguments: argparse.Namespace
+) -> InverseDynamicsOptions:
     temperature, harmonics = arguments.regressors or (False, ())
     law, joint_laws = laws_of(arguments, robot)
-    coupling = coupling_of(arguments, robot, names)
+    if arguments.stribeck_velocity is not None and law != LOAD_VELOCITY:
+        raise ConfigError(f"--stribeck-velocity is for the law {LOAD_VELOCITY!r} of this method, not for {law!r}")
+    coupling = coupling_of(arguments, robot, joint_names)
     if coupling is None and arguments.coupled_friction:
         raise ConfigError(
             "--coupled-friction is for motors that move joints together: name them with --coupling, or robot.coupling "
@@ -143,11 +155,11 @@ def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments:
         )
     place = arguments.coupled_friction or MOTORS
     if joint_laws:
-        law_of_each(law, joint_laws, MotorSide.of(coupling if place == MOTORS else None, names).names)
-    options = InverseDynamicsOptions(
+        law_of_each(law, joint_laws, MotorSide.of(coupling if place == MOTORS else None, joint_names).names)
+    return InverseDynamicsOptions(
         law=law,
         joint_laws=joint_laws,
-        stribeck_velocity=stribeck_velocity,
+        stribeck_velocity=None if arguments.stribeck_velocity == SEARCH else arguments.stribeck_velocity,
         body=RigidBodyOptions(known_inertia=arguments.known_inertia, payload_scale=arguments.payload_scale),
         coupling=coupling,
         coupled_friction=place,
@@ -158,9 +170,6 @@ def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments:
         cutoff_hz=arguments.parallel_cutoff,
         folds=arguments.folds,
     )
-    model = FixedBaseModel(robot.urdf_xml, names)
-    _doubt_torques(motions, model)
-    return identify_inverse_dynamics(motions, model, options, arguments.command)
 
 
 def _doubt_torques(motions: Sequence[Motion], model: FixedBaseModel) -> None:

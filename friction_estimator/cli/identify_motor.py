@@ -1,27 +1,25 @@
-"""The method `motor` of `identify`: its options, its logs, and the coupling of the robot."""
+"""The method `motor` of `identify`: its options, and which logs show what."""
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from friction_estimator.cli.identify_coupling import coupling_of
 from friction_estimator.cli.identify_laws import laws_of
-from friction_estimator.cli.identify_robot import movable_joints
-from friction_estimator.core.coupling import Coupling, uncoupled
+from friction_estimator.cli.identify_values import SEARCH, motor_value
+from friction_estimator.core.coupling import uncoupled
 from friction_estimator.core.exceptions import ConfigError, choices
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
-from friction_estimator.files.coupling import coupling_of_joints, load_couplings
 from friction_estimator.files.robot import Robot
 from friction_estimator.identification.motor.inputs import DRIVES
 from friction_estimator.identification.motor.law import ZERO_SLOPES
 from friction_estimator.identification.motor.method import MotorOptions, identify_motor
 from friction_estimator.identification.regression.least_squares import SolverOptions
 
-SEARCH = "search"
 _UNDRIVEN = 0.01
 """A drive below this share of its largest value in all logs counts as zero."""
 
@@ -62,64 +60,8 @@ def add_motor_arguments(group: argparse._ArgumentGroup) -> None:
         default=[],
         metavar="MOTOR=GAIN",
         help="torque per unit of the drive [N m]: logs may be driven while friction is identified, and no gain is; may "
-        " be repeated, once a motor",
+        "be repeated, once a motor",
     )
-
-
-def motor_value(text: str) -> tuple[str, float]:
-    """Type of an option ``MOTOR=NUMBER``."""
-    motor, equals, number = text.rpartition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not (equals and motor.strip()) or not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form MOTOR=NUMBER")
-    return motor.strip(), value
-
-
-def couplings_of(arguments: argparse.Namespace, robot: Robot | None) -> tuple[Coupling, ...]:
-    """Couplings that ``--coupling`` or else the robot's YAML names, group by group."""
-    if arguments.coupling is not None:
-        return load_couplings(arguments.coupling)
-    coupling = None if robot is None else robot.config.robot.coupling.coupling()
-    return () if coupling is None else coupling.parts
-
-
-def coupling_of(arguments: argparse.Namespace, robot: Robot | None, joint_names: Sequence[str]) -> Coupling | None:
-    """Coupling of these joints (n), those without one included; None when nothing is coupled.
-
-    Raises
-    ------
-    ConfigError
-        When the file couples other joints, robot.coupling joints that the robot lacks, or only a part of a coupled
-        group is there.
-    """
-    couplings = couplings_of(arguments, robot)
-    if not couplings:
-        return None
-    file = arguments.coupling
-    if file is None and robot is not None:
-        _check_named(couplings, movable_joints(robot.urdf_xml))
-    if file is not None and not any(set(coupling.joint_names) & set(joint_names) for coupling in couplings):
-        named = choices(name for coupling in couplings for name in coupling.joint_names)
-        raise ConfigError(f"{file} couples {named}; the joints of data and robot are {choices(joint_names)}")
-    try:
-        return coupling_of_joints(couplings, joint_names)
-    except ConfigError as error:
-        raise ConfigError(f"{'robot.coupling' if file is None else file}: {error}") from None
-
-
-def _check_named(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> None:
-    unknown = {name for coupling in couplings for name in coupling.joint_names} - set(joint_names)
-    if unknown:
-        raise ConfigError(f"robot.coupling names the joint {choices(unknown)}; the robot has {choices(joint_names)}")
-
-
-def places_of_motors(couplings: Sequence[Coupling]) -> Mapping[str, str]:
-    """The joint at whose place each motor stands: the k-th of its coupling."""
-    pairs = [zip(coupling.motor_names, coupling.joint_names, strict=True) for coupling in couplings]
-    return {motor: joint for pair in pairs for motor, joint in pair}
 
 
 def identify_motors(logs: Sequence[JointLog], robot: Robot | None, arguments: argparse.Namespace) -> Identification:

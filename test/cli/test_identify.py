@@ -305,6 +305,11 @@ def test_a_known_gain_gives_friction_from_driven_logs(
         (["--zero-slope", "both"], 1, "a zero slope at standstill are for the law 'asymmetric_stribeck'"),
         (["--delay", "0.1"], 1, "--delay is for the method friction_curve, not for motor"),
         (["--max-sigma", "0.1"], 1, "--max-sigma is for the method friction_curve, not for motor"),
+        (
+            ["--filter", "butterworth"],
+            1,
+            "--filter is for the method inverse_dynamics and friction_curve, not for motor",
+        ),
     ],
 )
 def test_options_of_motors_that_cannot_be_are_refused(
@@ -395,10 +400,15 @@ def test_torques_of_a_robot_with_a_coupling_give_friction_that_its_node_takes_mo
         (COUPLING.replace("[m0, m1]", "[m0]"), [], "as many motors as joints"),
         (COUPLING.replace("m0, m1", "elbow, shoulder"), [], "has the name of another joint"),
         (COUPLING.replace("-0.5", "0.5"), [], "cannot be inverted"),
+        (
+            "",
+            ["--stribeck-velocity", "search"],
+            "for the law 'load_velocity' of this method, not for 'coulomb_viscous'",
+        ),
         ("", ["--coupled-friction", "motors"], "name them with --coupling, or robot.coupling"),
     ],
 )
-def test_couplings_that_cannot_be_are_refused(
+def test_couplings_and_options_that_cannot_be_are_refused(
     coupling: str,
     options: list[str],
     message: str,
