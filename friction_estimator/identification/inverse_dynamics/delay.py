@@ -18,6 +18,7 @@ from friction_estimator.identification.regression.wrong_model import allowing_fo
 _USUAL = 5e-3
 """Standard deviation of the delay that any recording may have: a bus cycle, a filter of 30 Hz in the drive [s]."""
 _SURE = 4.0
+"""Standard deviations from zero above which a torque is moved."""
 _STEP = 0.05
 """Of the working period: where a step of friction lies between two samples is not known better."""
 

@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError, InputError, choices
-from friction_estimator.core.friction import laws_of_joints, linear_law_names
+from friction_estimator.core.exceptions import InputError, choices
 from friction_estimator.core.identification import Identification, ParameterTable, Provenance
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.conditions import conditions
 from friction_estimator.identification.inverse_dynamics.coupled_findings import about_joints_of_motors, about_projection
 from friction_estimator.identification.inverse_dynamics.coupled_friction import (
@@ -19,35 +17,26 @@ from friction_estimator.identification.inverse_dynamics.coupled_friction import 
     friction_motors,
     judged_friction,
 )
-from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
+from friction_estimator.identification.inverse_dynamics.cutoff import parallel_cutoff
 from friction_estimator.identification.inverse_dynamics.delay import advanced, allowing_for_delay, torque_delay
 from friction_estimator.identification.inverse_dynamics.elimination import without_insignificant
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
 from friction_estimator.identification.inverse_dynamics.findings import inverse_dynamics_findings
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
+from friction_estimator.identification.inverse_dynamics.friction_of_options import friction_of_options, live_laws
 from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores
 from friction_estimator.identification.inverse_dynamics.live_law import friction_samples, live_parameters
-from friction_estimator.identification.inverse_dynamics.load_velocity_friction import (
-    LOAD_VELOCITY,
-    LoadVelocityFriction,
-)
-from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
-from friction_estimator.identification.inverse_dynamics.options import (
-    DEFAULT,
-    JOINTS_AND_MOTORS,
-    MOTORS,
-    InverseDynamicsOptions,
-)
+from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
+from friction_estimator.identification.inverse_dynamics.observation import Observation, observe
+from friction_estimator.identification.inverse_dynamics.options import DEFAULT, InverseDynamicsOptions
 from friction_estimator.identification.inverse_dynamics.physical_estimate import physical_inertia, with_physical_inertia
 from friction_estimator.identification.inverse_dynamics.standstill import moving_rows
 from friction_estimator.identification.inverse_dynamics.stribeck_search import search_stribeck_velocity
-from friction_estimator.identification.inverse_dynamics.torque_model import Friction, TorqueModel
-from friction_estimator.identification.recording.motion import TEMPERATURE, Motion
+from friction_estimator.identification.inverse_dynamics.torque_model import TorqueModel
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
-from friction_estimator.identification.rigid_body.sites import friction_sites
 
 METHOD = "inverse_dynamics"
 
@@ -80,7 +69,7 @@ def identify_inverse_dynamics(
         solution = with_physical_inertia(solution, bodies)
         notes.append("inertial parameters are those of the nearest real bodies")
     motors = friction_motors(options, model.joint_names)
-    laws = _live_laws(motors.names, options)
+    laws = live_laws(motors.names, options)
     friction = live_parameters(solution, laws)
     scores = joint_scores(solution, options.solver, options.folds)
     samples = friction_samples(solution)
@@ -155,7 +144,7 @@ def _all_parameters(
     body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> tuple[Estimate, list[str]]:
     """Dead zone and friction chosen, and all parameters estimated."""
-    friction = _friction(names, observations, options)
+    friction = friction_of_options(names, observations, options)
     notes = list(coupled_choices(friction, options))
     usable, sentence = moving_rows(TorqueModel(body, friction), observations, options)
     notes.append(sentence)
@@ -176,46 +165,3 @@ def parameter_table(solution: Estimate) -> ParameterTable:
         np.sqrt(np.diagonal(solution.fit.covariance)),
         reference[solution.kept],
     )
-
-
-def _live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tuple[str, ...]:
-    if options.law == LOAD_VELOCITY:
-        return (options.live_law,) * len(joint_names)
-    return laws_of_joints(options.law, options.joint_laws, joint_names)
-
-
-def _friction(
-    joint_names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> Friction:
-    names = tuple(joint_names)
-    if options.law not in (LOAD_VELOCITY, *linear_law_names()):
-        known = choices((LOAD_VELOCITY, *linear_law_names()))
-        raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
-    if options.law != LOAD_VELOCITY:
-        adding = options.coupling if options.coupled_friction == JOINTS_AND_MOTORS else None
-        sites = friction_sites(names, _live_laws(names, options), adding)
-        return FrictionColumns(names, sites, _mean_temperature(observations, options), options.harmonics)
-    if options.joint_laws or options.coupled_friction != MOTORS or options.temperature or options.harmonics:
-        raise ConfigError(
-            f"{LOAD_VELOCITY!r} takes no joint_laws, temperature, harmonics or coupled_friction "
-            f"{JOINTS_AND_MOTORS!r}; use a linear law"
-        )
-    plain = LoadVelocityFriction(names, np.ones(len(names)), options.velocity_dependent)
-    start = (
-        0.025 * reference_speeds(observations, plain)
-        if options.stribeck_velocity is None
-        else np.full(len(names), options.stribeck_velocity)
-    )
-    return LoadVelocityFriction(names, np.maximum(start, np.finfo(float).eps), options.velocity_dependent)
-
-
-def _mean_temperature(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FloatArray | None:
-    """Mean temperature (n,) of all experiments together, which F_c and F_v are then about."""
-    if not options.temperature:
-        return None
-    if not all(TEMPERATURE in one.motion.inputs for one in observations):
-        raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
-    everything = np.concatenate([one.motion.inputs[TEMPERATURE] for one in observations])
-    if not np.isfinite(everything).all():
-        raise InputError("friction over temperature needs the temperature of every joint at every sample")
-    return np.asarray(everything.mean(axis=0))

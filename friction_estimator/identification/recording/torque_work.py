@@ -13,9 +13,13 @@ _PARTS = 8
 _MOST = 0.75
 """Of the parts of the recording must agree: lowering an arm once is not all of it."""
 _SWING, _SHARE = 0.9, 0.5
+"""What is lent and returned may hide a tenth of the work, and half of the power."""
 _TURNS = 4
+"""Fewer are a weight that somebody lifts or lowers."""
 _LASTING = 0.5
+"""A swing that slows down by more gives back its own energy."""
 _STANDING = 0.1
+"""Of the RMS velocity: slower, a joint has no direction."""
 
 
 @dataclass(frozen=True, slots=True)

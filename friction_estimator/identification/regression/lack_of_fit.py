@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.regression.parts import alternating_halves, equal_ranges
 
 _BINS = 24
 _SAMPLES_OF_A_BIN = 15
 """Less data have fewer bins."""
-_STRETCHES = 20
 _FEW = 4
 """Samples that a bin needs in either half of the data to count."""
 
@@ -21,7 +21,7 @@ def without_velocity(velocity: FloatArray, residual: FloatArray) -> FloatArray:
     ----------
     velocity, residual : (N,); bins hold as many samples each
     """
-    bins = _bins(velocity, max(min(_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
+    bins = equal_ranges(velocity, max(min(_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
     return np.asarray(residual - (np.bincount(bins, residual) / np.bincount(bins))[bins])
 
 
@@ -39,8 +39,8 @@ def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
     number = min(_BINS, velocity.size // _SAMPLES_OF_A_BIN)
     if number < 2:
         return 0.0
-    bins = _bins(velocity, number)
-    half = np.arange(velocity.size) * _STRETCHES // velocity.size % 2
+    bins = equal_ranges(velocity, number)
+    half = alternating_halves(np.arange(velocity.size))
     count, total = (
         np.stack([np.bincount(bins[half == k], what[half == k], minlength=number) for k in (0, 1)])
         for what in (np.ones_like(residual), residual)
@@ -50,8 +50,3 @@ def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
         return 0.0
     means = total[:, seen] / count[:, seen]
     return float(np.sqrt(max(np.average(means[0] * means[1], weights=count[:, seen].sum(axis=0)), 0.0)))
-
-
-def _bins(velocity: FloatArray, number: int) -> IntArray:
-    """Bin (N,) of every sample, from the slowest to the fastest."""
-    return np.asarray(np.argsort(np.argsort(velocity, kind="stable")) * number // velocity.size)

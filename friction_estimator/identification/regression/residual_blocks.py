@@ -61,7 +61,7 @@ def block_jackknife(
     Parameters
     ----------
     weights : (r,) of the fit, kept
-    blocks : (r,) of :func:`residual_blocks`
+    blocks : (r,) of :func:`residual_blocks`, or ranges of something else
     prior_std : (p) as in the fit
     fallback : (p, p) taken where leaving out a block makes parameters vanish, and never undercut on the diagonal by
         more than the data can tell (a block design cannot make white residuals better than white)
@@ -69,6 +69,33 @@ def block_jackknife(
         deviations are then the geometric mean of these and of those from the blocks' scores (CV1), which are too small
     """
     scale = np.sqrt(np.maximum(np.diagonal(fallback), np.finfo(float).tiny))
+    grams, moments = _normal_equations(problem, weights, blocks, scale)
+    count, moment = len(grams), moments.sum(axis=0)
+    total = grams.sum(axis=0)
+    if prior_std is not None:
+        total += np.diag((scale / prior_std) ** 2)
+    inverse = np.linalg.pinv(total, hermitian=True)
+    everything = inverse @ moment
+    without = np.concatenate(
+        [
+            _without(total - grams[k : k + _AT_ONCE], moment - moments[k : k + _AT_ONCE])
+            for k in range(0, count, _AT_ONCE)
+        ]
+    )
+    deviation = without - everything
+    if damped:
+        scores = (moments - grams @ everything) @ inverse
+        sizes = (np.sqrt(np.square(part).sum(axis=0)) for part in (scores, deviation))
+        small, large = (np.maximum(size, np.finfo(float).tiny) for size in sizes)
+        deviation = deviation * np.sqrt(np.minimum(small / large, 1.0))
+    covariance = deviation.T @ deviation * ((count - 1) / count) * np.outer(scale, scale)
+    return _at_least(covariance, fallback)
+
+
+def _normal_equations(
+    problem: LinearProblem, weights: FloatArray, blocks: IntArray, scale: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``W^T W`` (b, p, p) and ``W^T y`` (b, p) of every block, rows weighted, columns scaled."""
     W = problem.W * (np.sqrt(weights)[:, None] * scale)
     y = problem.y * np.sqrt(weights)
     count = int(blocks.max()) + 1
@@ -79,25 +106,7 @@ def block_jackknife(
     for block in range(count):
         rows = order[borders[block] : borders[block + 1]]
         grams[block], moments[block] = W[rows].T @ W[rows], W[rows].T @ y[rows]
-    total = grams.sum(axis=0)
-    if prior_std is not None:
-        total += np.diag((scale / prior_std) ** 2)
-    everything = np.linalg.pinv(total, hermitian=True) @ moments.sum(axis=0)
-    without = np.concatenate(
-        [
-            _without(total - grams[k : k + _AT_ONCE], moments.sum(axis=0) - moments[k : k + _AT_ONCE])
-            for k in range(0, count, _AT_ONCE)
-        ]
-    )
-    deviation = without - everything
-    if damped:
-        inverse = np.linalg.pinv(total, hermitian=True)
-        scores = (moments - grams @ everything) @ inverse
-        sizes = (np.sqrt(np.square(part).sum(axis=0)) for part in (scores, deviation))
-        small, large = (np.maximum(size, np.finfo(float).tiny) for size in sizes)
-        deviation = deviation * np.sqrt(np.minimum(small / large, 1.0))
-    covariance = deviation.T @ deviation * ((count - 1) / count) * np.outer(scale, scale)
-    return _at_least(covariance, fallback)
+    return grams, moments
 
 
 def _without(grams: FloatArray, moments: FloatArray) -> FloatArray:

@@ -9,15 +9,19 @@ import numpy as np
 
 from friction_estimator.core.friction import linear_law_names, make_linear_law
 from friction_estimator.core.friction.identified import IdentifiedParameters
+from friction_estimator.core.friction.law import LinearFrictionLaw
 from friction_estimator.core.identification import JointScore
 
 _GOOD = 0.1
 """Relative error of a torque that is predicted well."""
 _OVERFIT = 1.5
+"""Error on unseen segments over that of the fit."""
 _ILL = 1000.0
+"""Condition number above which single parameters are uncertain."""
 _UNSEEN_SHARE = 0.5
 """A parameter whose sigma is more than this share of its prior was not seen."""
 _VAGUE = 0.3
+"""Relative sigma of Coulomb and viscous friction that is worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +91,28 @@ def _about_score(score: JointScore) -> list[Finding]:
 
 
 def _about_parameters(friction: IdentifiedParameters, joint: int, optional: bool) -> list[Finding]:
-    if friction.law_names[joint] not in linear_law_names():  # what such a law cannot show is told by its own method
+    """What the data do not show of a linear law; of others their own method tells it."""
+    if friction.law_names[joint] not in linear_law_names() or not friction.samples[joint]:
         return []
     law = make_linear_law(friction.law_names[joint])
-    name = friction.joint_names[joint]
+    name, values = friction.joint_names[joint], friction.values[joint]
+    sigma = np.sqrt(np.diagonal(friction.covariance[joint]))
+    found = []
+    for k in map(int, np.flatnonzero(law.nonnegative)):
+        parameter = law.parameter_names[k]
+        if sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(values[k])):
+            text = f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]})"
+            found.append(Finding(1.5, text))
+        elif values[k] <= 0.0 and not optional:
+            text = f"{name}: {parameter} wants to be negative and was held at zero: a doubtful torque or model"
+            found.append(Finding(1.1, text))
+    return found + _about_sizes(friction, joint, law)
+
+
+def _about_sizes(friction: IdentifiedParameters, joint: int, law: LinearFrictionLaw) -> list[Finding]:
+    """Coulomb and viscous friction that are not known well."""
     found = []
     p = len(law.parameter_names)
-    sigma = np.sqrt(np.diagonal(friction.covariance[joint]))[:p]
-    for k, parameter in enumerate(law.parameter_names):
-        unseen = sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(friction.values[joint, k]))
-        if friction.samples[joint] and law.nonnegative[k] and unseen:
-            found.append(
-                Finding(1.5, f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]})")
-            )
-        elif law.nonnegative[k] and friction.samples[joint] and friction.values[joint, k] <= 0.0 and not optional:
-            found.append(
-                Finding(
-                    1.1, f"{name}: {parameter} wants to be negative and was held at zero: a doubtful torque or model"
-                )
-            )
     basis = np.eye(p)
     for what, unit, weights in (
         ("Coulomb", "N m", law.coulomb(basis)),
@@ -113,11 +120,11 @@ def _about_parameters(friction: IdentifiedParameters, joint: int, optional: bool
     ):
         value = float(weights @ friction.values[joint, :p])
         spread = float(np.sqrt(weights @ friction.covariance[joint, :p, :p] @ weights))
-        if friction.samples[joint] and value > 0.0 and _VAGUE * value < spread:
+        if value > 0.0 and _VAGUE * value < spread:
             how = (
                 f"is known to {100 * spread / value:.0f} % only (one sigma)"
                 if spread < value
                 else f"cannot be told from zero ({value:.2g} +- {spread:.2g} {unit})"
             )
-            found.append(Finding(1.05, f"{name}: {what} friction {how}"))
+            found.append(Finding(1.05, f"{friction.joint_names[joint]}: {what} friction {how}"))
     return found

@@ -9,14 +9,15 @@ import numpy as np
 
 from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
+from friction_estimator.identification.regression.parts import alternating_halves, equal_ranges
 from friction_estimator.identification.regression.residual_blocks import block_jackknife
 
 _RANGES = 6
+"""Ranges of a condition that are left out, one at a time."""
 _FINE = 10
 """Ranges in which outliers are looked for."""
 _RECURRING = 0.1
 """Share of the rows of a range that chance, or a push, does not call outliers in both halves of the data."""
-_STRETCHES = 20
 
 
 def allowing_for_wrong_model(
@@ -49,8 +50,7 @@ def range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) -> 
     first = 0
     for joint in np.unique(problem.joint):
         rows = problem.joint == joint
-        rank = np.argsort(np.argsort(condition[rows], kind="stable"))
-        blocks[rows] = first + rank * min(ranges, rank.size) // rank.size
+        blocks[rows] = first + equal_ranges(condition[rows], min(ranges, int(rows.sum())))
         first = int(blocks[rows].max()) + 1
     return blocks
 
@@ -70,9 +70,8 @@ def _believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
 
 
 def _recurring(problem: LinearProblem, rejected: BoolArray, blocks: IntArray) -> BoolArray:
-    """Whether rows of a block (b,) are rejected in both halves of the data, made of alternating stretches of time."""
-    time = np.arange(blocks.size) if problem.instant is None else problem.instant
-    half = (time - time.min()) * _STRETCHES // (int(np.ptp(time)) + 1) % 2
+    """Whether rows of a block (b,) are rejected in both halves of the data."""
+    half = alternating_halves(np.arange(blocks.size) if problem.instant is None else problem.instant)
     shares = []
     for side in (0, 1):
         count = np.bincount(blocks[half == side], minlength=int(blocks.max()) + 1)
