@@ -36,34 +36,52 @@ _HEADER = (
 )
 
 
-def row(case: str, noise: str, duration: float) -> str:
-    """One walk, as a line of the table."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Errors:
+    """Errors of the base state (K, 3) at every sample of one walk.
+
+    Attributes
+    ----------
+    tilt : rotation vector in the world [deg]; the third number is the yaw
+    position : since its mean over the first half second [mm]
+    velocity, sigma : and its standard deviation [mm/s]
+    """
+
+    tilt: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    sigma: FloatArray
+
+
+def walk(case: str, noise: str, duration: float) -> Errors:
+    """Simulate one walk and estimate the base."""
     robot = load_robot(_ROBOT)
     model = RobotModel(robot.config, robot.urdf_xml)
     run = simulate(robot, model, find_case(case).scenario(duration), noise, 0)
     unknown = np.full(len(model.joint_names), np.nan)
     samples = [dataclasses.replace(one, joints=dataclasses.replace(one.joints, effort=unknown)) for one in run.samples]
     bases = [one.base for one in drive(Estimator(configure(_ROBOT, noise, {}), robot.urdf_xml), samples)]
-    truth = [sample.truth for sample in samples[: len(bases)]]
-    turned = np.array(
-        [b.rotation_base_to_world @ t.rotation_base_to_world.T for b, t in zip(bases, truth, strict=True)]
-    )
-    tilt = np.degrees(Rotation.from_matrix(turned[_SCORED:]).as_rotvec()[:, :2])
-    position = np.array(
-        [b.position_base_in_world - t.position_base_in_world for b, t in zip(bases, truth, strict=True)]
-    )
-    position = 1e3 * (position - position[:_START].mean(axis=0))
-    velocity = np.array([b.linear_velocity - t.linear_velocity for b, t in zip(bases, truth, strict=True)])[_SCORED:]
-    sigma = np.sqrt([base.twist_covariance.diagonal()[:3] for base in bases])[_SCORED:]
+    pairs = list(zip(bases, (sample.truth for sample in samples[: len(bases)]), strict=True))
+    turned = Rotation.from_matrix([b.rotation_base_to_world @ t.rotation_base_to_world.T for b, t in pairs])
+    position = 1e3 * np.array([b.position_base_in_world - t.position_base_in_world for b, t in pairs])
+    velocity = 1e3 * np.array([b.linear_velocity - t.linear_velocity for b, t in pairs])
+    sigma = 1e3 * np.sqrt([base.twist_covariance.diagonal()[:3] for base in bases])
+    return Errors(np.degrees(turned.as_rotvec()), position - position[:_START].mean(axis=0), velocity, sigma)
+
+
+def row(case: str, noise: str, errors: Errors) -> str:
+    """One walk, as a line of the table."""
+    tilt, height = errors.tilt[_SCORED:, :2], errors.position[_SCORED:, 2]
+    velocity, sigma = errors.velocity[_SCORED:], errors.sigma[_SCORED:]
     cells = [
         case,
         noise,
         f"{np.sqrt((tilt**2).mean()):.2f}",
-        _listed(position[-_START:].mean(axis=0), "+.0f"),
-        f"{np.sqrt((position[_SCORED:, 2] ** 2).mean()):.1f}",
-        _listed(1e3 * np.sqrt((velocity**2).mean(axis=0)), ".1f"),
+        _listed(errors.position[-_START:].mean(axis=0), "+.0f"),
+        f"{np.sqrt((height**2).mean()):.1f}",
+        _listed(np.sqrt((velocity**2).mean(axis=0)), ".1f"),
         _listed(100.0 * (np.abs(velocity) < 2.0 * sigma).mean(axis=0), ".0f"),
-        _listed(1e3 * sigma.mean(axis=0), ".1f"),
+        _listed(sigma.mean(axis=0), ".1f"),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -81,7 +99,7 @@ def main() -> int:
     print(_HEADER)
     for case in arguments.cases:
         for noise in arguments.noise:
-            print(row(case, noise, arguments.duration), flush=True)
+            print(row(case, noise, walk(case, noise, arguments.duration)), flush=True)
     return 0
 
 

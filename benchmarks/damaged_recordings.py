@@ -86,7 +86,7 @@ def filters(log: JointLog) -> str:
     return f"{source} | {found.cutoff_hz:.3g} | {found.parallel_hz:.3g}"
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logs", nargs="+", type=Path)
     logs = [read(path) for path in parser.parse_args().logs]
@@ -102,7 +102,8 @@ def main() -> None:
     print("\n| mistake | named | of |\n|---|---|---|")
     for kind, (named, all_of_them) in counts.items():
         print(f"| {kind} | {named} | {all_of_them} |")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -22,7 +22,6 @@ import numpy as np
 from friction_estimator.core.coupling import Coupling
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import (
     COUPLED_FRICTION,
@@ -105,7 +104,7 @@ def main() -> int:
 def print_friction(result: Identification, reference: dict[str, float]) -> None:
     print("| parameter | ours | sigma | published | difference in sigma | in % |\n|---|---|---|---|---|---|")
     for name, (value, sigma) in friction(result).items():
-        difference: FloatArray | float = value - reference[name]
+        difference = value - reference[name]
         print(
             f"| {name} | {value:.3f} | {sigma:.3f} | {reference[name]:.3f} | {difference / sigma:+.1f} "
             f"| {100.0 * difference / reference[name]:+.1f} |"

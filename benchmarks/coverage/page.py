@@ -22,13 +22,16 @@ from friction_estimator.identification.recording.zero_phase import to_motion
 OFFSET = np.array([0.5, -0.3])
 NOMINAL = np.column_stack((COULOMB, VISCOUS))
 FREQUENCIES, AMPLITUDES, RATES, DURATIONS = (0.3, 0.5, 1.0), (0.4, 0.7), (100.0, 1000.0), (10.0, 30.0)
+LATE = (0.0, 0.01)
+"""Of the single sines: [Hz], [rad], [Hz], [s], and by how much the torque is late [s]."""
 ENCODER, NOISE = 1e-4, 0.2
+"""Of the single sines: standard deviations of positions [rad] and torques [N m]."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=6, help="recordings of every motion")
-    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--first-seed", type=int, default=0, help="of the motions and of their noise")
     parser.add_argument("--noise", type=float, default=0.5, help="of the torque, white [N m]")
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
@@ -38,30 +41,39 @@ def main() -> int:
         + "|"
     )
     for name in SHAPES:
-        cases = [recording(name, motion, seed, arguments.noise) for motion in MOTIONS for seed in seeds]
-        error, sigma, sampling = (np.concatenate(part) for part in zip(*(fitted(*case) for case in cases), strict=True))
-        inside = [100.0 * np.mean(np.abs(error) <= 2.0 * spread, axis=0) for spread in (sigma, sampling)]
-        typical = 100.0 * np.median(sigma / np.tile(NOMINAL, (len(cases), 1)), axis=0)
-        print(
-            f"| {name} | {inside[0][0]:.0f} % | {inside[0][1]:.0f} % | {typical[0]:.2g} % | {typical[1]:.2g} % "
-            f"| {inside[1][0]:.0f} % | {inside[1][1]:.0f} % |",
-            flush=True,
-        )
+        print(_shape_row(name, seeds, arguments.noise), flush=True)
     print(
         "\n| one sine, torque late by | within 2 sigma: F_c | F_v | error of F_v, median | largest |\n"
         + "|---" * 5
         + "|"
     )
-    for late in (0.0, 0.01):
-        cases = [sine_recording(*how, late) for how in product(FREQUENCIES, AMPLITUDES, RATES, DURATIONS)]
-        error, sigma, _ = (np.concatenate(part) for part in zip(*(fitted(*case) for case in cases), strict=True))
-        inside = 100.0 * np.mean(np.abs(error) <= 2.0 * sigma, axis=0)
-        viscous = 100.0 * np.abs(error[:, 1] / np.tile(VISCOUS, len(cases)))
-        print(
-            f"| {1e3 * late:.0f} ms | {inside[0]:.0f} % | {inside[1]:.0f} % | {np.median(viscous):.1f} % "
-            f"| {viscous.max():.0f} % |"
-        )
+    for late in LATE:
+        print(_late_row(late), flush=True)
     return 0
+
+
+def _shape_row(name: str, seeds: range, noise: float) -> str:
+    """All motions and seeds with friction of one shape."""
+    cases = [recording(name, motion, seed, noise) for motion in MOTIONS for seed in seeds]
+    error, sigma, sampling = (np.concatenate(part) for part in zip(*(fitted(*case) for case in cases), strict=True))
+    inside = [100.0 * np.mean(np.abs(error) <= 2.0 * spread, axis=0) for spread in (sigma, sampling)]
+    typical = 100.0 * np.median(sigma / np.tile(NOMINAL, (len(cases), 1)), axis=0)
+    return (
+        f"| {name} | {inside[0][0]:.0f} % | {inside[0][1]:.0f} % | {typical[0]:.2g} % | {typical[1]:.2g} % "
+        f"| {inside[1][0]:.0f} % | {inside[1][1]:.0f} % |"
+    )
+
+
+def _late_row(late: float) -> str:
+    """All single sines with torques that are so late [s]."""
+    cases = [sine_recording(*how, late) for how in product(FREQUENCIES, AMPLITUDES, RATES, DURATIONS)]
+    error, sigma, _ = (np.concatenate(part) for part in zip(*(fitted(*case) for case in cases), strict=True))
+    inside = 100.0 * np.mean(np.abs(error) <= 2.0 * sigma, axis=0)
+    viscous = 100.0 * np.abs(error[:, 1] / np.tile(VISCOUS, len(cases)))
+    return (
+        f"| {1e3 * late:.0f} ms | {inside[0]:.0f} % | {inside[1]:.0f} % | {np.median(viscous):.1f} % "
+        f"| {viscous.max():.0f} % |"
+    )
 
 
 def recording(shape: str, motion: str, seed: int, noise: float) -> tuple[Motion, FloatArray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -252,7 +251,3 @@ def _reversal_spans(pwm: FloatArray, velocity: FloatArray) -> list[float]:
     moves = np.flatnonzero((np.abs(velocity) > 1e-7) & (np.abs(pwm) > 0.0))
     turns = np.flatnonzero((np.sign(velocity[moves][1:]) != np.sign(velocity[moves][:-1])) & (np.diff(moves) > 1))
     return [float(np.ptp(pwm[moves[k] + 1 : moves[k + 1]])) for k in turns]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

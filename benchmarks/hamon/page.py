@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import numpy as np
 
@@ -69,7 +68,3 @@ def _table_iv(errors: dict[str, list[float]], alone: dict[str, list[float]]) -> 
     ratios = [alone[MODELS[1]][k] / alone[MODELS[0]][k] for k in (0, 3)]
     printed = TABLE_IV[MODELS[1]] / TABLE_IV[MODELS[0]]
     print(f"| ratio | | {ratios[0]:.2f} (print {printed:.2f}) | {ratios[1]:.2f} |")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -46,8 +46,8 @@ def report(recordings: list[Recording], urdf: Path) -> str:
         for name, track in tracks_of(recording, urdf).items():
             errors = errors_of(track, recording)
             lines.append(_row(recording.name, name, errors))
-        covered.append(_coverage(recording.name, track, errors))
-        if track.contact is not None:  # of our estimator, the last one
+        covered.append(_coverage(recording.name, track, errors))  # of our estimator, the last one
+        if track.contact is not None:
             agreement, changes = contact_agreement(track.contact, reference)
             contacts.append(f"| {recording.name} | {100.0 * agreement:.1f} | {changes:.2f} |")
     lines += [
