@@ -46,6 +46,7 @@ when the last one is done. No frame bears the work of all limbs.
 **Every frame** a bank of constant-jerk filters, weighed by their likelihood, gives the joint velocities; the
 published friction is the law there, averaged over the velocity's uncertainty by quadrature, plus `delta`; while a
 limb stands and its velocity is too uncertain to tell the sign, the friction of the instant from FBSE is weighed in.
+That of a foot which lands, lifts off or chatters is left out: it is no firm ground, and its errors are newton metres.
 
 **Guards**
 - *Scale.* Nothing tells a common scale of all torques, masses and forces from the scale of friction. By convention

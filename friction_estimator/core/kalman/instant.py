@@ -1,9 +1,10 @@
 """Friction of the very instant, for joints so near to rest that the law cannot tell the sign of their friction.
 
 A joint that crosses zero, or sticks and chatters, turns its friction around within milliseconds. No filter follows, and
-the law follows only as well as the velocity is known. But while its foot stands, foot-base sensor estimation (Hashlamon
-& Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than not to know the sign. Both
-are weighed by their variances, so that elsewhere it does not count.
+the law follows only as well as the velocity is known. But while its foot stands firmly, foot-base sensor estimation
+(Hashlamon & Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than not to know the
+sign. Both are weighed by their variances, so that elsewhere it does not count. A foot that lands, lifts off or chatters
+is no firm ground to the method: it moves, and errors are newton metres.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class InstantFriction:
         Parameters
         ----------
         friction : (n,) the estimate [N m]
-        velocity_variance : (n,) the part of its variance that the uncertain velocity makes [(N m)^2]
+        velocity_variance : (n,) the part of its variance that the uncertain velocity makes, zero where nothing shall be
+            corrected [(N m)^2]
         sensed : the frame, its wrenches calibrated, and what the stages before have made of it
         calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)
 

@@ -26,7 +26,7 @@ from friction_estimator.core.kalman.limbs import Limb, find_limbs
 from friction_estimator.core.kalman.window_dynamics import WindowDynamics
 from friction_estimator.core.kalman.windows import Window
 from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ class LimbLearning:
     ----------
     limbs, filters : joints that couple, and their filters
     learned : from all windows that all limbs have used
+    touching : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class LimbLearning:
         self._turns.clear()
         self._dynamics.reset()
         self._empty_feet.reset()
+        self.touching: BoolArray = np.ones(self._shape[0], dtype=bool)
         self._next = Learned.nothing(*self._shape)
         for limb_filter in self.filters:
             limb_filter.restart()
@@ -169,6 +171,8 @@ class LimbLearning:
         """
         self._dynamics.advance(window)
         self._readings = self._empty_feet.step(window)
+        for limb in self.limbs:
+            self.touching[limb.joints] = self._empty_feet.touching[limb.feet].any()
         self._window, self._usable = window, usable
         self._turns.extend(range(len(self.limbs)))
 

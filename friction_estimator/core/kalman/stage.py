@@ -175,13 +175,14 @@ class KalmanFriction:
         alone = law.variance + self._mismatch_variance + unmodelled
         together = self._motors.friction_variance(law.regressor, learned.covariance)
         variance = np.where(measured, together + unmodelled, alone)
+        correctable = measured & ~self.learning.touching
         friction, velocity_variance = self._instant.correct(
             law.torque + mismatch,
-            np.where(measured, law.velocity_variance, 0.0),
+            np.where(correctable, law.velocity_variance, 0.0),
             sensed,
             (learned.calibration_torque, learned.calibration_variance),
         )
-        velocity_variance = np.where(measured, velocity_variance, law.velocity_variance)
+        velocity_variance = np.where(correctable, velocity_variance, law.velocity_variance)
         return JointFriction(
             friction=friction,
             sigma=np.sqrt(variance + velocity_variance),

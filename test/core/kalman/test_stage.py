@@ -120,6 +120,21 @@ def test_a_silent_foot_leaves_the_law_of_its_limb_alone_speaking(urdf_xml, swayi
     assert not np.array_equal(parameters[1060, 6:], parameters[1390, 6:])
 
 
+def test_a_foot_that_chatters_is_no_firm_ground_for_the_friction_of_the_instant(urdf_xml, swaying):
+    """The left foot carries its load at every other sample only; the instant counts everywhere, or nowhere."""
+
+    def chattering(k: int, instant: SwayInstant) -> SwayInstant:
+        left, right = instant.wrenches
+        return dataclasses.replace(instant, wrenches=(dataclasses.replace(left, wrench=left.wrench * (k % 2)), right))
+
+    instants = [chattering(k, instant) for k, instant in enumerate(swaying[:600])]
+    everywhere, nowhere = (
+        stacked(feed(fresh(urdf_xml, kalman__instant_std=std), instants), "friction") for std in (1e-6, 1e3)
+    )
+    np.testing.assert_array_equal(everywhere[:, :6], nowhere[:, :6])
+    assert (everywhere[200:, 6:] != nowhere[200:, 6:]).any(axis=0).all()
+
+
 def test_a_silent_imu_leaves_the_law_alone_speaking(urdf_xml, swaying):
     estimator = fresh(urdf_xml)
     estimates = feed(estimator, swaying[:1800], silent_imu=range(1000, 1400)) + estimator.flush()
