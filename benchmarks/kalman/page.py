@@ -53,15 +53,15 @@ def main() -> int:
             found.setdefault((job.noise, variant), []).append(errors)
             print(job.noise, VARIANTS[variant].title, errors.stance.round(3), errors.swing.round(3), file=sys.stderr)
     command = f"python benchmarks/kalman_study.py --duration {options.duration:g} --seeds {options.seeds}"
-    options.output.write_text(page(command, options.duration, found, forms(long_problem())))
+    options.output.write_text(page(command, options.duration, found, long_problem()))
     print(options.output)
     return 0
 
 
-def page(command: str, duration: float, found: Found, lines: list[str]) -> str:
+def page(command: str, duration: float, found: Found, problem: Problem) -> str:
     """The whole text."""
-    head = DESIGN.format(command=command, duration=duration, states=99)
-    return "\n".join([head, *absolute(found), *relative(found), READING, *lines])
+    head = DESIGN.format(command=command, duration=duration, states=problem.layout.size)
+    return "\n".join([head, *absolute(found), *relative(found), READING, *forms(problem)])
 
 
 def absolute(found: Found) -> list[str]:
