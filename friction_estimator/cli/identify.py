@@ -17,6 +17,7 @@ from friction_estimator.cli.identify_pipeline import measured_friction
 from friction_estimator.cli.identify_plan import add_plan_arguments, run_plan
 from friction_estimator.cli.identify_robot import identified_robot
 from friction_estimator.cli.identify_tables import print_identification
+from friction_estimator.cli.identify_usage import PLAN, refuse_useless
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.core.identification import Identification
 from friction_estimator.core.types import FloatArray
@@ -29,7 +30,7 @@ from friction_estimator.identification.rigid_body.fixed_base_model import FixedB
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
-    parser.set_defaults(wrong_usage=parser.error)
+    parser.set_defaults(wrong_usage=parser.error, default_of=parser.get_default)
     add_identify_arguments(parser)
     add_plan_arguments(parser)
 
@@ -41,6 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.wrong_usage("--plan takes no DATA: it says what to move before there is any")
         if arguments.robot is None:
             arguments.wrong_usage("--plan needs --robot: the path of a URDF")
+        refuse_useless(arguments, PLAN)
         run_plan(arguments)
         return
     if not arguments.data or arguments.output is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from friction_estimator.cli.arguments import add_robot_arguments, seconds
 from friction_estimator.cli.identify_motor import add_motor_arguments
+from friction_estimator.cli.identify_usage import METHODS
 from friction_estimator.cli.identify_values import (
     folds,
     names_of,
@@ -18,8 +19,6 @@ from friction_estimator.cli.identify_values import (
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
 from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
 from friction_estimator.identification.regression.validation import FOLDS
-
-METHODS = ("inverse_dynamics", "friction_curve", "motor")
 
 
 def add_identify_arguments(parser: argparse.ArgumentParser) -> None:

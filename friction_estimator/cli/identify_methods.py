@@ -11,6 +11,7 @@ from friction_estimator.cli.arguments import warn
 from friction_estimator.cli.identify_coupling import coupling_of
 from friction_estimator.cli.identify_laws import law_of_each, laws_of
 from friction_estimator.cli.identify_motor import identify_motors
+from friction_estimator.cli.identify_usage import refuse_useless
 from friction_estimator.cli.identify_values import SEARCH
 from friction_estimator.core.exceptions import ConfigError, InputError
 from friction_estimator.core.identification import Identification
@@ -39,27 +40,6 @@ _NEEDS = (
     "needs friction/<joint>, or a bag of a walking robot with its sensors and --robot with its YAML; motor needs "
     "joint_torque/<joint>"
 )
-
-_USED_BY = {
-    "payload": ("inverse_dynamics",),
-    "payload_scale": ("inverse_dynamics",),
-    "known_inertia": ("inverse_dynamics",),
-    "regressors": ("inverse_dynamics",),
-    "parallel_cutoff": ("inverse_dynamics",),
-    "filter": ("inverse_dynamics", "friction_curve"),
-    "coupled_friction": ("inverse_dynamics",),
-    "stribeck_velocity": ("inverse_dynamics", "motor"),
-    "dead_zone": ("inverse_dynamics", "friction_curve"),
-    "delay": ("friction_curve",),
-    "max_sigma": ("friction_curve",),
-    "inertia": ("motor",),
-    "identify_inertia": ("motor",),
-    "zero_slope": ("motor",),
-    "offset": ("motor",),
-    "drive": ("motor",),
-    "known_gain": ("motor",),
-}
-"""Options that only some methods have."""
 
 
 def choose_method(logs: Sequence[JointLog], robot: Robot | None) -> tuple[str, str]:
@@ -99,11 +79,7 @@ def identify_with(
     FrictionEstimatorError
         When the method lacks something, or has no use for an option.
     """
-    for option, methods in _USED_BY.items():
-        if method not in methods and _given(getattr(arguments, option), option):
-            raise ConfigError(
-                f"--{option.replace('_', '-')} is for the method {' and '.join(methods)}, not for {method}"
-            )
+    refuse_useless(arguments, method)
     if method == "motor":
         return identify_motors(logs, robot, arguments)
     span = sum(float(log.time[-1] - log.time[0]) for log in logs if log.time.size)
@@ -116,13 +92,6 @@ def identify_with(
     if method == "friction_curve":
         return _friction_curve(motions, robot, arguments)
     return _inverse_dynamics(motions, robot, arguments)
-
-
-def _given(value: object, option: str) -> bool:
-    """Whether an option was given: of those that may be denied, a denial is one."""
-    if value is False:
-        return option in ("offset", "identify_inertia")
-    return value is not None and value != [] and value != ()
 
 
 def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments: argparse.Namespace) -> Identification:
@@ -143,6 +112,8 @@ def _inverse_dynamics(motions: Sequence[Motion], robot: Robot | None, arguments:
 def _inverse_dynamics_options(
     joint_names: Sequence[str], robot: Robot, arguments: argparse.Namespace
 ) -> InverseDynamicsOptions:
+    if arguments.payload_scale and not arguments.payload:
+        raise ConfigError("--payload-scale needs --payload: what was carried, up to its mass")
     temperature, harmonics = arguments.regressors or (False, ())
     law, joint_laws = laws_of(arguments, robot)
     if arguments.stribeck_velocity is not None and law != LOAD_VELOCITY:

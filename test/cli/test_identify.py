@@ -218,7 +218,10 @@ def test_measured_friction_gives_a_curve_and_other_options_are_refused(
     shoulder = dict(zip(parameters.parameter_names[0], parameters.values[0], strict=False))
     assert shoulder["viscous"] == pytest.approx(VISCOUS[0], rel=0.05)
     assert main([*command, "--known-inertia"]) == 1
-    assert "--known-inertia is for the method inverse_dynamics, not for friction_curve" in capsys.readouterr().err
+    assert (
+        "--known-inertia is for the method inverse_dynamics and --plan, not for friction_curve"
+        in capsys.readouterr().err
+    )
 
 
 def test_torques_behind_the_transmission_give_the_friction_of_motors(
@@ -548,6 +551,25 @@ def test_wrong_usage_is_exit_code_two(
         main(["identify", *(str(log) if word == "LOG" else word for word in words)])
     assert end.value.code == 2
     assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--plan", "PLAN", "--law", "five_slope"], "--law is for identifying, not for --plan"),
+        (["--plan", "PLAN", "--no-robust"], "--no-robust is for identifying"),
+        (["LOG", "-o", "PLAN", "--duration", "3"], "--duration is for --plan, not for inverse_dynamics"),
+        (["LOG", "-o", "PLAN", "--no-offset"], "--no-offset is for the method motor, not for inverse_dynamics"),
+        (["LOG", "-o", "PLAN", "--payload-scale"], "--payload-scale needs --payload"),
+    ],
+)
+def test_an_option_of_no_use_is_refused(
+    words: list[str], reason: str, log: Path, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = {"LOG": str(log), "PLAN": str(tmp_path / "out")}
+    assert main(["identify", *(paths.get(word, word) for word in words), "--robot", str(urdf)]) == 1
+    assert reason in capsys.readouterr().err
+    assert not list(tmp_path.glob("out*"))
 
 
 def test_exchanged_torques_and_joints_that_are_not_recorded_are_told(

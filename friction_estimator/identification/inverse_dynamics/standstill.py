@@ -30,14 +30,14 @@ def moving_rows(
         why = "as told"
     else:
         zone = _chosen_dead_zone(model, observations, options, reference)
-        why = "below it friction does not oppose the motion with half of F_c, or the joint stands"
+        why = "where friction does not oppose the motion with half of F_c, or the joint stands"
     usable = usable_rows(observations, model.friction, zone)
     share = 1.0 - np.mean(np.concatenate(usable), axis=0)
     each = ", ".join(
         f"{name} {speed:.3g} ({100 * left_out:.0f} %)"
         for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
     )
-    return usable, f"slow samples are left out, {why}: speed in rad/s (and share) {each}"
+    return usable, f"slow samples are left out, {why}: below, in rad/s (and share), {each}"
 
 
 def _chosen_dead_zone(
