@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.parallel import make_parallel_filter
 
 JOINTS = ("hip", "knee")
 FREQUENCIES = np.array([[0.31, 0.83, 1.7], [0.23, 0.97, 1.4]])  # Hz
@@ -42,3 +44,11 @@ def recording(
     measured = velocity + 0.01 * rng.normal(size=velocity.shape) if with_velocity else None
     stepped = np.round(position / encoder) * encoder if encoder else position
     return JointLog("walk", JOINTS, time, stepped, measured, effort)
+
+
+def parallel_filter(
+    columns: FloatArray, motion: Motion, cutoff_hz: float | None = None, decimate: int | None = None
+) -> tuple[FloatArray, IntArray]:
+    """Columns (N, ...) behind the filter of a motion, and which samples (K,) stay."""
+    design = make_parallel_filter(motion, cutoff_hz, decimate)
+    return design.apply(columns), design.kept

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.identification.rigid_body.base_parameters import base_parameters, numerical_rank
+from friction_estimator.identification.rigid_body.base_parameters import base_parameters
 from friction_estimator.identification.rigid_body.parameter_names import in_words
 
 
@@ -12,7 +12,7 @@ def test_grouped_parameters_give_the_same_torque_and_say_what_they_hold():
     base = base_parameters(("Izz upper", "mx upper", "m lower", "m base"), W)
     assert base.names == ("Izz upper + 0.25 m lower", "mx upper - m lower")
     np.testing.assert_allclose(W[:, base.kept] @ base.grouping, W, atol=1e-12)
-    assert numerical_rank(W) == 2
+    assert np.linalg.matrix_rank(W) == 2
 
 
 def test_parameters_of_one_kind_and_factor_are_one_term_of_the_name():
@@ -32,7 +32,7 @@ def test_parameters_of_one_kind_and_factor_are_one_term_of_the_name():
 
 def test_columns_of_very_different_size_are_all_kept():
     W = np.random.default_rng(1).normal(size=(60, 4)) * [1e-5, 1.0, 1e4, 0.1]
-    assert len(base_parameters("abcd", W, smallest=1e-12).kept) == numerical_rank(W) == 4
+    assert len(base_parameters("abcd", W, smallest=1e-12).kept) == 4
     assert base_parameters("abcd", W).kept.tolist() == [1, 2]  # rounded angles look like the others
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.recording.parallel import make_parallel_filter, parallel_filter
+from friction_estimator.identification.recording.parallel import make_parallel_filter
 from friction_estimator.identification.recording.zero_phase import to_motion
-from test.identification.recordings import GRAVITY, INERTIA, recording, torque
+from test.identification.recordings import GRAVITY, INERTIA, parallel_filter, recording, torque
 
 
 @pytest.fixture(scope="module")

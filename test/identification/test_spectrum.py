@@ -8,10 +8,9 @@ import pytest
 from friction_estimator.core.exceptions import InputError
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.recording.joint_spectrum import joint_spectrum
-from friction_estimator.identification.recording.parallel import parallel_filter
 from friction_estimator.identification.recording.spectrum import choose_cutoff
 from friction_estimator.identification.recording.zero_phase import to_motion
-from test.identification.recordings import exact_motion, recording
+from test.identification.recordings import exact_motion, parallel_filter, recording
 
 
 @pytest.mark.parametrize("rate", [100.0, 300.0, 1000.0, 5000.0])

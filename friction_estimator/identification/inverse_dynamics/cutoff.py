@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.parallel import FULL_BAND
 
 _MOTION_SHARE = 0.999
 _BANDS = 10.0
 """Cut-off in bandwidths of the motion: the first harmonics of friction's steps come through."""
-_HIGHEST = 0.8
-"""Cut-off, at most, in Nyquist frequencies."""
 
 
 def parallel_cutoff(motion: Motion) -> tuple[float, str]:
     """Cut-off of the parallel filter [Hz] and why: ten bandwidths of the motion, or what its spectrum allows."""
     wanted = _BANDS * max(motion_bandwidth(motion), 1.0 / (motion.period * len(motion.position)))
-    highest = _HIGHEST * 0.5 / motion.period
+    highest = FULL_BAND * 0.5 / motion.period
     allowed = highest if np.isnan(motion.parallel_hz) else min(motion.parallel_hz, highest)
     if wanted <= allowed:
         return float(wanted), "ten times the band that holds 99.9 % of the motion"

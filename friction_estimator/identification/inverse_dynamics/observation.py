@@ -13,7 +13,7 @@ from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 from friction_estimator.identification.recording.at_motors import at_motors
 from friction_estimator.identification.recording.filters import low_pass
 from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.recording.parallel import ORDER, ParallelFilter, make_parallel_filter
+from friction_estimator.identification.recording.parallel import FULL_BAND, ORDER, ParallelFilter, make_parallel_filter
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 
@@ -120,11 +120,9 @@ def _thinned(motion: Motion, cutoff_hz: float) -> Motion:
     step = int(1.0 / (_WORKING_RATE * cutoff_hz * motion.period))
     if step < 2:
         return motion
-    gaps = np.flatnonzero(np.diff(motion.time) > 1.5 * motion.period) + 1
-    borders = [0, *gaps.tolist(), motion.time.size]
-    stretches = tuple(zip(borders[:-1], borders[1:], strict=True))
+    stretches = motion.stretches
     kept = np.concatenate([np.arange(start, stop, step) for start, stop in stretches])
-    smooth = _low_passed(_effort(motion), stretches, motion.period, 0.4 / (step * motion.period))
+    smooth = _low_passed(_effort(motion), stretches, motion.period, FULL_BAND * 0.5 / (step * motion.period))
     return replace(
         motion,
         period=motion.period * step,

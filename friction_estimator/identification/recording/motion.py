@@ -6,11 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from friction_estimator.core.joint_log import Payload
 from friction_estimator.core.types import FloatArray, IntArray
 
 FRICTION, SIGMA, TEMPERATURE = "friction", "friction_sigma", "temperature"
 """Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K]."""
+_GAP = 1.5
+"""Periods between two samples that are not neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +52,10 @@ class Motion:
     digest: str
     choices: tuple[str, ...]
     parallel_hz: float = math.nan
+
+    @property
+    def stretches(self) -> tuple[tuple[int, int], ...]:
+        """First sample and end of every stretch without a gap."""
+        gaps = np.flatnonzero(np.diff(self.time) > _GAP * self.period) + 1
+        borders = [0, *gaps.tolist(), self.time.size]
+        return tuple(zip(borders[:-1], borders[1:], strict=True))

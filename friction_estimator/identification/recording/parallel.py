@@ -13,8 +13,8 @@ from friction_estimator.identification.recording.motion import Motion
 
 ORDER = 4
 _BLOCK = 64  # columns filtered at once: bounds the memory
-_FULL_BAND = 0.8
-"""Cut-off of the low-pass in Nyquist frequencies of the decimated samples, as MATLAB's `decimate` has it."""
+FULL_BAND = 0.8
+"""Cut-off of a low-pass in Nyquist frequencies of the samples that are kept, at most: that of MATLAB's `decimate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,12 @@ def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None, decimat
     cutoff_hz = motion.parallel_hz if cutoff_hz is None else cutoff_hz
     if not cutoff_hz > 0.0:
         raise InputError(f"{motion.name}: a parallel filter needs a cut-off above zero, it is {cutoff_hz:g} Hz")
-    allowed = max(1, int(_FULL_BAND * 0.5 / (motion.period * cutoff_hz) + 1e-9))
+    allowed = max(1, int(FULL_BAND * 0.5 / (motion.period * cutoff_hz) + 1e-9))
     factor = allowed if decimate is None else decimate
     if not 1 <= factor <= allowed:
         raise InputError(f"at {cutoff_hz:g} Hz every 1st to {allowed}th sample can be kept, not every {factor}th")
     edge = low_pass_edge(motion.period, cutoff_hz, ORDER)
-    gaps = np.flatnonzero(np.diff(motion.time) > 1.5 * motion.period) + 1
-    edges = [0, *gaps.tolist(), motion.time.size]
-    stretches = tuple(zip(edges[:-1], edges[1:], strict=True))
+    stretches = motion.stretches
     kept = np.concatenate([np.arange(start + edge, stop - edge, factor) for start, stop in stretches]).astype(np.intp)
     if not kept.size:
         longest = max(stop - start for start, stop in stretches) * motion.period
@@ -90,22 +88,3 @@ def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None, decimat
             f"the longest stretch has {longest:.3g} s"
         )
     return ParallelFilter(stretches, motion.period, cutoff_hz, factor, kept)
-
-
-def parallel_filter(
-    columns: FloatArray, motion: Motion, cutoff_hz: float | None = None, decimate: int | None = None
-) -> tuple[FloatArray, IntArray]:
-    """Low-pass and decimate columns (N, ...) of one motion, never across a gap.
-
-    Returns
-    -------
-    filtered : (K, ...)
-    kept : (K,) which samples of the motion they are, so that time, segment and other signals can follow
-
-    Raises
-    ------
-    InputError
-        As :func:`make_parallel_filter` and :meth:`ParallelFilter.apply`.
-    """
-    design = make_parallel_filter(motion, cutoff_hz, decimate)
-    return design.apply(columns), design.kept

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from scipy.linalg import qr
 
 from friction_estimator.core.types import FloatArray, IntArray
 from friction_estimator.identification.rigid_body.parameter_names import in_words
@@ -66,15 +65,6 @@ def base_parameters(
     grouping[:, kept] = np.eye(len(kept))
     words = tuple(in_words(names, row, behind) for row in grouping)
     return BaseParameters(words, np.array(kept, dtype=np.intp), grouping)
-
-
-def numerical_rank(W: FloatArray, tolerance: float = RANK_TOLERANCE) -> int:
-    """Rank of a matrix whose columns are scaled to unit norm, by QR with pivoting."""
-    norms = np.linalg.norm(W, axis=0)
-    if not norms.any():
-        return 0
-    diagonal = np.abs(np.diagonal(qr(W[:, norms > 0.0] / norms[norms > 0.0], mode="r", pivoting=True)[0]))
-    return int((diagonal > tolerance).sum())
 
 
 def _independent(triangle: FloatArray, tolerance: float) -> list[int]:
