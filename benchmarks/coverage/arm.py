@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from friction_estimator.core.joint_log import Payload
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 JOINTS = ("shoulder", "elbow")
 PERIOD = 0.005
 DRIVE_INERTIA = np.array([0.3, 0.1])
+OFFSET = np.array([0.5, -0.3])
 HANGING = np.array([np.pi / 2.0, 0.0])
 _LINK = (
     '<link name="{0}"><inertial><origin xyz="{1} 0.01 0.02"/><mass value="{2}"/>'
@@ -25,8 +27,10 @@ URDF = (
     '<robot name="arm"><link name="base"/>'
     + _LINK.format("upper", 0.2, 4.0)
     + _LINK.format("lower", 0.15, 2.5)
+    + '<link name="hand"/>'
     + _JOINT.format("shoulder", "base", "upper", 0.0)
     + _JOINT.format("elbow", "upper", "lower", 0.4)
+    + '<joint name="wrist" type="fixed"><parent link="lower"/><child link="hand"/><origin xyz="0.3 0 0"/></joint>'
     + "</robot>"
 )
 
@@ -35,16 +39,16 @@ def model() -> FixedBaseModel:
     return FixedBaseModel(URDF, JOINTS)
 
 
-def rigid_torque(motion: FloatArray) -> FloatArray:
+def rigid_torque(motion: FloatArray, payload: Payload | None = None) -> FloatArray:
     """Torque behind friction (N, 2) of a motion (3, N, 2) [N m]."""
     q, v, a = motion
-    return model().torque(q, v, a) + DRIVE_INERTIA * a
+    return model().torque(q, v, a, payload) + DRIVE_INERTIA * a
 
 
-def five_sines(seed: int, duration: float, speed: float) -> FloatArray:
-    """Position, velocity, acceleration (3, N, 2)."""
+def five_sines(seed: int, duration: float, speed: float, period: float = PERIOD) -> FloatArray:
+    """Position, velocity, acceleration (3, N, 2) about the hanging arm."""
     rng = np.random.default_rng(seed)
-    time = np.arange(0.0, duration, PERIOD)[:, None, None]
+    time = np.arange(0.0, duration, period)[:, None, None]
     omega = 2.0 * np.pi * speed * np.array([0.1, 0.23, 0.37, 0.53, 0.71])
     size, phase = rng.uniform(0.15, 0.5, (2, 5)) / omega * omega[0] * 2.0, rng.uniform(0.0, 6.28, (2, 5))
     angle = omega * time + phase

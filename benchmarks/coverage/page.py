@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.coverage.arm import JOINTS, MOTIONS, PERIOD, model, rigid_torque, sine
+from benchmarks.coverage.arm import JOINTS, MOTIONS, OFFSET, PERIOD, model, rigid_torque, sine
 from benchmarks.coverage.shapes import COULOMB, SHAPES, VISCOUS, Moments, nearest_law, plain
 from friction_estimator.core.joint_log import JointLog
 from friction_estimator.core.types import FloatArray
@@ -19,7 +19,6 @@ from friction_estimator.identification.inverse_dynamics.method import estimate_i
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
 
-OFFSET = np.array([0.5, -0.3])
 NOMINAL = np.column_stack((COULOMB, VISCOUS))
 FREQUENCIES, AMPLITUDES, RATES, DURATIONS = (0.3, 0.5, 1.0), (0.4, 0.7), (100.0, 1000.0), (10.0, 30.0)
 LATE = (0.0, 0.01)

@@ -9,17 +9,13 @@ from friction_estimator.identification.inverse_dynamics.method import (
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
-from .arm import COULOMB, HANGING, JOINTS, OFFSET, URDF, VISCOUS, move, rigid_torque
+from .arm import COULOMB, JOINTS, OFFSET, URDF, VISCOUS, move, rigid_torque, sine
 
 RATE = 250.0
 
 
-def one_sine(hz, size=0.7, duration=30.0):
-    omega, time = 2.0 * np.pi * hz, np.arange(0.0, duration, 1.0 / RATE)[:, None] * np.ones(2)
-    waves = np.sin(omega * time), omega * np.cos(omega * time), -(omega**2) * np.sin(omega * time)
-    motion = size * np.array(waves)
-    motion[0] += HANGING
-    return motion
+def one_sine(hz):
+    return sine(hz, 0.7, 30.0, 1.0 / RATE)
 
 
 def recording(motion, coulomb=COULOMB, viscous=VISCOUS, late=0.0):
