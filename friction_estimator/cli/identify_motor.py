@@ -17,11 +17,8 @@ from friction_estimator.core.joint_log import JointLog
 from friction_estimator.files.robot import Robot
 from friction_estimator.identification.motor.inputs import DRIVES
 from friction_estimator.identification.motor.law import ZERO_SLOPES
-from friction_estimator.identification.motor.method import MotorOptions, identify_motor
+from friction_estimator.identification.motor.method import UNDRIVEN, MotorOptions, identify_motor
 from friction_estimator.identification.regression.least_squares import SolverOptions
-
-_UNDRIVEN = 0.01
-"""A drive below this share of its largest value in all logs counts as zero."""
 
 
 def add_motor_arguments(group: argparse._ArgumentGroup) -> None:
@@ -130,7 +127,7 @@ def split_driven(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLo
     """Logs of motors that were moved from outside, and logs of motors that were driven by PWM or current."""
     largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
     driven = [
-        any(_largest(log, kind) > _UNDRIVEN * largest[kind] for kind in DRIVES if largest[kind] > 0.0) for log in logs
+        any(_largest(log, kind) > UNDRIVEN * largest[kind] for kind in DRIVES if largest[kind] > 0.0) for log in logs
     ]
     pairs = list(zip(logs, driven, strict=True))
     return [log for log, drives in pairs if not drives], [log for log, drives in pairs if drives]

@@ -14,12 +14,9 @@ from friction_estimator.core.friction.gradient import torque_gradient
 from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.friction_curve.covariance import curve_covariance
 from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
+from friction_estimator.identification.regression.least_squares import HUBER, MAD
 
 LOSSES = ("huber", "linear", "soft_l1")
-_EFFICIENT = 1.345
-"""Residuals beyond this many standard deviations count less (Huber 1964)."""
-_MAD = 1.4826
-"""Median absolute deviation to standard deviation of a Gaussian."""
 _SCREENED, _POLISHED = 500, 5000
 """Samples that starts are compared on, and that the best one is refined on: more do not add information."""
 _REFINED = 12
@@ -116,7 +113,7 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
     z = problem.to_z(values)
     scale = residual_scale(problem, z)
     left = np.abs(problem.residual(z))
-    weights = np.minimum(1.0, _EFFICIENT * scale / np.maximum(left, 1e-300)) if options.loss != "linear" else left**0
+    weights = np.minimum(1.0, HUBER * scale / np.maximum(left, 1e-300)) if options.loss != "linear" else left**0
     covariance, condition = curve_covariance(problem, values, weights)
     return CurveFit(law, values, covariance, problem.lower, problem.upper, rivals, scale, condition)
 
@@ -168,7 +165,7 @@ def _refine(problem: CurveProblem, values: FloatArray, loss: str, effort: _Effor
     z = problem.to_z(values)
     low, high = problem.to_z(problem.lower), problem.to_z(problem.upper)
     for _ in range(1 if loss == "linear" else effort.rounds):
-        scale = _EFFICIENT * residual_scale(problem, z)
+        scale = HUBER * residual_scale(problem, z)
         inside = np.clip(z, low + 1e-9 * (high - low), high - 1e-9 * (high - low))
         z = least_squares(
             problem.residual, inside, problem.jacobian, (low, high), "trf", loss=loss, f_scale=scale,
@@ -181,4 +178,4 @@ def _refine(problem: CurveProblem, values: FloatArray, loss: str, effort: _Effor
 def residual_scale(problem: CurveProblem, z: FloatArray) -> float:
     """Standard deviation of the residuals, outliers apart; never below a millionth of the friction [N m]."""
     floor = 1e-6 * problem.samples.torque_rms
-    return max(_MAD * float(np.median(np.abs(problem.residual(z)))), floor)
+    return max(MAD * float(np.median(np.abs(problem.residual(z)))), floor)

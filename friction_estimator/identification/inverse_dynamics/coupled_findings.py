@@ -24,6 +24,7 @@ PROJECTED = (
     "{}: all of it is in the table of parameters only"
 )
 _WORTH_TELLING = 0.05
+"""Share of the friction of a joint that its motors leave."""
 
 
 def about_joints_of_motors(

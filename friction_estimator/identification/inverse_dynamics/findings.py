@@ -38,10 +38,13 @@ NO_VISCOUS = (
     "move at several frequencies, or at constant speeds (identify --plan)"
 )
 _MANY_OUTLIERS = 0.01
+"""Share of the rows; noise has none beyond six standard deviations."""
 _VAGUE = 0.1
 """Share of a parameter that its sigma may be."""
 _WRONG_SHAPE = 0.05
+"""Share of the friction that goes with the velocity and is in no law."""
 _SCALE = 5.0
+"""Factor from the URDF's inertia that no wrong URDF explains."""
 _FLEXIBLE = "five_slope"
 """Law without load that follows most shapes."""
 

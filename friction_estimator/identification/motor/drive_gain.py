@@ -15,6 +15,7 @@ from friction_estimator.identification.regression.linear_problem import LinearFi
 
 UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
 _LEAST = 30
+"""Samples for a line with an offset and the standard deviation of both."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from friction_estimator.identification.motor.result import MotorResult
 from friction_estimator.identification.regression.verdict import Finding
 
 _WEAK = 0.1
+"""Share of Coulomb friction that an offset, and of the driving torque that an error, is worth a word."""
 _SURE = 3.0
+"""Standard deviations from zero."""
 
 
 def motor_choices(results: Sequence[MotorResult], coupling: Coupling) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ from friction_estimator.identification.regression.verdict import verdicts
 __all__ = ["MotorOptions", "identify_motor"]
 
 METHOD = "motor"
-_UNDRIVEN = 0.01
-"""A drive below this share of its largest value in the driven logs counts as zero."""
+UNDRIVEN = 0.01
+"""A drive below this share of its largest value in the other logs counts as zero."""
 _BACKWARD = 0.1
 """Share of the power that friction may give back before the torque is taken to have the wrong sign."""
 
@@ -103,7 +103,7 @@ def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: Motor
     """
     largest = float(np.abs(np.nan_to_num(free.drive)).max(initial=0.0))
     gain = options.known_gain.get(free.motor)
-    if gain is None and largest > _UNDRIVEN * float(np.abs(np.nan_to_num(driven.drive)).max(initial=0.0)):
+    if gain is None and largest > UNDRIVEN * float(np.abs(np.nan_to_num(driven.drive)).max(initial=0.0)):
         raise InputError(
             f"the motor {free.motor!r} is driven in the free logs ({kind} up to {largest:g}): record it with PWM = 0, "
             "give its known gain, or pass the file with the driven logs"

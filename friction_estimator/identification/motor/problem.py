@@ -15,6 +15,7 @@ from friction_estimator.identification.regression.linear_problem import LinearPr
 
 INERTIA, OFFSET = "inertia", "free_offset"
 _GRID = 30
+"""Stribeck velocities that are tried, evenly in the logarithm."""
 _SLOWEST, _FASTEST = 0.02, 0.98
 """Quantiles of the speed between which a Stribeck velocity can show."""
 

@@ -10,7 +10,7 @@ from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import make_parallel_filter
 
 _STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
-_MORE = 3.0
+_MORE = 3.0  # times as much of the torque must answer to the other joint as to its own
 _EXPLAINED = 0.5  # of the variance of a torque may be left by the model of the joint that it belongs to
 _SEEN = 0.02  # of the variance of a torque
 _ROWS_A_COLUMN = 4

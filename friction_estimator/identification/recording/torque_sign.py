@@ -15,7 +15,7 @@ from friction_estimator.identification.regression.least_squares import SolverOpt
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 
 _ROWS_A_COLUMN = 4
-_WEAK = 1e3
+_WEAK = 1e3  # sigma of what is known before, in the norm of the torque: only what columns share is decided by it
 _EACH, _BOTH = 1.5, 5.0  # standard deviations from zero: either sign alone, and both together
 _STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
 _SEEN = 0.02  # of the variance of a torque that the motion must explain

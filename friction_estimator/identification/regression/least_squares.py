@@ -14,7 +14,7 @@ from friction_estimator.identification.regression.residual_blocks import block_j
 
 HUBER = 1.345
 """Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""
-_MAD = 1.4826
+MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
 _AT_BOUND = 1e-12
 _REJECTED = 6.0
@@ -114,7 +114,7 @@ def _weights(problem: LinearProblem, options: SolverOptions, residual: FloatArra
     for joint in np.unique(problem.joint):
         rows = problem.joint == joint
         rho = residual[rows]
-        scale = max(_MAD * float(np.median(np.abs(rho))), floor)
+        scale = max(MAD * float(np.median(np.abs(rho))), floor)
         robust = np.ones_like(rho)
         if options.robust:
             robust = np.minimum(1.0, HUBER * scale / np.maximum(np.abs(rho), floor))

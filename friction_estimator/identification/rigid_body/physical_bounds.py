@@ -21,12 +21,16 @@ _SMALLEST = np.diag([1e-8, 1e-8, 1e-8, 0.0])
 _GENERIC = np.diag([0.005, 0.005, 0.005, 1.0])
 """Pseudo-inertia of 1 kg, in place of bodies without mass."""
 _SMALL_DRIVE = 0.01
+"""Size of a drive of which nothing is known [kg m^2]."""
 _CONFIDENCE = 0.99
+"""Of the chi-square test whether an estimate can be one of real bodies."""
 _PULL_FALLS = 0.1
-_CONVERGED = 1e-3
-_ITERATIONS = 50
+_CONVERGED, _ITERATIONS = 1e-3, 50
+"""Newton's method ends when a step would gain less than this share of the pull, or after so many."""
 _SHORTEST = 1e-6
+"""Of a step; shorter, rounding decides."""
 _RIDGE = 1e-12
+"""On the scaled Hessian, which rounding makes indefinite."""
 
 _BASIS = np.stack([pin.PseudoInertia.FromDynamicParameters(one).toMatrix() for one in np.eye(STANDARD_COUNT)])
 """(10, 4, 4) pseudo-inertia by standard parameters."""
