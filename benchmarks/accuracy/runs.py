@@ -73,14 +73,15 @@ def make_jobs(
 
 
 def perform(job: Job) -> Results:
-    """Do one job; a fall or a refused configuration becomes a record, not an end of everything."""
+    """Do one job; what goes wrong becomes a record, not an end of everything: other jobs took half an hour."""
     robot = load_robot(job.robot)
     model = RobotModel(robot.config, robot.urdf_xml)
     groups = joint_groups(model.joint_names, model.limb)
     try:
         return (_refer if job.references else _estimate)(job, robot, model, groups)
-    except FrictionEstimatorError as error:
-        return Results(labels=groups.labels, failures=(Failure(job.case, job.noise, job.seed, str(error)),))
+    except Exception as error:
+        message = str(error) if isinstance(error, FrictionEstimatorError) else f"{type(error).__name__}: {error}"
+        return Results(labels=groups.labels, failures=(Failure(job.case, job.noise, job.seed, message),))
 
 
 def _estimate(job: Job, robot: Robot, model: RobotModel, groups: JointGroups) -> Results:

@@ -49,14 +49,20 @@ def configure(robot_name: str, noise: str, changes: Mapping[str, Any]) -> Config
 
 
 def drive(estimator: Estimator | SmoothedEstimator, samples: Sequence[SimulationSample]) -> list[FrictionEstimate]:
-    """All estimates from these samples."""
+    """One estimate for each of these samples."""
     estimates: list[FrictionEstimate] = []
     for sample in samples:
         estimates += estimator.add_joints(sample.joints)
         estimates += estimator.add_imu(sample.imu)
         for wrench in sample.wrenches:
             estimates += estimator.add_wrench(wrench)
-    return estimates + estimator.flush()
+    return held(estimates + estimator.flush(), [sample.joints.stamp_ns for sample in samples])
+
+
+def held(estimates: Sequence[FrictionEstimate], stamps: Sequence[int]) -> list[FrictionEstimate]:
+    """The newest estimate at each stamp [ns]: a joint sample that repeats the one before has none of its own."""
+    rows = np.searchsorted([estimate.stamp_ns for estimate in estimates], stamps, side="right") - 1
+    return [estimates[row] for row in np.maximum(rows, 0)]
 
 
 def estimate(config: Config, urdf_xml: str, run: SimulatedRun) -> Track:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from benchmarks.accuracy.track import held
 from benchmarks.icub.recording import JOINTS, Recording
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.robot_model import RobotModel
@@ -60,9 +61,7 @@ def estimated(recording: Recording, urdf: Path, **changes: Any) -> Track:
             wrench = np.zeros(6)
             wrench[2] = recording.force[k, foot]
             estimates += estimator.add_wrench(WrenchSample(stamp, foot, wrench))
-    estimates += estimator.flush()
-    held = np.searchsorted([estimate.stamp_ns for estimate in estimates], stamps, side="right") - 1
-    estimates = [estimates[row] for row in np.maximum(held, 0)]  # those of repeated joint samples are dropped
+    estimates = held(estimates + estimator.flush(), stamps)
     return Track(
         rotation=Rotation.from_matrix([estimate.base.rotation_base_to_world for estimate in estimates]),
         position=np.array([estimate.base.position_base_in_world for estimate in estimates]),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks.accuracy.scoring import RunName, base_score, track_scores
 from benchmarks.accuracy.study import STUDY
-from benchmarks.accuracy.track import configure, estimate
+from benchmarks.accuracy.track import configure, drive, estimate
+from friction_estimator.core.estimator import Estimator
 
 
 @pytest.fixture(scope="module", params=["fbse", "momentum"])
@@ -46,3 +49,14 @@ def test_contact_phase_follows_the_gait(observed):
     assert single + double == pytest.approx(1.5, abs=0.03)
     # a foot with less than 1.5 % of the weight counts as lifted, which it is a while before it moves
     assert 0.6 < single < 0.9
+
+
+def test_a_repeated_joint_sample_has_the_estimate_of_the_one_before(robot, noisy_walk):
+    """The driver has missed a cycle at sample 2500, while the robot walks."""
+    samples, missed = list(noisy_walk.samples[:2600]), 2500
+    repeated = replace(samples[missed].joints, position=samples[missed - 1].joints.position)
+    samples[missed] = replace(samples[missed], joints=repeated)
+    found = drive(Estimator(configure("suralp", "paper_std", {"observer": "fbse"}), robot.urdf_xml), samples)
+    assert len(found) == len(samples)
+    assert found[missed] is found[missed - 1]
+    assert [k for k, one in enumerate(found) if one.stamp_ns != samples[k].joints.stamp_ns] == [missed]
