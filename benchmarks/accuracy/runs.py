@@ -73,15 +73,11 @@ def make_jobs(
 
 
 def perform(job: Job) -> Results:
-    """Do one job; what goes wrong becomes a record, not an end of everything: other jobs took half an hour."""
+    """Do one job."""
     robot = load_robot(job.robot)
     model = RobotModel(robot.config, robot.urdf_xml)
     groups = joint_groups(model.joint_names, model.limb)
-    try:
-        return (_refer if job.references else _estimate)(job, robot, model, groups)
-    except Exception as error:
-        message = str(error) if isinstance(error, FrictionEstimatorError) else f"{type(error).__name__}: {error}"
-        return Results(labels=groups.labels, failures=(Failure(job.case, job.noise, job.seed, message),))
+    return (_refer if job.references else _estimate)(job, robot, model, groups)
 
 
 def _estimate(job: Job, robot: Robot, model: RobotModel, groups: JointGroups) -> Results:
@@ -114,13 +110,20 @@ def _refer(job: Job, robot: Robot, model: RobotModel, groups: JointGroups) -> Re
 
 
 def perform_all(jobs: Sequence[Job], processes: int, progress: Callable[[str], None]) -> Iterator[Results]:
-    """Do all jobs in parallel; results come as they are ready."""
+    """Do all jobs in parallel; results come as they are ready, and what goes wrong is a record among them."""
     start = time.monotonic()
     with ProcessPoolExecutor(processes) as pool:
         waiting = {pool.submit(perform, job): job for job in jobs}
         for done, future in enumerate(as_completed(waiting), start=1):
-            results = future.result()
+            error, job = future.exception(), waiting[future]
+            results = Results(failures=(_failure(job, error),)) if error else future.result()
             left = (time.monotonic() - start) / done * (len(jobs) - done) / 60.0
             failed = "".join(f" FAILED: {failure.message}" for failure in results.failures)
-            progress(f"[{done}/{len(jobs)}] {waiting[future].title}{failed}, {left:.0f} min left")
+            progress(f"[{done}/{len(jobs)}] {job.title}{failed}, {left:.0f} min left")
             yield results
+
+
+def _failure(job: Job, error: BaseException) -> Failure:
+    """A fall or a refused configuration in its own words; anything else is a defect and named as one."""
+    message = str(error) if isinstance(error, FrictionEstimatorError) else f"{type(error).__name__}: {error}"
+    return Failure(job.case, job.noise, job.seed, message)

@@ -12,6 +12,7 @@ from benchmarks.accuracy.command import main
 from benchmarks.accuracy.markdown import number, row_of, table
 from benchmarks.accuracy.page import page
 from benchmarks.accuracy.results import BaseScore, Failure, PushScore, Results, Score, merge, read_json, write_json
+from benchmarks.accuracy.runs import Job, perform_all
 from benchmarks.accuracy.summary import summarise
 from benchmarks.accuracy.targets import honest, ratio_to_baseline, useful
 from friction_estimator.core.exceptions import InputError
@@ -137,3 +138,16 @@ def test_command_measures_a_case_and_writes_page_and_json(tmp_path, capsys):
     assert "Wiener filter" in text
     measured = summarise(read_json(output.with_suffix(".json")))["squat", "paper_std", "momentum", "stance"]
     assert 0.01 < np.nanmean(measured.rmse) < 1.0
+
+
+def test_a_job_that_fails_is_a_record_beside_those_of_the_others():
+    """A robot that does not exist is refused in its own words; whatever else happens is named as what it is."""
+    jobs = [
+        Job("nobody", "walk", "paper_std", 0, 8.0, ("fbse",)),
+        Job("suralp", "walk", "paper_std", 1, "long", ("fbse",)),
+    ]
+    failures = sorted(
+        (part.failures for part in perform_all(jobs, 1, lambda line: None)), key=lambda found: found[0].seed
+    )
+    assert [found[0].seed for found in failures] == [0, 1]
+    assert "nobody" in failures[0][0].message and failures[1][0].message.startswith("TypeError: ")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from friction_estimator.core.config.robot import FootConfig
 from friction_estimator.core.config.root import Config
-from friction_estimator.core.config.validation import Range
+from friction_estimator.core.config.validation import Range, Validated
 from friction_estimator.core.exceptions import ConfigError, choices
 
 ParameterValue = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
@@ -26,15 +26,15 @@ class ParameterField:
     range: Range
 
 
-def _leaves(section: type, prefix: str) -> Iterator[ParameterField]:
+def _leaves(section: type[Validated], prefix: str) -> Iterator[ParameterField]:
     hints = get_type_hints(section)
     for item in dataclasses.fields(section):
-        limits = item.metadata.get("range")
-        hint = hints[item.name]
+        limits, hint = item.metadata.get("range"), hints[item.name]
+        default: Any = item.default
         if limits is not None:
-            yield ParameterField(prefix + item.name, hint, item.default, limits)  # type: ignore[arg-type]
-        elif dataclasses.is_dataclass(hint):
-            yield from _leaves(hint, f"{prefix}{item.name}.")  # type: ignore[arg-type]
+            yield ParameterField(prefix + item.name, hint, default, limits)
+        elif isinstance(hint, type) and issubclass(hint, Validated):
+            yield from _leaves(hint, f"{prefix}{item.name}.")
 
 
 _FEET_NAMES = ParameterField("feet.names", tuple[str, ...], (), Range("names of the feet that carry a force sensor"))
@@ -83,13 +83,13 @@ def _section(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {key[len(prefix) :]: value for key, value in values.items() if key.startswith(prefix)}
 
 
-_Section = TypeVar("_Section")
+_Section = TypeVar("_Section", bound=Validated)
 
 
 def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **extra: Any) -> _Section:
     hints = get_type_hints(section)
     arguments = dict(extra)
-    for item in dataclasses.fields(section):  # type: ignore[arg-type]
+    for item in dataclasses.fields(section):
         if item.name in extra:
             continue
         if "range" in item.metadata:

@@ -33,13 +33,12 @@ def parameter(
     return field(default=default, metadata={"range": Range(description, unit, low, high, choices)})
 
 
+@dataclass(frozen=True, slots=True)
 class Validated:
-    """Checks each field against its :class:`Range` when the dataclass is built."""
-
-    __slots__ = ()
+    """Section of the configuration: checks each field against its :class:`Range` when it is built."""
 
     def __post_init__(self) -> None:
-        for item in dataclasses.fields(self):  # type: ignore[arg-type]
+        for item in dataclasses.fields(self):
             limits: Range | None = item.metadata.get("range")
             if limits is not None:
                 _check(item.name, getattr(self, item.name), limits)

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.core.kalman.local_motion import CLEARLY
 from friction_estimator.core.kalman.windows import Window
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import Dynamics, FloatArray
 
-_CLEARLY = 4.0
-"""Variances that are so many times those of the noise are no noise."""
 _MEMORY = 1.0
 """Of the mean square difference of both accelerations [s]."""
 
@@ -69,7 +68,7 @@ class LinkColumns:
         """What the filters' mean acceleration (3 + n,) lacks."""
         difference = window.mean_acceleration - filtered
         self._power = self._power + min(window.duration / _MEMORY, 1.0) * (difference**2 - self._power)
-        noise = _CLEARLY * window.mean_acceleration_std**2
+        noise = CLEARLY * window.mean_acceleration_std**2
         explained = np.divide(noise, self._power, out=np.ones_like(noise), where=self._power > noise)
         return (1.0 - explained) * difference
 

@@ -12,8 +12,8 @@ from friction_estimator.core.types import FloatArray
 
 _FINEST = 1e-9
 _CACHED = 64
-_CLEARLY = 2.0
-"""Deviations so many times those of the noise are no noise."""
+CLEARLY = 4.0
+"""Variances that are so many times those of the noise are no noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,5 +111,5 @@ def _unresolved(times: FloatArray, readings: FloatArray, std: float) -> FloatArr
     What bends or shakes within a fit is missing from it, and by about as much.
     """
     t, r = times - times.mean(), readings - readings.mean(axis=0)
-    deviation = np.sqrt(((r - np.outer(t, t @ r / (t @ t))) ** 2).sum(axis=0) / max(times.size - 2, 1))
-    return np.where(deviation > _CLEARLY * std, deviation, 0.0)
+    variance = ((r - np.outer(t, t @ r / (t @ t))) ** 2).sum(axis=0) / max(times.size - 2, 1)
+    return np.sqrt(np.where(variance > CLEARLY * std**2, variance, 0.0))

@@ -12,14 +12,13 @@ from friction_estimator.core.kalman.limb_filter import LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState
 from friction_estimator.core.kalman.limbs import Limb
 from friction_estimator.core.kalman.link_columns import LinkColumns
+from friction_estimator.core.kalman.local_motion import CLEARLY
 from friction_estimator.core.kalman.windows import Window
 from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import FloatArray
 
 _FINEST_MOMENTUM = 1e-5
-_SHAKING = 4.0
-"""Readings shake when they scatter with so many times the variance of their noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ def _law_columns(regressor: FloatArray, motors: MotorSide) -> FloatArray:
 
 def _rougher(noise: FloatArray | float, roughness: FloatArray) -> FloatArray:
     """Variance of a reading: that of the sensor's noise, or of what shakes, where that is clearly more."""
-    return np.where(roughness > _SHAKING * noise, roughness, noise)
+    return np.where(roughness > CLEARLY * noise, roughness, noise)
 
 
 def _mean(before: EndDynamics, now: EndDynamics) -> EndDynamics:
