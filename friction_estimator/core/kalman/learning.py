@@ -208,8 +208,7 @@ class LimbLearning:
         limb, limb_filter = self.limbs[index], self.filters[index]
         limb_window = self._dynamics.of_limb(limb, self._motors[index], limb_filter.layout, window, limb_filter.state)
         resting = float(np.abs(window.end.velocity[limb.joints]).max()) < self._config.least_velocity
-        touching = bool(self._empty_feet.touching[limb.feet].any())
-        limb_filter.step(limb_window, frozen or resting, touching)
+        limb_filter.step(limb_window, frozen or resting, touching=bool(self.touching[limb.joints[0]]))
         if not frozen:
             for place, foot in enumerate(limb.feet):
                 if self._empty_feet.empty[foot]:
