@@ -123,7 +123,7 @@ READING = """\
   alone has up to 2.6 times the error and a sigma that is too small.
 - **Windows** of 20 ms are up to 10 % better than those of 10 ms, on this walk; 5 ms are up to a quarter worse: fewer
   readings make the velocity at an end. Short ones notice blows and changes earlier.
-- **Sharp dry friction.** Of the five tangents the sharpest (2 mrad/s) halves the errors where friction jumps:
+- **Sharp dry friction.** Of the six tangents the sharpest (2 mrad/s) halves the errors where friction jumps:
   `friction_load` hip pitch 0.65 to 0.40 N m in stance and 0.59 to 0.33 in swing, `friction_stiction` knee 0.26 to 0.12;
   this walk, whose friction is soft, does not mind. Before the scatter of the specific force counted, hip roll and knee
   had 1.13 and 1.35 N m in swing under `friction_load`, not 0.35 and 0.42: shaken windows were taken for blows and

@@ -69,7 +69,7 @@ VARIANTS = (
     Variant("one motion filter, jerk 1e3", {"kalman.jerk_densities": (1e3,)}),
     Variant("one motion filter, jerk 1e5", {"kalman.jerk_densities": (1e5,)}),
     Variant("velocities nearly as read (one filter, jerk 1e12)", {"kalman.jerk_densities": (1e12,)}),
-    Variant("law five_slope", {"identifier.law": "five_slope"}),
+    Variant("law six_slope", {"identifier.law": "six_slope"}),
     Variant("law three_slope", {"identifier.law": "three_slope"}),
     Variant("law tanh_load", {"identifier.law": "tanh_load"}),
     Variant("law coulomb_viscous", {"identifier.law": "coulomb_viscous"}),

@@ -391,8 +391,8 @@ def test_torques_of_a_robot_with_a_coupling_give_friction_that_its_node_takes_mo
     [
         (
             COUPLING,
-            ["--law", "elbow=five_slope"],
-            "'elbow=five_slope': no joint or motor is called so; there are 'm0', 'm1'",
+            ["--law", "elbow=six_slope"],
+            "'elbow=six_slope': no joint or motor is called so; there are 'm0', 'm1'",
         ),
         (COUPLING.replace("elbow", "knee"), [], "coupling.yaml: 'knee' shares motors with joints of the data"),
         (
@@ -556,7 +556,7 @@ def test_wrong_usage_is_exit_code_two(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--plan", "PLAN", "--law", "five_slope"], "--law is for identifying, not for --plan"),
+        (["--plan", "PLAN", "--law", "six_slope"], "--law is for identifying, not for --plan"),
         (["--plan", "PLAN", "--no-robust"], "--no-robust is for identifying"),
         (["LOG", "-o", "PLAN", "--duration", "3"], "--duration is for --plan, not for inverse_dynamics"),
         (["LOG", "-o", "PLAN", "--no-offset"], "--no-offset is for the method motor, not for inverse_dynamics"),

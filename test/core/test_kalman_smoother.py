@@ -11,10 +11,10 @@ from friction_estimator.core.config import KalmanConfig, SensorNoise
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.friction.joint_laws import JointLaws
 from friction_estimator.core.kalman.adjoint import sweep
-from friction_estimator.core.kalman.joint_motion import TRANSITION, WHITE_JERK
 from friction_estimator.core.kalman.limb_filter import LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState, lay_out
 from friction_estimator.core.kalman.limbs import Limb
+from friction_estimator.core.kalman.motion_models import TRANSITION, WHITE_JERK
 from friction_estimator.core.kalman.motion_smoother import MotionSmoother
 from friction_estimator.core.kalman.traced_filter import TracedLimbFilter
 from friction_estimator.core.smoothing import SmoothedEstimator

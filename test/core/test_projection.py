@@ -37,7 +37,7 @@ def test_a_curve_that_the_linear_law_can_say_is_said_exactly_by_it(name):
 
 
 def test_the_default_law_of_the_live_filter_follows_a_stribeck_curve_within_its_own_sigma():
-    target = make_linear_law("five_slope_load")
+    target = make_linear_law("six_slope_load")
     found = project_onto(target, CURVE, KNEE, CERTAIN, 1e-4)
     phi = target.regressor(VELOCITY, np.zeros(VELOCITY.size))
     sigma = np.sqrt(np.einsum("ij,jk,ik->i", phi, found.covariance, phi))
@@ -49,7 +49,7 @@ def test_the_default_law_of_the_live_filter_follows_a_stribeck_curve_within_its_
 def test_velocities_that_the_curve_never_saw_stay_uncertain():
     unsure = CERTAIN.copy()
     unsure[0, 0] = 1.0  # F_v
-    target = make_linear_law("five_slope_load")
+    target = make_linear_law("six_slope_load")
     found = project_onto(target, CURVE, KNEE, unsure, 1e-4)
     phi = target.regressor(np.array([0.02, 2.0]), np.zeros(2))
     sigma = np.sqrt(np.einsum("ij,jk,ik->i", phi, found.covariance, phi))
@@ -58,7 +58,7 @@ def test_velocities_that_the_curve_never_saw_stay_uncertain():
 
 def test_the_sigma_grows_with_what_the_linear_law_cannot_say():
     rough, fine = (
-        project_onto(make_linear_law(name), CURVE, KNEE, CERTAIN, 1e-4) for name in ("coulomb_viscous", "five_slope")
+        project_onto(make_linear_law(name), CURVE, KNEE, CERTAIN, 1e-4) for name in ("coulomb_viscous", "six_slope")
     )
     assert rough.misfit > 10.0 * fine.misfit
     assert np.sqrt(rough.covariance[0, 0]) > 0.5 * rough.misfit
@@ -85,8 +85,8 @@ def test_only_nonlinear_laws_of_joints_that_the_robot_has_are_said_anew():
 
 def test_an_offset_that_the_linear_law_lacks_is_named_and_does_not_bend_the_rest():
     values = KNEE + np.array([0, 0, 0, 0, 0.8, 0])
-    fitting, notes = with_linear_laws(saved(("knee",), values), ("knee",), ("five_slope",))
-    plain, _ = with_linear_laws(saved(("knee",)), ("knee",), ("five_slope",))
+    fitting, notes = with_linear_laws(saved(("knee",), values), ("knee",), ("six_slope",))
+    plain, _ = with_linear_laws(saved(("knee",)), ("knee",), ("six_slope",))
     assert notes[0].endswith("without its offset of 0.8 N m")
     np.testing.assert_allclose(fitting.values, plain.values, atol=0.02)
     kept, notes = with_linear_laws(saved(("knee",), values), ("knee",), ("load_quadrants",))

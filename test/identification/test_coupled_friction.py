@@ -144,7 +144,7 @@ def test_of_motors_that_add_to_joints_the_verdict_speaks_apart():
         ({"coupled_friction": "gears"}, "'gears'; it is one of 'joints_and_motors', 'motors'"),
         ({"coupling": None, "coupled_friction": "joints_and_motors"}, "needs the coupling"),
         ({"law": "load_velocity", "coupled_friction": "joints_and_motors"}, "takes no .*'joints_and_motors'"),
-        ({"joint_laws": ("elbow=five_slope",)}, "matches no joint; the joints are 'm0', 'm1'"),
+        ({"joint_laws": ("elbow=six_slope",)}, "matches no joint; the joints are 'm0', 'm1'"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_choices(options, message):

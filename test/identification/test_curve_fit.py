@@ -28,7 +28,7 @@ def test_the_law_of_the_thesis_is_exact_on_noiseless_data_with_the_printed_loss(
     np.testing.assert_allclose(fit.values, KNEE, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["makkar", "stribeck_load", "tanh_stribeck", "five_slope_load"])
+@pytest.mark.parametrize("name", ["makkar", "stribeck_load", "tanh_stribeck", "six_slope_load"])
 def test_the_jacobian_is_that_of_finite_differences_in_the_coordinates_of_the_solver(name):
     problem = CurveProblem(make_law(name), curve(name, PARAMETERS[name][0], 1.0))
     z = problem.to_z(PARAMETERS[name][1]) + 0.01

@@ -21,7 +21,7 @@ def stribeck_of_the_shoulder(velocity):
 def test_friction_of_another_shape_than_its_law_is_told_of_that_joint_only():
     told = [text for text in verdicts(stribeck_of_the_shoulder) if "another shape" in text]
     assert [text.split(":")[0] for text in told] == ["shoulder"]
-    assert "five_slope" in told[0]
+    assert "six_slope" in told[0]
     assert not any("another shape" in text for text in verdicts())
 
 

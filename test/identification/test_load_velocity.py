@@ -189,7 +189,7 @@ def test_the_live_law_says_the_identified_friction_with_the_motor_torque_as_load
         assert difference < lost * np.sqrt(np.mean(samples.fitted[used] ** 2))
 
 
-@pytest.mark.parametrize("law", ["load_quadrants", "five_slope_load"])
+@pytest.mark.parametrize("law", ["load_quadrants", "six_slope_load"])
 def test_friction_of_another_motor_is_not_explained_by_the_torque_itself(law):
     """Friction is most of the torque of a light joint: ``friction = motor torque`` would leave the least over."""
     coupling = Coupling(JOINTS, ("first", "second"), np.linalg.inv(np.array([[1.0, 0.0], [1.0, 1.0]])))

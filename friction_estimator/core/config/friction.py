@@ -13,8 +13,7 @@ class IdentifierConfig(Validated):
 
     law: str = parameter(
         "",
-        "friction law of every joint, linear in its parameters; "
-        "empty: five_slope_load for kalman, else coulomb_viscous",
+        "friction law of every joint, linear in its parameters; empty: six_slope_load for kalman, else coulomb_viscous",
     )
     joint_laws: tuple[str, ...] = parameter(
         (), "joints with another law: entries joint=law, the joint a name or a pattern such as *_knee"

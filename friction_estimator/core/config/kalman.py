@@ -19,7 +19,17 @@ class KalmanConfig(Validated):
         1e-9,
         1e12,
     )
-    motion_memory: float = parameter(0.1, "over which these filters are compared", "s", 1e-3, 10.0)
+    acceleration_densities: tuple[float, ...] = parameter(
+        (1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+        "white acceleration of further filters, for joints that keep their velocity",
+        "rad^2/s^3",
+        1e-12,
+        1e12,
+    )
+    motion_change_time: float = parameter(
+        1.0, "mean time after which a joint moves in another way: another filter becomes the best", "s", 1e-3, 1e3
+    )
+    motion_memory: float = parameter(0.1, "in hindsight filters are compared over this time", "s", 1e-3, 10.0)
     law_walk: float = parameter(
         1e-4, "random walk of the law's parameters, relative to their prior: wear, temperature", "1/sqrt(s)", 0.0, 1.0
     )

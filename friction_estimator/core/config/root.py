@@ -49,7 +49,7 @@ class Config(Validated):
     @property
     def friction_law(self) -> str:
         """Name of the law of all joints that ``identifier.joint_laws`` does not name."""
-        return self.identifier.law or ("five_slope_load" if self.observer == "kalman" else "coulomb_viscous")
+        return self.identifier.law or ("six_slope_load" if self.observer == "kalman" else "coulomb_viscous")
 
     def __post_init__(self) -> None:
         Validated.__post_init__(self)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.core.config import Config, KalmanConfig, SensorNoise
-from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.limbs import Limb
+from friction_estimator.core.kalman.motion_bank import JointMotion
 from friction_estimator.core.observers.momentum import MomentumObserver
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import Attitude, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame

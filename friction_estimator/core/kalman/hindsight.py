@@ -10,8 +10,8 @@ import numpy as np
 from friction_estimator.core.friction.joint_laws import JointLaws
 from friction_estimator.core.kalman.adjoint import Snapshot, sweep
 from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
-from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.limbs import Limb
+from friction_estimator.core.kalman.motion_bank import JointMotion
 from friction_estimator.core.kalman.traced_filter import TracedLimbFilter
 from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.core.types import FloatArray, IntArray, JointFriction

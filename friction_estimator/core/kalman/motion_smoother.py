@@ -12,14 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
 
-from friction_estimator.core.config import SensorNoise
-from friction_estimator.core.kalman.joint_motion import (
-    TRANSITION,
-    WHITE_JERK,
-    JointMotion,
-    JointMotionFilter,
-    reading_noise,
-)
+from friction_estimator.core.config import KalmanConfig, SensorNoise
+from friction_estimator.core.kalman.motion_bank import JointMotion, MotionBank
+from friction_estimator.core.kalman.motion_models import TRANSITION, WHITE_JERK, MotionModels, reading_noise
 from friction_estimator.core.types import FloatArray
 
 
@@ -65,15 +60,20 @@ class _Filtered:
     motion: JointMotion
 
 
-class MotionSmoother(JointMotionFilter):
-    """The bank, forward and backward.
+class MotionSmoother(MotionBank):
+    """The bank, forward and backward; the models do not interact, so that every filter has its own smoother.
 
     Readings go in with :meth:`step`; :meth:`smoothed` gives what all of them say about the oldest ones.
 
     Parameters
     ----------
-    config, noise : as of :class:`JointMotionFilter`
+    config : ``jerk_densities``, ``motion_memory``
+    noise : of the joint positions and velocities
     """
+
+    def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
+        self._memory = config.motion_memory
+        super().__init__(MotionModels(np.array(config.jerk_densities), np.zeros(0)), noise)
 
     def retune(self, noise: SensorNoise) -> None:
         """Other gains, backward too."""
@@ -91,7 +91,14 @@ class MotionSmoother(JointMotionFilter):
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
         """Use one reading; what comes back is not smoothed."""
-        motion = super().step(position, velocity, dt)
+        if self._state is None or dt == 0.0:
+            self._log_likelihood: FloatArray = np.zeros((self._count, position.size))
+            motion = self._begin(position, velocity)
+        else:
+            self._state, distance, filters = self._advance(self._state, position, velocity, dt)
+            newest = -0.5 * (distance + filters.log_determinant[:, None])
+            self._log_likelihood = math.exp(-dt / self._memory) * self._log_likelihood + newest
+            motion = self._weighed(self._state, self._log_likelihood, filters.velocity_variance / dt**2)
         self._filtered.append(_Filtered(dt, np.asarray(self._state), self._log_likelihood, motion))
         return motion
 
@@ -126,10 +133,16 @@ class MotionSmoother(JointMotionFilter):
         if now.dt == 0.0:
             return now.motion  # nothing but one reading
         variance = self._smoothers_for(now.dt).velocity_variance / now.dt**2
-        return self._mixed(state, log_likelihood, variance)
+        return self._weighed(state, log_likelihood, variance)
+
+    def _weighed(self, state: FloatArray, log_likelihood: FloatArray, velocity_variance: FloatArray) -> JointMotion:
+        weight = np.exp(log_likelihood - log_likelihood.max(axis=0))
+        return self._mixed(state, weight / weight.sum(axis=0), velocity_variance)
 
     def _smoothers_for(self, dt: float) -> StationarySmoothers:
         key, period = self._nearby_period(dt)
         if key not in self._smoothers:
-            self._smoothers[key] = stationary_smoothers(self._densities, self._position_std, self._velocity_std, period)
+            self._smoothers[key] = stationary_smoothers(
+                self._models.jerk_densities, self._position_std, self._velocity_std, period
+            )
         return self._smoothers[key]

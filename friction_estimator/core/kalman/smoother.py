@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from friction_estimator.core.config import Config, SensorNoise
 from friction_estimator.core.kalman.hindsight import Passed, SmoothedWindows, WindowSmoother
-from friction_estimator.core.kalman.joint_motion import JointMotion
+from friction_estimator.core.kalman.motion_bank import JointMotion
 from friction_estimator.core.kalman.motion_smoother import MotionSmoother
 from friction_estimator.core.kalman.stage import KalmanFriction
 from friction_estimator.core.kalman.traced_filter import TracedLimbFilter

@@ -12,9 +12,10 @@ from friction_estimator.core.friction.identified import IdentifiedParameters, co
 from friction_estimator.core.friction.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.core.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.core.kalman.instant import InstantFriction, Sensed
-from friction_estimator.core.kalman.joint_motion import JointMotion, JointMotionFilter
+from friction_estimator.core.kalman.joint_motion import JointMotionFilter
 from friction_estimator.core.kalman.learning import LimbLearning, own_columns
 from friction_estimator.core.kalman.limb_filter import LimbFilter
+from friction_estimator.core.kalman.motion_bank import JointMotion
 from friction_estimator.core.kalman.sensor_noise import SensorNoiseMonitor
 from friction_estimator.core.kalman.stamp_clock import StampClock
 from friction_estimator.core.kalman.windows import WindowBuffer, WindowSample

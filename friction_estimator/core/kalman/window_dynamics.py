@@ -19,6 +19,12 @@ from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import FloatArray
 
 _FINEST_MOMENTUM = 1e-5
+_CORRELATION_TIME = 0.1
+"""Of errors that no mean over a window takes away: of the velocities, and of readings in phase with a chattering joint.
+
+Their variance is multiplied by this time over the length of a window: as white noise from window to window they then
+leave as much uncertainty over many windows as they do [s].
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +124,11 @@ class WindowDynamics:
         columns[:, layout.effort_gain] = np.diag(self._effort_before[rows])
         columns[:, layout.accelerometer_bias] = -mean.accelerometer_lever[rows]
         force = window.effort[rows] + mean.bias[rows] - mean.accelerometer_lever[rows] @ window.specific_force
-        variance = np.diag(np.full(m, self._noise.effort_std**2))
+        variance = np.diag(np.full(m, self._noise.effort_std**2 / window.samples))
         if mean.accelerometer_lever.any():
             lever = mean.accelerometer_lever[rows]
-            rough = _rougher(self._noise.specific_force_std**2, window.specific_force_roughness)
-            variance += (lever * rough) @ lever.T
+            uncertain = _variance_of_mean(self._noise.specific_force_std**2, window.specific_force_roughness, window)
+            variance += (lever * uncertain) @ lever.T
         for index, foot in enumerate(limb.feet):
             torque_per_wrench = mean.foot_jacobian[foot][:, rows].T
             bias = layout.foot(layout.foot_bias, index)
@@ -131,11 +137,10 @@ class WindowDynamics:
             columns[:, layout.foot(layout.foot_gain, index)] = torque_per_wrench * (
                 self._wrenches_before[foot] - state[bias]
             )
-            rough = _rougher(self.wrench_variance, window.wrench_roughness[foot])
-            variance += (torque_per_wrench * rough) @ torque_per_wrench.T
+            uncertain = _variance_of_mean(self.wrench_variance, window.wrench_roughness[foot], window)
+            variance += (torque_per_wrench * uncertain) @ torque_per_wrench.T
         momentum, covariance = self.momentum(limb, window)
-        variance /= window.samples
-        of_law = window.regressor_variance[rows]  # slow: no mean over the window makes it less
+        of_law = window.regressor_variance[rows] * (_CORRELATION_TIME / window.duration)
         if motors.couples:
             variance += (motors.to_joints * of_law) @ motors.to_joints.T
         else:
@@ -154,9 +159,11 @@ def _law_columns(regressor: FloatArray, motors: MotorSide) -> FloatArray:
     return blocks.reshape(m, -1)
 
 
-def _rougher(noise: FloatArray | float, roughness: FloatArray) -> FloatArray:
-    """Variance of a reading: that of the sensor's noise, or of what shakes, where that is clearly more."""
-    return np.where(roughness > CLEARLY * noise, roughness, noise)
+def _variance_of_mean(noise: FloatArray | float, roughness: FloatArray, window: Window) -> FloatArray:
+    """Variance of a window's mean, of readings with this noise, or of what shakes, where that is clearly more."""
+    return np.where(
+        roughness > CLEARLY * noise, roughness * (_CORRELATION_TIME / window.duration), noise / window.samples
+    )
 
 
 def _mean(before: EndDynamics, now: EndDynamics) -> EndDynamics:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.core.config import KalmanConfig, SensorNoise
-from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.local_motion import LocalMotion, LocalMotionFit
+from friction_estimator.core.kalman.motion_bank import JointMotion
 from friction_estimator.core.types import BoolArray, FloatArray, SensorFrame
 
 _FEWEST = 3

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from friction_estimator.core.friction import asymmetric, five_slope, tanh_load, three_slope
+from friction_estimator.core.friction import asymmetric, six_slope, tanh_load, three_slope
 from friction_estimator.core.types import FloatArray
 from friction_estimator.files.export.c_names import identifiers
 
@@ -27,14 +27,14 @@ def _load(velocity: float) -> str:
 
 _THREE_SLOPE = _tangents(three_slope.ThreeSlope.parameter_names, three_slope.SLOPE_VELOCITIES)
 _TANH_LOAD = _tangents(tanh_load.TanhLoad.parameter_names, tanh_load.SLOPE_VELOCITIES)
-_FIVE_SLOPE = _tangents(five_slope.FiveSlope.parameter_names, five_slope.SLOPE_VELOCITIES)
+_SIX_SLOPE = _tangents(six_slope.SixSlope.parameter_names, six_slope.SLOPE_VELOCITIES)
 
 C_LAWS: Mapping[str, tuple[str, ...]] = {
     "coulomb_viscous": ("return p->coulomb * friction_sign(velocity) + p->viscous * velocity;",),
     "three_slope": (f"{_THREE_SLOPE};",),
     "tanh_load": (f"{_TANH_LOAD}{_load(tanh_load.LOAD_VELOCITY)};",),
-    "five_slope": (f"{_FIVE_SLOPE};",),
-    "five_slope_load": (f"{_FIVE_SLOPE}{_load(float(five_slope.SLOPE_VELOCITIES[0]))};",),
+    "six_slope": (f"{_SIX_SLOPE};",),
+    "six_slope_load": (f"{_SIX_SLOPE}{_load(float(six_slope.SLOPE_VELOCITIES[0]))};",),
     "load_quadrants": (
         "const double direction = friction_sign(velocity);",
         "const double driving = 0.5 * (1.0 + friction_sign(load) * direction);",

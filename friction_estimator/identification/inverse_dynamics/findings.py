@@ -45,7 +45,7 @@ _WRONG_SHAPE = 0.05
 """Share of the friction that goes with the velocity and is in no law."""
 _SCALE = 5.0
 """Factor from the URDF's inertia that no wrong URDF explains."""
-_FLEXIBLE = "five_slope"
+_FLEXIBLE = "six_slope"
 """Law without load that follows most shapes."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from friction_estimator.core.friction.joint_laws import JointLaws
 from friction_estimator.core.kalman.bounds import law_bounds, within_bounds
 
-LAWS = JointLaws(("coulomb_viscous", "five_slope_load", "three_slope"))
+LAWS = JointLaws(("coulomb_viscous", "six_slope_load", "three_slope"))
 BOUNDS = law_bounds(LAWS)
 
 
@@ -21,7 +21,11 @@ def random_case(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_bounds_are_the_nonnegative_parameters_and_the_plateau():
     parameters = np.array(
-        [[1.0, 2.0, 0, 0, 0, 0, 0, 0], [2.0, 1.0, -1.0, -1.0, 4.0, 5.0, 6.0, 7.0], [1.0, -3.0, 1.0, 2.0, 0, 0, 0, 0]]
+        [
+            [1.0, 2.0, 0, 0, 0, 0, 0, 0, 0],
+            [2.0, 1.0, -1.0, -1.0, 3.0, 1.0, 5.0, 6.0, 7.0],
+            [1.0, -3.0, 1.0, 2.0, 0, 0, 0, 0, 0],
+        ]
     )
     values = (BOUNDS @ parameters[:, :, None])[:, :, 0]
     assert sorted(values[0][values[0] != 0.0]) == [1.0, 1.0, 2.0]
@@ -49,9 +53,9 @@ def test_the_way_to_a_bound_is_the_most_likely_one():
     """One violated bound: the conditional mean of the others, given that it is met."""
     rng = np.random.default_rng(1)
     root = rng.normal(size=(2, 2))
-    covariance = np.zeros((3, 8, 8))
+    covariance = np.zeros((3, LAWS.parameter_count, LAWS.parameter_count))
     covariance[0, :2, :2] = P = root @ root.T + np.eye(2)
-    parameters = np.zeros((3, 8))
+    parameters = np.zeros((3, LAWS.parameter_count))
     parameters[0, :2] = 5.0, -1.0
     expected = 5.0 + P[0, 1] / P[1, 1] * 1.0
     np.testing.assert_allclose(within_bounds(parameters, covariance, BOUNDS)[0, :2], [expected, 0.0], atol=1e-12)

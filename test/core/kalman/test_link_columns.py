@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.core.config import KalmanConfig, SensorNoise, config_from_parameters
-from friction_estimator.core.kalman.joint_motion import JointMotion
 from friction_estimator.core.kalman.link_columns import LinkColumns
+from friction_estimator.core.kalman.motion_bank import JointMotion
 from friction_estimator.core.kalman.windows import Window, WindowBuffer, WindowSample
 from friction_estimator.core.robot_model import RobotModel
 from friction_estimator.core.types import SensorFrame

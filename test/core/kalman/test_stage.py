@@ -195,7 +195,7 @@ def test_what_is_saved_in_a_file_is_what_another_estimator_starts_from(urdf_xml,
 
 def test_parameters_of_another_law_are_refused_and_of_a_few_joints_taken(urdf_xml, learned):
     saved = learned[0].identified
-    with pytest.raises(ConfigError, match="'five_slope_load', not 'three_slope'"):
+    with pytest.raises(ConfigError, match="'six_slope_load', not 'three_slope'"):
         fresh(urdf_xml, identifier__law="three_slope").restore(saved)
     few = dataclasses.replace(
         saved, joint_names=saved.joint_names[3:5], law_names=saved.law_names[3:5], values=saved.values[3:5],
