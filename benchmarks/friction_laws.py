@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--duration", type=float, default=10.0, help="seconds of walking")
     parser.add_argument("--velocity-noise", type=float, default=5e-4, help="standard deviation [rad/s]")
     options = parser.parse_args()
-    for scenario in ("walk", "friction_load", "friction_stiction"):
+    for scenario in ("walk", "friction_load", "friction_stiction", "friction_stribeck"):
         data = walk(scenario, options.duration, options.velocity_noise)
         print(f"\n| {scenario} | yaw roll pitch knee ankle-pitch ankle-roll |\n|---|---|")
         print(row("true friction", np.sqrt(np.square(data.friction).mean(axis=0))))

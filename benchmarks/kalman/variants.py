@@ -43,6 +43,10 @@ def _smoothed_velocities(config: Config, urdf_xml: str) -> Estimator:
     return _HalfSmoothedEstimator(config, urdf_xml, LAG)
 
 
+def _one_filter(jerk_density: float) -> Mapping[str, Any]:
+    return {"kalman.jerk_densities": (jerk_density,), "kalman.acceleration_densities": ()}
+
+
 @dataclass(frozen=True)
 class Variant:
     """One row of the table.
@@ -66,9 +70,10 @@ VARIANTS = (
     Variant("no calibration states", _PERFECT_SENSORS),
     Variant("priors exactly those of the datasheet, masses right", _DATASHEET),
     Variant("no mismatch state", {"kalman.mismatch_std": 0.0, "kalman.mismatch_floor": 0.0}),
-    Variant("one motion filter, jerk 1e3", {"kalman.jerk_densities": (1e3,)}),
-    Variant("one motion filter, jerk 1e5", {"kalman.jerk_densities": (1e5,)}),
-    Variant("velocities nearly as read (one filter, jerk 1e12)", {"kalman.jerk_densities": (1e12,)}),
+    Variant("no motion models that keep the velocity", {"kalman.acceleration_densities": ()}),
+    Variant("one motion filter, jerk 1e3", _one_filter(1e3)),
+    Variant("one motion filter, jerk 1e5", _one_filter(1e5)),
+    Variant("velocities nearly as read (one filter, jerk 1e12)", _one_filter(1e12)),
     Variant("law six_slope", {"identifier.law": "six_slope"}),
     Variant("law three_slope", {"identifier.law": "three_slope"}),
     Variant("law tanh_load", {"identifier.law": "tanh_load"}),

@@ -97,6 +97,12 @@ def _friction_stiction(duration: float) -> Scenario:
     return Scenario("friction_stiction", duration, friction=(setting,))
 
 
+def _friction_stribeck(duration: float) -> Scenario:
+    """Dry friction that falls from 1.5 to 0.5 N m until 1 rad/s: eq. 56 with a slow Stribeck effect."""
+    law = JointFriction("makkar", (1.0, 100.0, 1.0, 0.5, 100.0, 0.2))
+    return Scenario("friction_stribeck", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
+
+
 def _no_friction(duration: float) -> Scenario:
     law = JointFriction("coulomb_viscous", (0.0, 0.0))
     return Scenario("no_friction", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
@@ -117,6 +123,7 @@ _MAKERS: dict[str, Callable[[float], Scenario]] = {
     "friction_change": _friction_change,
     "friction_load": _friction_load,
     "friction_stiction": _friction_stiction,
+    "friction_stribeck": _friction_stribeck,
     "no_friction": _no_friction,
 }
 

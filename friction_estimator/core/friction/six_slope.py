@@ -20,8 +20,8 @@ class SixSlope(LinearFrictionLaw):
     """``sum_k a_k tanh(dq/v_k) + F_v dq`` with ``v_k`` = 0.002, 0.01, 0.032, 0.1, 0.32, 1 rad/s.
 
     From 0.01 on neighbouring tangents overlap so far that a tangent of any slope between is met to a few percent. As in
-    the three-slope law single coefficients may be negative; their sum, the plateau, is F_c. The softest has a narrower
-    prior than F_v: where a joint is never fast enough to tell them apart, friction counts as viscous.
+    the three-slope law single coefficients may be negative; their sum, the plateau, is F_c. The softest has a
+    narrow prior: where a joint is never fast enough to tell it from F_v, friction counts as viscous.
     """
 
     name: ClassVar[str] = "six_slope"
@@ -36,7 +36,7 @@ class SixSlope(LinearFrictionLaw):
     )
     units: ClassVar[tuple[str, ...]] = (*("N m",) * 6, "N m s/rad")
     nonnegative: ClassVar[tuple[bool, ...]] = (*(False,) * 6, True)
-    prior_std: ClassVar[tuple[float, ...]] = (*(10.0,) * 5, 3.0, 10.0)
+    prior_std: ClassVar[tuple[float, ...]] = (*(10.0,) * 5, 0.3, 10.0)
 
     def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """The tangents and ``dq``, (..., 7)."""
