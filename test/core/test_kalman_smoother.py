@@ -11,6 +11,7 @@ from friction_estimator.core.config import KalmanConfig, SensorNoise
 from friction_estimator.core.estimator import Estimator
 from friction_estimator.core.friction.joint_laws import JointLaws
 from friction_estimator.core.kalman.adjoint import sweep
+from friction_estimator.core.kalman.joint_motion import JointMotionFilter
 from friction_estimator.core.kalman.limb_filter import LimbWindow
 from friction_estimator.core.kalman.limb_state import LimbState, lay_out
 from friction_estimator.core.kalman.limbs import Limb
@@ -171,14 +172,17 @@ def test_a_bound_that_was_reached_late_is_known_early() -> None:
 def test_smoothed_velocities_are_consistent_and_better() -> None:
     rng, dt, density, joints = np.random.default_rng(0), 1e-3, 1e3, 60
     noise = SensorNoise(position_std=3e-4, velocity_std=0.045)
-    smoother = MotionSmoother(KalmanConfig(jerk_densities=(density,)), noise)
+    config = KalmanConfig(jerk_densities=(density,), acceleration_densities=())
+    smoother, motion_filter = MotionSmoother(config, noise), JointMotionFilter(config, noise)
     root = np.linalg.cholesky(density * dt**5 * WHITE_JERK)
     state, true, live = np.zeros((3, joints)), [], []
     for k in range(500):
         state = TRANSITION @ state + root @ rng.normal(size=(3, joints)) if k else state
         true.append(state[1] / dt)
         read = rng.normal(size=(2, joints)) * [[noise.position_std], [noise.velocity_std]]
-        live.append(smoother.step(state[0] + read[0], state[1] / dt + read[1], dt if k else 0.0))
+        reading = state[0] + read[0], state[1] / dt + read[1], dt if k else 0.0
+        live.append(motion_filter.step(*reading))
+        smoother.step(*reading)
     smoothed = smoother.smoothed(500)
     assert len(smoother) == 0
     middle = slice(150, 400)

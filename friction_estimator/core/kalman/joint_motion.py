@@ -39,7 +39,8 @@ class JointMotionFilter(MotionBank):
         """Use one reading of positions and velocities (n,)."""
         if self._state is None or dt == 0.0:
             self._probability: FloatArray = np.full((self._count, position.size), 1.0 / self._count)
-            return self._begin(position, velocity)
+            self._state = self._begin(position, velocity)
+            return self._at_first(self._state)
         changed = -math.expm1(-dt / self._change_time)
         same = (1.0 - changed) * self._probability
         prior = same + changed / self._count

@@ -56,14 +56,19 @@ class MotionBank:
         """Begin at rest with the next reading."""
         self._state: FloatArray | None = None
 
-    def _begin(self, position: FloatArray, velocity: FloatArray) -> JointMotion:
-        """The first reading."""
-        self._state = np.zeros((self._count, 3, position.size))
-        self._state[:, 0] = position
+    def _begin(self, position: FloatArray, velocity: FloatArray) -> FloatArray:
+        """States (m, 3, n) with the first reading."""
+        state = np.zeros((self._count, 3, position.size))
+        state[:, 0] = position
         if math.isfinite(self._velocity_std):
-            self._state[:, 1] = velocity
-        rest = np.full(position.size, self._velocity_std if math.isfinite(self._velocity_std) else 1.0)
-        return JointMotion(position, self._state[0, 1], np.zeros(position.size), rest)
+            state[:, 1] = velocity
+        return state
+
+    def _at_first(self, state: FloatArray) -> JointMotion:
+        """What the first reading says, of the states that begin with it."""
+        n = state.shape[2]
+        std = self._velocity_std if math.isfinite(self._velocity_std) else 1.0
+        return JointMotion(state[0, 0], state[0, 1], np.zeros(n), np.full(n, std))
 
     def _advance(
         self, state: FloatArray, position: FloatArray, velocity: FloatArray, dt: float

@@ -57,7 +57,6 @@ class _Filtered:
     dt: float
     state: FloatArray
     log_likelihood: FloatArray
-    motion: JointMotion
 
 
 class MotionSmoother(MotionBank):
@@ -89,18 +88,16 @@ class MotionSmoother(MotionBank):
         """Readings that have not been handed out."""
         return len(self._filtered)
 
-    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
-        """Use one reading; what comes back is not smoothed."""
+    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> None:
+        """Use one reading."""
         if self._state is None or dt == 0.0:
+            self._state = self._begin(position, velocity)
             self._log_likelihood: FloatArray = np.zeros((self._count, position.size))
-            motion = self._begin(position, velocity)
         else:
             self._state, distance, filters = self._advance(self._state, position, velocity, dt)
             newest = -0.5 * (distance + filters.log_determinant[:, None])
             self._log_likelihood = math.exp(-dt / self._memory) * self._log_likelihood + newest
-            motion = self._weighed(self._state, self._log_likelihood, filters.velocity_variance / dt**2)
-        self._filtered.append(_Filtered(dt, np.asarray(self._state), self._log_likelihood, motion))
-        return motion
+        self._filtered.append(_Filtered(dt, self._state, self._log_likelihood))
 
     def smoothed(self, count: int) -> list[JointMotion]:
         """Hand out the oldest ``count`` instants, smoothed with all readings there are."""
@@ -131,13 +128,10 @@ class MotionSmoother(MotionBank):
 
     def _motion(self, now: _Filtered, state: FloatArray, log_likelihood: FloatArray) -> JointMotion:
         if now.dt == 0.0:
-            return now.motion  # nothing but one reading
+            return self._at_first(now.state)
         variance = self._smoothers_for(now.dt).velocity_variance / now.dt**2
-        return self._weighed(state, log_likelihood, variance)
-
-    def _weighed(self, state: FloatArray, log_likelihood: FloatArray, velocity_variance: FloatArray) -> JointMotion:
         weight = np.exp(log_likelihood - log_likelihood.max(axis=0))
-        return self._mixed(state, weight / weight.sum(axis=0), velocity_variance)
+        return self._mixed(state, weight / weight.sum(axis=0), variance)
 
     def _smoothers_for(self, dt: float) -> StationarySmoothers:
         key, period = self._nearby_period(dt)
