@@ -102,10 +102,10 @@ second half against a friction of 1.11 N m (`python benchmarks/coupled_ankles.py
 
 | observer | learned | ankles [N m] | law alone [N m] | error^2 / sigma^2 | other joints [N m] |
 |---|---|---|---|---|---|
-| kalman | joint by joint | 0.220 | 0.280 | 3.12 | 0.464 |
-| kalman | motor by motor | 0.097 | 0.120 | 0.61 | 0.124 |
-| kalman, smoothed | joint by joint | 0.149 | 0.235 | 4.17 | 0.324 |
-| kalman, smoothed | motor by motor | 0.075 | 0.074 | 1.49 | 0.092 |
+| kalman | joint by joint | 0.204 | 0.248 | 2.76 | 0.343 |
+| kalman | motor by motor | 0.097 | 0.117 | 0.39 | 0.122 |
+| kalman, smoothed | joint by joint | 0.156 | 0.231 | 4.87 | 0.331 |
+| kalman, smoothed | motor by motor | 0.075 | 0.074 | 1.18 | 0.087 |
 | fbse | joint by joint | 0.396 | 0.465 | 0.91 | 0.537 |
 | fbse | motor by motor | 0.192 | 0.324 | 0.70 | 0.537 |
 
@@ -125,16 +125,19 @@ READING = """\
   before, hip roll 0.114 instead of 0.124, both without the friction of the instant): the law is learned well enough
   live, it is the velocity at which it is asked that is uncertain. With `paper_std` noise the live stage is near the
   smoother.
-- **The bank of motion filters**: readings as they come make errors 1.4 to 11 times as large, and no single filter
+- **The bank of motion filters**: readings as they come make errors 1.7 to 15 times as large, and no single filter
   does as well at all levels.
-- **Calibration** decides everything with `realistic` sensors: without it errors are 20 times as large. Wide priors
-  cost little where there is nothing to calibrate: those of the datasheet, with the masses known, gain 7 % at most.
-- **The mismatch** costs a factor of two on this walk, whose friction never changes and nearly fits the law. Without
-  it sigma lies (half of the errors are outside their interval), and what a law cannot say has nowhere to go.
-- **Laws.** The load columns cost nothing. Three slopes or a tanh law are 10 to 20 % behind; Coulomb-viscous friction
-  alone has up to 2.6 times the error and a sigma that is too small.
-- **Windows** of 20 ms are up to 10 % better than those of 10 ms, on this walk; 5 ms are up to a quarter worse: fewer
-  readings make the velocity at an end. Short ones notice blows and changes earlier.
+- **Calibration** decides everything with `realistic` sensors: without it errors are 24 to 36 times as large. Wide
+  priors cost little where there is nothing to calibrate: those of the datasheet, with the masses known, gain 6 % at
+  most.
+- **The mismatch** costs up to a factor of two on this walk, whose friction never changes and nearly fits the law.
+  Without it sigma lies (a fifth of the errors are outside their interval), and what a law cannot say has nowhere to
+  go.
+- **Laws.** The load columns cost 3 % at most. Three slopes are a fifth to two fifths behind where velocities are known
+  well, and not at all at `paper`; Coulomb-viscous friction alone has up to 3.7 times the error and a sigma that is too
+  small.
+- **Windows** of 5 or 20 ms are as good as those of 10 ms to 6 %, on this walk, since errors that last longer than a
+  window are not counted as white. Short ones notice blows and changes earlier, and see more of a jump of friction.
 - **Sharp dry friction.** Of the six tangents the sharpest (2 mrad/s) halves the errors where friction jumps:
   `friction_load` hip pitch 0.65 to 0.40 N m in stance and 0.59 to 0.33 in swing, `friction_stiction` knee 0.26 to
   0.12 (with five tangents); this walk, whose friction is soft, does not mind. Before the scatter of the specific
@@ -153,16 +156,16 @@ READING = """\
   0.433 to 0.384 and ankle roll from 0.093 to 0.102 (seed 1; 0.386 to 0.373 and 0.107 to 0.106 with seed 0), the rest
   stays within 4 %. Seven velocities of equal probability do as well at `paper`, but none is further out than 1.6
   sigma, so that too little is seen of a sign that may be wrong: hip roll has 0.485 there.
-- **Interacting motion models** (IMM), those that keep the velocity included, 22 s, one seed, against a bank whose
-  filters are weighed by their likelihoods over the last 0.1 s: `paper` has 0.082 0.110 0.132 instead of 0.089 0.112
-  0.149 in stance and 0.140 0.095 0.173 instead of 0.157 0.101 0.182 in swing; with `paper_std` sensors hip yaw in
-  swing has 0.024 instead of 0.052 after pushes at the knee and 0.019 instead of 0.044 on uneven ground. In
-  `friction_load` hip roll, knee and ankles gain (ankle pitch in stance 0.24 to 0.14), hip pitch in stance loses (0.39
-  to 0.47), where it chatters. A change of model a second is expected; every three seconds would bring 4 % for hip yaw
-  in swing, and a sigma of velocities that is too small. Covariances of their own instead of stationary gains bring
-  nothing: the same errors to 2 %. Where encoders alone say the velocity, its sigma is up to 1.7 times too large.
-  Sigma scaled by the squared innovations of the last 0.3 s brings nothing once errors of velocities are not taken for
-  white.
+- **Interacting motion models** (IMM), those that keep the velocity included (without them: hip yaw and pitch in swing
+  7 % worse at `paper`, the rest as good), 22 s, one seed, against a bank whose filters are weighed by their
+  likelihoods over the last 0.1 s: `paper` has 0.082 0.110 0.132 instead of 0.089 0.112 0.149 in stance and 0.140
+  0.095 0.173 instead of 0.157 0.101 0.182 in swing; with `paper_std` sensors hip yaw in swing has 0.024 instead of
+  0.052 after pushes at the knee and 0.019 instead of 0.044 on uneven ground. In `friction_load` hip roll, knee and
+  ankles gain (ankle pitch in stance 0.24 to 0.14), hip pitch in stance loses (0.39 to 0.47), where it chatters. A
+  change of model a second is expected; every three seconds would bring 4 % for hip yaw in swing, and a sigma of
+  velocities that is too small. Covariances of their own instead of stationary gains bring nothing: the same errors to
+  2 %. Where encoders alone say the velocity, its sigma is up to 1.7 times too large. Sigma scaled by the squared
+  innovations of the last 0.3 s brings nothing once errors of velocities are not taken for white.
 - **The slope at 1 rad/s.** In `friction_stribeck`, which five slopes up to 0.32 rad/s miss between 0.3 and 2 rad/s, it
   brings hip pitch in swing from 0.072 to 0.043 N m, the knee from 0.065 to 0.036 and ankle pitch from 0.060 to 0.043 at
   `paper_std`; 0.99 and more of the errors are inside their interval, 0.81 were (16 s, one seed). Where friction is what
