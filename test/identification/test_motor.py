@@ -170,7 +170,7 @@ def test_unusable_logs_are_refused_in_words(logs, spoil, message):
         (MotorOptions(known_gain={"knee": 1.0}), "known_gain names 'knee'"),
         (MotorOptions(law="asymmetric", offset=True), "cannot be told from the friction of 'asymmetric'"),
         (MotorOptions(law="coulomb_viscous", stribeck_velocity=None), "is searched for 'asymmetric_stribeck'"),
-        (MotorOptions(law="four_slope_load"), "unknown friction law|needs the load"),
+        (MotorOptions(law="six_slope_load"), "needs the load"),
     ],
 )
 def test_impossible_options_are_refused(logs, options, message):
