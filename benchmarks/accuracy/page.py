@@ -37,6 +37,7 @@ seed draws the noise, biases and gain errors of the sensors, and in `inertia_err
 the motion is the same. RMSE, NEES and the like are means over the seeds, ± is half of the largest difference between
 two of them, bias the mean magnitude of the mean error.
 """
+_MISSED = "Bold: missed ([what no law can reach](kalman.md#what-the-parts-are-worth))."
 _CONSISTENCY = """## Does sigma tell the truth?
 
 NEES is the mean of (error / published sigma)^2: 1 is consistent, more is overconfident. "Inside" is the part of the
@@ -87,7 +88,7 @@ def page(results: Results) -> str:
     """The whole page."""
     summaries, labels, judged = summarise(results), results.labels, results.settings["judged"]
     lines = [_HEAD.format(labels=", ".join(labels), **results.settings), *_failures(results)]
-    lines += [f"## What it must show: `{judged}`", "", "Bold: missed.", ""]
+    lines += [f"## What it must show: `{judged}`", "", _MISSED, ""]
     lines += target_table(summaries, labels, judged)
     lines += [BASELINE_NOTE, "", *ratio_table(summaries, results, judged)]
     lines += [_CONSISTENCY, CONSISTENCY_NOTE, "", *consistency_table(summaries, results, labels, judged)]
