@@ -171,7 +171,7 @@ READING = """\
   ankles gain (ankle pitch in stance 0.24 to 0.14), hip pitch in stance loses (0.39 to 0.47), where it chatters. A
   change of model a second is expected; every three seconds would bring 4 % for hip yaw in swing, and a sigma of
   velocities that is too small. Covariances of their own instead of stationary gains bring nothing: the same errors to
-  2 %. Where encoders alone say the velocity, its sigma is up to 1.7 times too large. Sigma scaled by the squared
+  3 %. Where encoders alone say the velocity, its sigma is up to 1.7 times too large. Sigma scaled by the squared
   innovations of the last 0.3 s brings nothing once errors of velocities are not taken for white.
 - **The slope at 1 rad/s.** In `friction_stribeck`, which five slopes up to 0.32 rad/s miss between 0.3 and 2 rad/s, it
   brings hip pitch in swing from 0.072 to 0.043 N m, the knee from 0.065 to 0.036 and ankle pitch from 0.060 to 0.043 at

@@ -45,7 +45,7 @@ class SixSlope(LinearFrictionLaw):
         return phi
 
     def coulomb(self, parameters: FloatArray) -> FloatArray:
-        """Plateau of the tangents [N m]."""
+        """Plateau of the tangents, without load [N m]."""
         return np.asarray(parameters[..., :6].sum(axis=-1))
 
     def viscous(self, parameters: FloatArray) -> FloatArray:

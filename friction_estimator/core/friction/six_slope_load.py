@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from friction_estimator.core.friction.law import LinearFrictionLaw, register_law, required_load
+from friction_estimator.core.friction.law import register_law, required_load
 from friction_estimator.core.friction.six_slope import SLOPE_VELOCITIES, SixSlope
 from friction_estimator.core.friction.three_slope import fill_slopes
 from friction_estimator.core.types import FloatArray
 
 
 @register_law
-class SixSlopeLoad(LinearFrictionLaw):
+class SixSlopeLoad(SixSlope):
     """Six slopes ``+ (k_l |tau| + k_q tau^2) tanh(dq/0.002)``.
 
     The load terms are those of :class:`~friction_estimator.core.friction.tanh_load.TanhLoad`, with narrower priors:
@@ -34,11 +34,3 @@ class SixSlopeLoad(LinearFrictionLaw):
         np.multiply(phi[..., 0], load, out=phi[..., 7])
         np.multiply(phi[..., 7], load, out=phi[..., 8])
         return phi
-
-    def coulomb(self, parameters: FloatArray) -> FloatArray:
-        """Plateau of the tangents without load [N m]."""
-        return np.asarray(parameters[..., :6].sum(axis=-1))
-
-    def viscous(self, parameters: FloatArray) -> FloatArray:
-        """F_v [N m s/rad]."""
-        return parameters[..., 6]

@@ -3,7 +3,7 @@
 A walking joint rests for a second and then swings with 20 rad/s^2. One constant-acceleration Kalman filter is either
 too noisy for the first or too slow for the second. Here several run side by side, all with their stationary gains:
 interacting multiple models (Bar-Shalom, Li & Kirubarajan 2001, section 11.6.6). A joint now and then begins to move in
-another way; each filter starts a period from the mean of all that it may have been before.
+another way, so that none is ever ruled out; each filter starts a period from the mean of all that it may have been.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from friction_estimator.core.config import KalmanConfig, SensorNoise
 from friction_estimator.core.kalman.motion_bank import JointMotion, MotionBank
 from friction_estimator.core.kalman.motion_models import MotionModels
 from friction_estimator.core.types import FloatArray
-
-_LEAST_PROBABLE = 1e-12
-"""No model is ruled out."""
 
 
 class JointMotionFilter(MotionBank):
@@ -49,6 +46,5 @@ class JointMotionFilter(MotionBank):
         self._state, distance, filters = self._advance(state, position, velocity, dt)
         log_likelihood = -0.5 * (distance + filters.log_determinant[:, None])
         posterior = prior * np.exp(log_likelihood - log_likelihood.max(axis=0))
-        posterior = np.maximum(posterior / posterior.sum(axis=0), _LEAST_PROBABLE)
-        self._probability = posterior
-        return self._mixed(self._state, posterior, filters.velocity_variance / dt**2)
+        self._probability = posterior / posterior.sum(axis=0)
+        return self._mixed(self._state, self._probability, filters.velocity_variance / dt**2)
