@@ -96,6 +96,7 @@ def prepare(environment: Dict[str, str]) -> None:
             PACKAGES_READY.write_text(fingerprint(REQUIREMENTS))
         if not is_ready(READY, SETUP):  # another run.py may have made it while this one waited
             install_this(environment)
+            compile_kernels(environment)
             READY.write_text(fingerprint(SETUP))
             say("ready after {:.0f} s; from now on this step is skipped".format(time.monotonic() - started))
     finally:
@@ -216,6 +217,14 @@ def install_packages(environment: Dict[str, str]) -> None:
 def install_this(environment: Dict[str, str]) -> None:
     """Install this package such that the environment runs the code of this folder."""
     run_pip(["--no-deps", "--no-build-isolation", "-e", str(ROOT)], environment, 1)
+
+
+def compile_kernels(environment: Dict[str, str]) -> None:
+    """Compile the numerical kernels of the estimator, so that no command has to wait for it later."""
+    say("compiling the numerical kernels, once")
+    command = [str(PYTHON), "-m", "friction_estimator", "compile"]
+    if subprocess.run(command, env=environment, cwd=str(ROOT), stdout=subprocess.DEVNULL, check=False).returncode:
+        fail("the numerical kernels cannot be compiled; the reason stands above")
 
 
 def run_pip(arguments: List[str], environment: Dict[str, str], total: int) -> None:

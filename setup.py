@@ -18,11 +18,14 @@ EXTRAS = {
         "ros-visualization-msgs==5.3.6",
     ],
     "dynamics": ["pin>=3.0"],
+    # compiles the numerical kernels; an extra, because without it they run as plain Python, and because numba takes the
+    # numpy it was built for: next to the numpy and python3-numba of apt, pip would bring another one
+    "compiled": ["numba>=0.60"],
     "simulation": ["mujoco>=3.3"],
     "bags": ["rosbags>=0.11,<0.12", "mcap>=1.2"],
     "report": ["plotly>=6.0"],
     "demo": ["rich>=13.0"],
-    "test": ["pytest>=8.0", "hypothesis>=6.100"],
+    "test": ["pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100"],
 }
 EXTRAS["all"] = [requirement for extra in EXTRAS.values() for requirement in extra]
 

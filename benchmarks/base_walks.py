@@ -21,11 +21,11 @@ if __name__ == "__main__":
 from benchmarks.accuracy.cases import case_names, find_case
 from benchmarks.accuracy.simulated_run import PERIOD, simulate
 from benchmarks.accuracy.track import configure, drive
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.robot import load_robot
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import noise_names
+from friction_estimator.types import FloatArray
 
 _ROBOT = "suralp"
 _START, _SCORED = round(0.5 / PERIOD), round(1.5 / PERIOD)

@@ -19,9 +19,8 @@ if __name__ == "__main__":
 import numpy as np
 
 from benchmarks.accuracy.track import drive
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.smoothing import SmoothedEstimator
-from friction_estimator.core.types import FloatArray, FrictionEstimate
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.files.robot import load_robot
 from friction_estimator.simulation import (
     TABLE_I,
@@ -32,6 +31,7 @@ from friction_estimator.simulation import (
     make_noise,
     make_scenario,
 )
+from friction_estimator.types import FloatArray, FrictionEstimate
 
 COUPLING = {
     "robot.coupling.joints": [f"{side}_ankle_{axis}" for side in "lr" for axis in ("pitch", "roll")],

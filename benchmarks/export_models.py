@@ -19,9 +19,9 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.files.export import Job, JointFriction, export_friction, joint_frictions
 from friction_estimator.files.identification import SavedIdentification
+from friction_estimator.laws.identified import IdentifiedParameters
 
 TOLERANCE = 1e-6
 """Largest difference of two elements of the mass matrices that counts as none [kg m^2]."""

@@ -19,10 +19,10 @@ if __name__ == "__main__":
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from friction_estimator.core.friction import LinearFrictionLaw, linear_law_names, make_linear_law
-from friction_estimator.core.types import FloatArray
 from friction_estimator.files.robot import load_robot
+from friction_estimator.laws import LinearFrictionLaw, linear_law_names, make_linear_law
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
+from friction_estimator.types import FloatArray
 
 PERIOD = 1e-3
 EVERY = 5

@@ -18,7 +18,7 @@ if __name__ == "__main__":
 from benchmarks.icub.page import draw, report
 from benchmarks.icub.recording import RecordingError, read_folder
 from benchmarks.icub.velocities import study
-from friction_estimator.core.exceptions import FrictionEstimatorError
+from friction_estimator.errors import FrictionEstimatorError
 
 
 def main() -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.friction.identified import IdentifiedParameters, parameters_sigma
-from friction_estimator.core.identification import (
+from friction_estimator.identification.result import (
     FrictionSamples,
     Identification,
     JointScore,
     ParameterTable,
     Provenance,
 )
+from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 
 TRUTH = {
     "hip": ("load_quadrants", (3.0, 0.06, 2.4, 0.11, 4.0, 0.3)),

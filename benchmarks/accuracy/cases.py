@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.simulation import Scenario, make_scenario, perturbed_urdf, scenario_names
 
 MASS_STD = 0.10

@@ -16,8 +16,8 @@ from benchmarks.accuracy.cases import CASES, case_names
 from benchmarks.accuracy.page import page
 from benchmarks.accuracy.results import Results, merge, read_json, write_json
 from benchmarks.accuracy.runs import make_jobs, perform_all
-from friction_estimator.core.config import parameter_fields
-from friction_estimator.core.exceptions import ConfigError, FrictionEstimatorError
+from friction_estimator.config import parameter_fields
+from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.files.robot import load_robot
 
 NOISES = ("clean", "paper_std", "paper", "realistic")

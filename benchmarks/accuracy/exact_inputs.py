@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import Attitude, ContactPhase, Dynamics, FloatArray, SensorFrame
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import SimulationSample
+from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, SensorFrame
 
 Inputs = tuple[SensorFrame, Attitude, ContactPhase, Dynamics]
 
@@ -51,7 +51,7 @@ def _attitude(rotation: FloatArray, rate: FloatArray, acceleration: FloatArray, 
 
 def _dynamics(model: RobotModel, sample: SimulationSample, attitude: Attitude) -> Dynamics:
     joints = sample.joints
-    return model.update(joints.position, joints.velocity, attitude.angular_velocity, attitude.specific_force)
+    return model.dynamics(joints.position, joints.velocity, attitude.angular_velocity, attitude.specific_force)
 
 
 def _frame(sample: SimulationSample, index: int) -> SensorFrame:
@@ -67,4 +67,5 @@ def _frame(sample: SimulationSample, index: int) -> SensorFrame:
         wrenches=wrenches,
         imu_fresh=True,
         wrench_fresh=np.ones(len(wrenches), dtype=bool),
+        readings=np.ones(1 + len(wrenches)),
     )

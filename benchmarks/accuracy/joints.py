@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.core.types import BoolArray, IntArray
+from friction_estimator.types import BoolArray, IntArray
 
 _Number = TypeVar("_Number", bound=np.generic)
 

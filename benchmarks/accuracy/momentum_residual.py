@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks.accuracy.exact_inputs import bare_inputs
 from benchmarks.accuracy.simulated_run import SimulatedRun
-from friction_estimator.core.observers.momentum import MomentumObserver
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray
+from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.files.robot import load_robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray
 
 _UNFILTERED = {"observer": "momentum", "momentum.gain": 1e4}  # rad/s: exp(-gain * 1 ms) = 5e-5 remains of a sample
 

@@ -12,12 +12,12 @@ from benchmarks.accuracy.joints import JointGroups
 from benchmarks.accuracy.results import TRUE_STATES, Score
 from benchmarks.accuracy.scoring import SETTLED, RunName, late_phases, phase_scores
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, standing_joints
-from friction_estimator.core.config import Config
-from friction_estimator.core.friction import linear_law_names, make_linear_law
-from friction_estimator.core.observed_friction import ObservedFriction
-from friction_estimator.core.pipeline import Pipeline
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.config import Config
+from friction_estimator.estimation.observers.observed_friction import ObservedFriction
+from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.files.robot import Robot
+from friction_estimator.laws import linear_law_names, make_linear_law
+from friction_estimator.types import BoolArray, FloatArray
 
 AWAY = 0.15
 """From touch-down and lift-off, where "single support" is asked [s]."""

@@ -9,8 +9,8 @@ from benchmarks.accuracy.results import PushScore, Score
 from benchmarks.accuracy.scoring import SETTLED, RunName, phase_scores
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.accuracy.track import Track
-from friction_estimator.core.types import BoolArray
 from friction_estimator.simulation import Push
+from friction_estimator.types import BoolArray
 
 DETECTION = 5.0
 """An external torque beyond this many of its standard deviations, at any joint, is a detection."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.errors import InputError
 
 Numbers = tuple[float, ...]
 """One number a column of the tables."""

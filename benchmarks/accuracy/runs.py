@@ -17,9 +17,9 @@ from benchmarks.accuracy.scoring import RunName, base_score, track_scores
 from benchmarks.accuracy.simulated_run import simulate
 from benchmarks.accuracy.track import configure, estimate
 from benchmarks.accuracy.wiener_scores import wiener_scores
-from friction_estimator.core.exceptions import FrictionEstimatorError
-from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.robot.model import RobotModel
 
 CLEAN = "clean"
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.base.contact_phase import ContactPhaseDetector
-from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import BoolArray, ContactPhase, FloatArray
+from friction_estimator.base.contact_phase import ContactPhaseDetector
+from friction_estimator.config import Config
+from friction_estimator.errors import SimulationError
 from friction_estimator.files.robot import Robot
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import PERIOD_NS, Scenario, SimulationSample, Simulator, make_noise
+from friction_estimator.types import BoolArray, ContactPhase, FloatArray
 
 PERIOD = PERIOD_NS * 1e-9
 """Of the simulated sensors [s]."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.accuracy.results import TRUE_STATES, Results, Score
 from benchmarks.accuracy.scoring import numbers
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 SMALL = 0.01
 """Friction below this is nothing that an error could be a part of [N m]."""

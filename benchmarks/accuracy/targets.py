@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.accuracy.summary import Key, Summary
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 BASELINE = "fbse"
 RATIO = 5.0

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
-from friction_estimator.core.config import Config
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.smoothing import SmoothedEstimator
-from friction_estimator.core.types import BaseState, FloatArray, FrictionEstimate
+from friction_estimator.config import Config
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.files.robot import load_robot
 from friction_estimator.simulation import SimulationSample, make_noise
+from friction_estimator.types import BaseState, FloatArray, FrictionEstimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_toeplitz
 from scipy.signal import fftconvolve
 
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 WINDOW = 1024
 """Length of a Hann window and reach of the filters [samples]."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from benchmarks.compensation.controllers import controller_gains
 from benchmarks.compensation.methods import NO_FRICTION, PERIOD, make_method
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import SimulationError
 from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario, with_friction
+from friction_estimator.types import FloatArray
 
 NOISE = "paper_std"
 STRIDE = 5
@@ -94,10 +94,10 @@ def error_over_feet(model: RobotModel, sample: SimulationSample) -> FloatArray:
     (2,) x and y [m]
     """
     still, upright = np.zeros(sample.joints.position.size), np.array([0.0, 0.0, 9.81])
-    actual = model.update(sample.joints.position, still, np.zeros(3), upright)
-    wanted = model.update(sample.reference.position, still, np.zeros(3), upright)
-    is_at = (actual.com_in_base - actual.foot_position_in_base) @ sample.truth.rotation_base_to_world.T
-    arms = wanted.com_in_base - wanted.foot_position_in_base
+    actual = model.dynamics(sample.joints.position, still, np.zeros(3), upright)
+    wanted = model.dynamics(sample.reference.position, still, np.zeros(3), upright)
+    is_at = (model.centre_of_mass(actual)[0] - actual.foot_position_in_base) @ sample.truth.rotation_base_to_world.T
+    arms = model.centre_of_mass(wanted)[0] - wanted.foot_position_in_base
     should_be_at = np.einsum("kji,kj->ki", wanted.foot_rotation_to_base, arms)
     load = np.maximum(sample.truth.wrenches[:, 2], 0.0)
     return np.asarray(load @ (is_at - should_be_at)[:, :2] / max(load.sum(), 1e-9))

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.core.config import parameter_fields
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.types import DesiredSample, FloatArray, FrictionEstimate
+from friction_estimator.config import parameter_fields
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.robot import Robot, load_robot
 from friction_estimator.simulation import TABLE_I, FrictionSetting, SimulationSample, make_noise
 from friction_estimator.simulation.friction import InjectedFriction
+from friction_estimator.types import DesiredSample, FloatArray, FrictionEstimate
 
 PERIOD = 1e-3
 PRINTED_INTEGRAL_GAIN = (2.0, 2.0, 1.0, 2.0, 2.0, 4.0)

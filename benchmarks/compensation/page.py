@@ -11,7 +11,7 @@ from benchmarks.accuracy.markdown import number, row_of, table
 from benchmarks.compensation.closed_loop import NOISE, Walk
 from benchmarks.compensation.controllers import DAMPED, OURS, PRINTED
 from benchmarks.compensation.methods import NONE
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 Walks = Mapping[tuple[str, str], Sequence[Walk]]
 """Walks by controller and method, in the order of the step lengths."""

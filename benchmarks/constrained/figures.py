@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.constrained.rigid_walk import PERIOD, RigidWalk
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 TARGET, CENTRAL, BACKWARD = "black", "#4c72b0", "#c44e52"
 LEG_JOINTS = ("hip yaw", "hip roll", "hip pitch", "knee", "ankle pitch", "ankle roll")

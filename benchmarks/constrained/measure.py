@@ -12,13 +12,13 @@ from benchmarks.accuracy.exact_inputs import true_inputs
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.accuracy.track import configure, drive, estimate
 from benchmarks.constrained.rigid_walk import RigidWalk
-from friction_estimator.core.config import Config
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.observers import make_observer
-from friction_estimator.core.observers.constrained_friction import ConstrainedFriction
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.config import Config
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.observers import make_observer
 from friction_estimator.files.robot import Robot
+from friction_estimator.reference.constrained_friction import ConstrainedFriction
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import BoolArray, FloatArray
 
 LEG = 6
 SETTLED = 2.0

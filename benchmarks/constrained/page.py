@@ -22,10 +22,10 @@ from benchmarks.constrained.measure import (
     rigid_friction,
 )
 from benchmarks.constrained.rigid_walk import RigidWalk, rigid_walk
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray
 from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import Gait, make_scenario
+from friction_estimator.types import FloatArray
 
 GAIT = Gait(single_support=0.8, double_support=0.3, step_length=0.2)
 """As long a single support as in the thesis."""

@@ -13,15 +13,15 @@ import numpy as np
 import pinocchio as pin
 from scipy.interpolate import make_interp_spline
 
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.observers.delay_line import Instant
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import Attitude, ContactPhase, FloatArray, SensorFrame
 from friction_estimator.files.robot import Robot
+from friction_estimator.laws import make_law
+from friction_estimator.reference.delay_line import Instant
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import Gait
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.reference import ReferenceGenerator
 from friction_estimator.simulation.walk_plan import WalkPlan
+from friction_estimator.types import Attitude, ContactPhase, FloatArray, SensorFrame
 
 PERIOD = 1e-3
 KNEE = (0.2, 1.0, 0.2, 0.2, 1.0, 40.0)
@@ -109,8 +109,8 @@ def _instant(
     effort = (forces - jacobians.T @ wrenches)[6:] + friction
     frame = SensorFrame(
         k * 1_000_000, PERIOD, q[7:], v[6:], effort, v[3:6], gravity_up, wrenches.reshape(-1, 6), True,
-        np.ones(len(feet), dtype=bool),
+        np.ones(len(feet), dtype=bool), np.ones(1 + len(feet)),
     )  # fmt: skip
     attitude = Attitude(rotation, v[3:6], a[3:6], gravity_up, np.zeros((3, 3)), np.zeros((3, 3)))
-    dynamics = robot.update(frame.position, frame.velocity, v[3:6], gravity_up)
+    dynamics = robot.dynamics(frame.position, frame.velocity, v[3:6], gravity_up)
     return Instant(k * PERIOD, frame, attitude, ContactPhase(contact, np.full(len(feet), 10.0), ""), dynamics)

@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.coverage.arm import JOINTS, MOTIONS, OFFSET, PERIOD, model, rigid_torque, sine
 from benchmarks.coverage.shapes import COULOMB, SHAPES, VISCOUS, Moments, nearest_law, plain
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.types import FloatArray
 
 NOMINAL = np.column_stack((COULOMB, VISCOUS))
 FREQUENCIES, AMPLITUDES, RATES, DURATIONS = (0.3, 0.5, 1.0), (0.4, 0.7), (100.0, 1000.0), (10.0, 30.0)

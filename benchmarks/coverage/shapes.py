@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 COULOMB = np.array([5.0, 2.0])
 VISCOUS = np.array([3.0, 1.0])

@@ -10,12 +10,12 @@ import numpy as np
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.egle.printed import LAW, TARGETS
 from benchmarks.egle.walks import column
-from friction_estimator.core.friction.identified import parameters_sigma
-from friction_estimator.core.identification import Identification
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.result import Identification
+from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.types import BoolArray, FloatArray
 
 PRINTED_LOSS = FrictionCurveOptions(fit=CurveOptions(loss="linear"), delay=0.0)
 """Eq. 6.4: plain least squares."""

@@ -25,9 +25,9 @@ from benchmarks.egle.walks import (
     torque_weight,
     walks,
 )
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray
 from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray
 
 _TRIMMED = {"constrained.trim_start": 0.1, "constrained.trim_end": 0.1}
 _CENTRAL = {**_TRIMMED, "constrained.window": 3, "constrained.order": 2}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 LAW = "tanh_stribeck"
 SYMBOLS = ("F_v", "F_c", "S", "v_s", "tau_os", "a")

@@ -10,9 +10,9 @@ from scipy.signal import butter, savgol_filter, sosfiltfilt
 
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.egle.walks import central, centred, column, friction_from, substeps, torque_weight
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray
 from friction_estimator.files.robot import Robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray
 
 KNEE = 9  # right
 ORDER = 4

@@ -11,14 +11,14 @@ from benchmarks.accuracy.exact_inputs import true_inputs
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, simulate
 from benchmarks.accuracy.track import configure, drive
 from benchmarks.egle.printed import LAW, TARGETS
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.observers.constrained_friction import ConstrainedFriction
-from friction_estimator.core.observers.delay_line import Instant
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.smoothing import SMOOTHING_LAG, SmoothedEstimator
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.smoothing import SMOOTHING_LAG, SmoothedEstimator
 from friction_estimator.files.robot import Robot
+from friction_estimator.reference.constrained_friction import ConstrainedFriction
+from friction_estimator.reference.delay_line import Instant
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import FrictionSetting, Gait, JointFriction, Scenario, Simulator, make_noise
+from friction_estimator.types import BoolArray, FloatArray
 
 GAIT = Gait(single_support=0.8, double_support=0.3, step_length=0.2)
 """As long a single support as in the thesis, and as long a step for the size of the robot (0.3 m for TORO)."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.guedelha.recordings import Study
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.identification import Identification
-from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.result import Identification
+from friction_estimator.laws import make_law
+from friction_estimator.types import FloatArray
 
 USED, LEFT_OUT = "#9ecae1", "#d9d9d9"
 TRUTH = "black"

@@ -15,10 +15,10 @@ from benchmarks.guedelha import figures
 from benchmarks.guedelha.recordings import HIGHEST_PWM, TORQUE_NOISE, TRIANGLES, Study, make_study
 from benchmarks.guedelha.robots import DEGREE, Mechanism, leg, torso
 from benchmarks.guedelha.stiction import STEP
-from friction_estimator.core.coupling import uncoupled
-from friction_estimator.core.identification import Identification
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import uncoupled
 from friction_estimator.identification.motor.method import MotorOptions, identify_motor
+from friction_estimator.identification.result import Identification
+from friction_estimator.types import FloatArray
 
 LAWS = {
     "Coulomb and viscous, eq. 21 as printed": {"law": "coulomb_viscous", "offset": False},

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.guedelha.robots import Mechanism
 from benchmarks.guedelha.stiction import STEP, Course, Hand, simulate
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.types import FloatArray
 
 EVERY = 10
 """Steps of the simulation per sample: 100 Hz."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.coupling import Coupling, uncoupled
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import Coupling, uncoupled
+from friction_estimator.types import FloatArray
 
 DEGREE = np.pi / 180.0
 AXES = {"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}

@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 
 from benchmarks.guedelha.robots import Mechanism
-from friction_estimator.core.friction.asymmetric import STRIBECK_VELOCITY
-from friction_estimator.core.types import FloatArray
+from friction_estimator.laws.linear import STRIBECK_VELOCITY
+from friction_estimator.types import FloatArray
 
 STEP = 1e-3
 SWEEPS = 200

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.hamon.rx130l import JOINT, URDF
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.elimination import insignificant
 from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import (
@@ -26,6 +25,7 @@ from friction_estimator.identification.regression.validation import fold_numbers
 from friction_estimator.identification.rigid_body.base_parameters import base_parameters
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.types import BoolArray, FloatArray
 
 SLOWEST = 0.002
 """Dead zone [rad/s]; samples at rest are left out, as printed."""

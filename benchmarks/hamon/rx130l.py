@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.hamon.trajectory import PERIOD
 from benchmarks.hamon.truth import ARM_LENGTH, Truth
-from friction_estimator.core.joint_log import JointLog, Payload
-from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.joint_log import JointLog, Payload
+from friction_estimator.types import FloatArray
 
 JOINT = "joint_3"
 PAYLOADS = (0.0, 3.4584, 8.0)

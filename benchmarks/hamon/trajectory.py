@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 PERIOD = 4e-3
 """Of the controller and the recording [s]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp
 
-from friction_estimator.core.types import GRAVITY
+from friction_estimator.types import GRAVITY
 
 ARM_LENGTH = 1.277
 """L_a, from the joint to the payload [m]."""

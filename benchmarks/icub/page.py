@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.icub.recording import Recording
 from benchmarks.icub.scores import Errors, contact_agreement, errors_of, reference_contact, rms
 from benchmarks.icub.tracks import Track, estimated, integrated, robot_of, walked
-from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.robot.model import RobotModel
 
 _HEADER = (
     "| recording | estimator | roll, pitch RMSE (max) [deg] | yaw RMSE (max) [deg] | yaw drift [deg/min] "

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 JOINTS = tuple(
     "neck_pitch neck_roll neck_yaw torso_pitch torso_roll torso_yaw l_shoulder_pitch l_shoulder_roll l_shoulder_yaw "

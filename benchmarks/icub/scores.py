@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from benchmarks.icub.recording import Recording
 from benchmarks.icub.tracks import Track
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 _ALIGNED = 1.0
 _END = 0.2

@@ -11,10 +11,10 @@ from scipy.spatial.transform import Rotation
 
 from benchmarks.accuracy.track import held
 from benchmarks.icub.recording import JOINTS, Recording
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import BoolArray, FloatArray, ImuSample, JointSample, WrenchSample
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import BoolArray, FloatArray, ImuSample, JointSample, WrenchSample
 
 _YAML = Path(__file__).with_name("icub.yaml")
 
@@ -94,7 +94,8 @@ def walked(recording: Recording, urdf: Path, contact: BoolArray) -> Track:
     rotation, position, anchor, foot = recording.true_rotation[0].as_matrix(), np.zeros(3), None, -1
     rotations, positions = [], []
     for k in range(recording.time.size):
-        dynamics = model.update(recording.position[k, order], np.zeros(len(order)), np.zeros(3), np.array([0, 0, 9.81]))
+        at_rest = np.zeros(len(order)), np.zeros(3), np.array([0, 0, 9.81])
+        dynamics = model.dynamics(recording.position[k, order], *at_rest)
         standing = np.flatnonzero(contact[k])
         support = int(standing[recording.force[k, standing].argmax()]) if standing.size else foot
         sole_rotation, sole = dynamics.foot_rotation_to_base[support], dynamics.foot_position_in_base[support]

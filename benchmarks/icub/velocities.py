@@ -18,9 +18,9 @@ from scipy.spatial.transform import Rotation
 from benchmarks.icub.recording import JOINTS, Recording
 from benchmarks.icub.scores import differentiated, rms
 from benchmarks.icub.tracks import Track, estimated, robot_of
-from friction_estimator.core.base.leg_velocity import imu_velocity_by_legs
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import GRAVITY, BoolArray, FloatArray
+from friction_estimator.base.velocity import imu_velocity_by_legs
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import GRAVITY, BoolArray, FloatArray
 
 _BANDS = ((2.0, 4.0), (4.0, 7.0), (7.0, 12.0), (12.0, 20.0))
 _LEGS = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
@@ -83,10 +83,11 @@ def _by_legs(
     contact: BoolArray = track.contact if track.contact is not None else np.ones((len(gyro), 2), dtype=bool)
     velocities = []
     for k, R in enumerate(track.rotation.as_matrix()):
-        dynamics = model.update(
+        dynamics = model.dynamics(
             recording.position[k, order], joint_velocity[k, order], gyro[k], np.array([0, 0, GRAVITY])
         )
-        velocities.append(imu_velocity_by_legs(recording.force[k].clip(1e-3), contact[k], R, dynamics))
+        feet = dynamics.foot_jacobian, dynamics.foot_rotation_to_base, dynamics.velocity
+        velocities.append(imu_velocity_by_legs(recording.force[k].clip(1e-3), contact[k], R, *feet))
     return np.array(velocities)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 DESIGN = """\
 # The Kalman stage: design and study
 
-Made by `{command}`; 60 s more for the last table. `observer: kalman`, code in `core/kalman/`.
+Made by `{command}`; 60 s more for the last table. `observer: kalman`, code in `estimation/kalman/`.
 
 ## Design
 
@@ -45,8 +45,8 @@ to 0.97).
 the filters is late by as much as it is smooth, which with exact sensors was most of the error (10 % and 5 mm wrong:
 hip pitch in swing 0.16 N m, now 0.02). That of the window's readings alone is in time, but its noise is also that of
 the innovation and pulls the masses: with the noise of `paper_std` it made errors four times as large. So the readings
-count as far as they differ from the filters by clearly more than their noise (`core/kalman/link_columns.py`). Friction
-that depends on the load goes with masses times accelerations and is harder to tell from wrong links then: in
+count as far as they differ from the filters by clearly more than their noise (`estimation/kalman/window_dynamics.py`).
+Friction that depends on the load goes with masses times accelerations and is harder to tell from wrong links then: in
 `friction_load` errors of hip pitch in swing are about 5 % larger than with late columns.
 
 **Turns.** A window is opened in one frame, and in each of the next frames one limb uses it; what they learned is out
@@ -72,7 +72,7 @@ errors are newton metres.
 - *Feet in the air* are weighed: the sensor reads its bias.
 - *Load.* Sigma holds a thousandth of the motor torque (`kalman.load_error`) for what timing and elasticity spoil.
 
-**In hindsight** (`replay --smooth [SECONDS]`, `core/kalman/smoother.py`). Velocities first, from the filters with
+**In hindsight** (`replay --smooth [SECONDS]`, `estimation/kalman/smoother.py`). Velocities first, from the filters with
 white jerk alone and without interaction: each of them is stationary, so its Rauch-Tung-Striebel smoother has one
 constant gain; the bank is weighed by the readings before and after. The same stage then runs on these velocities, its
 filters write down what happens to them, and a backward sweep (modified Bryson-Frazier form) goes through the records.
@@ -86,7 +86,7 @@ smoothed.
 Two motors behind an ankle, or three in a torso, put friction of each into several joints; joint by joint it is no
 function of the velocity. With `robot.coupling`
 ([identification.md](identification.md#motors-behind-a-coupling-motor)) law and mismatch are the motors', and
-everything else stays in the joints, where links, feet and encoders are (`core/motor_side.py`, `S = T^-T`):
+everything else stays in the joints, where links, feet and encoders are (`robot/transmission.py`, `S = T^-T`):
 
     friction = S (Phi(S^T dq, S^-1 tau) theta + delta)
 

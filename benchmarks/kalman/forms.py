@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
-from friction_estimator.core.config import Config, KalmanConfig
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.kalman.limb_filter import LimbFilter, LimbWindow
-from friction_estimator.core.kalman.limb_state import LimbState
-from friction_estimator.core.kalman.stage import KalmanFriction
-from friction_estimator.core.linear_algebra import kalman_gain
-from friction_estimator.core.pipeline import Pipeline
-from friction_estimator.core.types import FloatArray, SensorFrame
+from friction_estimator.config import Config, KalmanConfig
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbState, LimbWindow
+from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.pipeline import Pipeline
+from friction_estimator.linear_algebra import kalman_gain
+from friction_estimator.types import FloatArray, SensorFrame
 
 _MOMENTUM_VARIANCE = 1e-10
 
@@ -82,18 +81,19 @@ def record(config: Config, urdf_xml: str, run: SimulatedRun) -> Problem:
     stage = pipeline.friction
     if not isinstance(stage, KalmanFriction):
         raise ConfigError("the windows are those of observer: kalman")
-    first = stage.learning.filters[0]
-    recorder = _Recorder(first.layout, config.kalman, np.zeros((0, first.layout.law.stop - first.layout.law.start)))
-    stage.learning.filters[0] = recorder
+    first, joints = stage.bank.filters[0], stage.bank.limbs[0].joints.size
+    unbounded = np.zeros((joints, stage.laws.parameter_count + 1, stage.laws.parameter_count))
+    recorder = _Recorder(first.layout, config.kalman, unbounded)
+    stage.bank.filters[0] = recorder
     fresh = np.ones(len(config.feet), dtype=bool)
     for row, sample in enumerate(run.samples):
-        joints, imu = sample.joints, sample.imu
+        sensed, imu = sample.joints, sample.imu
         wrenches = np.array([wrench.wrench for wrench in sample.wrenches])
         dt = PERIOD if row else 0.0
         pipeline.step(
             SensorFrame(
-                joints.stamp_ns, dt, joints.position, joints.velocity, joints.effort,
-                imu.angular_velocity, imu.specific_force, wrenches, True, fresh,
+                sensed.stamp_ns, dt, sensed.position, sensed.velocity, sensed.effort,
+                imu.angular_velocity, imu.specific_force, wrenches, True, fresh, np.ones(1 + len(wrenches)),
             )
         )  # fmt: skip
     return Problem(first.layout, config.kalman, recorder.kept)

@@ -15,10 +15,10 @@ from benchmarks.accuracy.scoring import CONSISTENT, late_phases
 from benchmarks.accuracy.simulated_run import SimulatedRun, simulate
 from benchmarks.accuracy.track import configure, drive
 from benchmarks.kalman.variants import VARIANTS
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.robot import load_robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import BoolArray, FloatArray
 
 ROBOT = "suralp"
 _TOGETHER = 4

@@ -24,9 +24,9 @@ from benchmarks.kalman.forms import (
 )
 from benchmarks.kalman.measure import ROBOT, Errors, measure_all
 from benchmarks.kalman.variants import VARIANTS
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import FloatArray
 from friction_estimator.files.robot import load_robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray
 
 NOISES = ("paper_std", "realistic", "paper")
 LONG = 60.0

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.kalman.smoother import KalmanSmoother
-from friction_estimator.core.smoothing import SmoothedEstimator
-from friction_estimator.core.types import JointFriction
+from friction_estimator.config import Config
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.kalman.smoother import KalmanSmoother
+from friction_estimator.estimation.smoothing import SmoothedEstimator
+from friction_estimator.types import JointFriction
 
 LAG = 2.0
 """Of the smoother [s]."""
@@ -26,8 +26,9 @@ class _SmoothedVelocities(KalmanSmoother):
     def _smooth(self, until: float) -> list[JointFriction]:
         count = sum(passed.time <= until for passed in self._passed)
         ready, self._passed = self._passed[:count], self._passed[count:]
-        for limb_filter in self.stage.traced():
-            limb_filter.records.clear()
+        for limb_filter in self.stage.bank.filters:
+            if limb_filter.history is not None:
+                limb_filter.history.clear()
         return [passed.friction for passed in ready]
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.bags.reader import BagReader
-from friction_estimator.core.exceptions import BagError, choices
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.errors import BagError, choices
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.messages import topics
 from friction_estimator.messages.types import header_stamp
+from friction_estimator.types import FloatArray, IntArray
 
 JOINT_STATES = "joint_states"
 Progress = Callable[[int, int], None]

@@ -11,7 +11,7 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 
 @lru_cache(maxsize=1)

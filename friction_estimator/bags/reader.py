@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from friction_estimator.bags.message_types import jazzy_typestore
 from friction_estimator.bags.storage import open_storages
-from friction_estimator.core.exceptions import BagError
+from friction_estimator.errors import BagError
 
 
-@dataclass(frozen=True, slots=True)
-class BagMessage:
+class BagMessage(NamedTuple):
     """One recorded message.
 
     Attributes

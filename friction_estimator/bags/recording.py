@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from friction_estimator.bags.reader import BagReader
-from friction_estimator.core.exceptions import BagError
+from friction_estimator.errors import BagError
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import RECORDED, Recording, RecordingBuilder
 from friction_estimator.messages.topics import FRICTION

@@ -7,27 +7,29 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
+from friction_estimator import compiled
 from friction_estimator.bags.reader import BagMessage, BagReader
 from friction_estimator.bags.writer import BagWriter
-from friction_estimator.core.config import Config
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import BagError, InputError
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.health import Health
-from friction_estimator.core.smoothing import SmoothedEstimator
-from friction_estimator.core.trust import JointTrust
-from friction_estimator.core.types import FrictionEstimate
+from friction_estimator.config import Config
+from friction_estimator.errors import BagError, InputError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.smoothing import SmoothedEstimator
+from friction_estimator.estimation.trust import JointTrust
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.types import FrictionEstimate
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of messages done and of all."""
+
+
+_Handler = Callable[[bytes], list[FrictionEstimate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def replay(
     smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
     description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
     estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
+    compiled.prepare()
     restored = () if start is None else estimator.restore(start)
     with BagWriter(bag_out, storage, description.to_custom_data(), overwrite) as writer:
         run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs)
@@ -187,9 +190,8 @@ class _Replay:
         copy_inputs: bool,
     ) -> None:
         self._reader, self._writer, self._estimator = reader, writer, estimator
-        names, types = estimator.joint_names, writer.types
-        markers = FrictionMarkers(types, joint_axes(urdf_xml, names))
-        self._outputs = OutputMessages(types, estimator.config, names, markers)
+        names = estimator.joint_names
+        self._outputs = OutputMessages(estimator.config, names, FrictionMarkers(joint_axes(urdf_xml, names)))
         self._handlers = self._input_handlers(inputs)
         self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
         if copy_inputs:
@@ -197,8 +199,8 @@ class _Replay:
         self.refused = _Refused()
         self.estimates = 0
         self._stamp_ns = 0
-        self._joints = inputs[estimator.config.output.joint_states_topic]
         self._smoothed = isinstance(estimator, SmoothedEstimator)
+        self._time_ns = 0
         self._arrived: dict[int, int] = {}
 
     def run(self, progress: Progress | None) -> None:
@@ -226,32 +228,37 @@ class _Replay:
             "; ".join(reasons) or "there is no joint-state message in it"
         )
 
-    def _input_handlers(self, inputs: Mapping[str, str]) -> dict[str, Callable[[Any], list[FrictionEstimate]]]:
+    def _input_handlers(self, inputs: Mapping[str, str]) -> dict[str, _Handler]:
         estimator, config = self._estimator, self._estimator.config
         read = InputReader(config, estimator.joint_names)
-        handlers = {inputs[config.output.joint_states_topic]: lambda m: estimator.add_joints(read.joint_state(m))}
+
+        def add_joints(raw: bytes) -> list[FrictionEstimate]:
+            sample = read.joint_state(raw)
+            if self._smoothed:
+                self._arrived[sample.stamp_ns] = self._time_ns
+            return estimator.add_joints(sample)
+
+        handlers: dict[str, _Handler] = {inputs[config.output.joint_states_topic]: add_joints}
         if config.imu.topic in inputs:
-            handlers[inputs[config.imu.topic]] = lambda m: estimator.add_imu(read.imu(m))
+            handlers[inputs[config.imu.topic]] = lambda raw: estimator.add_imu(read.imu(raw))
         for number, foot in enumerate(config.feet):
             if foot.wrench_topic in inputs:
                 handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
         if (commands := config.compensation.desired_topic) in inputs:
-            handlers[inputs[commands]] = lambda m: estimator.add_desired(read.desired(m))
+            handlers[inputs[commands]] = lambda raw: estimator.add_desired(read.desired(raw))
         return handlers
 
     def _end_compensation(self, time_ns: int) -> None:
         """Zero torque is the last message, as when the live node ends: the result may be played to a robot."""
         if self._estimator.compensation is not None and self.estimates:
             topic, message = self._outputs.no_compensation(self._stamp_ns)
-            self._writer.write(topic, time_ns, message)
+            self._writer.write_raw(topic.name, topic.type, time_ns, message)
 
     def _feed(self, message: BagMessage) -> None:
+        self._time_ns = message.time_ns
         try:
-            decoded = self._reader.decode(message)
-            if self._smoothed and message.topic == self._joints:
-                self._arrived[header_stamp(decoded)] = message.time_ns
-            estimates = self._handlers[message.topic](decoded)
-        except (InputError, BagError) as error:
+            estimates = self._handlers[message.topic](message.raw)
+        except InputError as error:
             self.refused.note(message.topic, error)
             return
         self._write(estimates, message.time_ns)
@@ -261,10 +268,10 @@ class _Replay:
             # smoothed estimates come seconds later: they are recorded at the time of their joint sample
             recorded_ns = self._arrived.pop(estimate.stamp_ns, time_ns)
             for topic, message in self._outputs.build(estimate):
-                self._writer.write(topic, recorded_ns, message)
+                self._writer.write_raw(topic.name, topic.type, recorded_ns, message)
             self._stamp_ns = estimate.stamp_ns
         self.estimates += len(estimates)
 
 
-def _add_wrench(estimator: Estimator, read: InputReader, foot: int, message: Any) -> list[FrictionEstimate]:
-    return estimator.add_wrench(read.wrench(foot, message))
+def _add_wrench(estimator: Estimator, read: InputReader, foot: int, raw: bytes) -> list[FrictionEstimate]:
+    return estimator.add_wrench(read.wrench(foot, raw))

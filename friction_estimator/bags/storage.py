@@ -13,7 +13,7 @@ from mcap.records import Channel, Message, Schema
 from mcap.stream_reader import StreamReader
 from rosbags.rosbag2 import Reader
 
-from friction_estimator.core.exceptions import BagError
+from friction_estimator.errors import BagError
 
 RawMessage = tuple[str, str, int, bytes]
 """Topic, message type, time of recording [ns] and serialized message."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from friction_estimator.bags.writer import BagWriter
-from friction_estimator.core.joint_trajectory import JointTrajectory
-from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.joint_trajectory import JointTrajectory
 from friction_estimator.messages.types import MessageTypes
+from friction_estimator.types import FloatArray
 
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 TRAJECTORY_TOPIC = "joint_trajectory_controller/joint_trajectory"

@@ -14,7 +14,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
 
 from friction_estimator.bags.message_types import BagMessageTypes
-from friction_estimator.core.exceptions import BagError, choices
+from friction_estimator.errors import BagError, choices
 
 _PLUGINS = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 STORAGES = tuple(_PLUGINS)

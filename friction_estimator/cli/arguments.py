@@ -7,7 +7,7 @@ import math
 import sys
 from typing import Any
 
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.robot import Robot, load_robot
 from friction_estimator.files.yaml_document import parse_value
 

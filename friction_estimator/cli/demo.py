@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import signal
 import sys
 import time
@@ -15,11 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from friction_estimator.bags.recording import read_recording
+from friction_estimator.benchmark.processes import environment
 from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of, warn
-from friction_estimator.cli.demo_view import PlainView, TableView
+from friction_estimator.cli.demo_view import LATE, PlainView, TableView
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.core.config import OBSERVER_NAMES
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.config import OBSERVER_NAMES
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.resources import robot_file
 from friction_estimator.files.robot import Robot
 from friction_estimator.messages.description import RunDescription
@@ -31,7 +31,6 @@ from friction_estimator.ros.live_state import LiveState
 from friction_estimator.ros.spin import run as run_node
 from friction_estimator.simulation import noise_names, scenario_names
 
-_DOMAINS = 101  # higher domain ids collide with the ephemeral ports of Linux
 _SETTLED = 2.0
 _MAX_LEAD = 0.5
 
@@ -94,8 +93,7 @@ def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveR
 
 def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
     """Run the processes in a ROS domain of their own, on this machine only."""
-    os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, _DOMAINS + 1))
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    os.environ.update(environment())
     plain = arguments.headless or not sys.stderr.isatty()
     live: list[LiveRun] = []
     with PlainView(arguments.duration) if plain else TableView(arguments.duration) as view:
@@ -106,9 +104,24 @@ def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
 
         code = run_node(make, [], LiveRun.play)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on Ctrl-C means what it always means
-    if code:
-        raise SystemExit(code)
-    return live[0].state
+    state = live[0].state if live else None
+    if state is None:  # a process failed, or somebody interrupted the start
+        raise SystemExit(code or 1)
+    return state
+
+
+def _load(state: LiveState) -> str:
+    """How far the run was from real time, and what its processes used."""
+    delay = f"{state.behind:.2f} s behind real time at the end"
+    if not state.cores:
+        return delay
+    parts = ", ".join(f"{name} {cores:.2f}" for name, cores in state.cores.items())
+    return f"{delay}; cores used: {parts}, together {sum(state.cores.values()):.2f} of {_core_count()}"
+
+
+def _core_count() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
@@ -118,10 +131,14 @@ def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
     console.print(
         f"joint states sent {state.sent}, received {state.received}, estimated {state.estimates}, lost {lost}"
     )
+    console.print(_load(state), soft_wrap=True)
     if lost:
-        warn(f"{lost} joint states were lost: this machine is too slow or busy")
-    if state.lateness and state.lateness != "in real time":
-        warn(f"the simulation was {state.lateness}")
+        warn(f"{lost} joint states were lost")
+    if state.behind >= LATE:
+        warn(
+            f"the simulation fell {state.behind:.1f} s behind real time, {state.waited:.1f} s of it to wait for the "
+            f"estimator; the load average is {os.getloadavg()[0]:.1f} on {_core_count()} cores"
+        )
     if recording.truth is None or not len(recording.time):
         return
     settled = np.broadcast_to((recording.time >= _SETTLED)[:, None], recording.friction.shape)

@@ -15,6 +15,9 @@ from friction_estimator.ros.live_state import LiveState
 
 _LINE_PERIOD = 2.0
 
+LATE = 0.1
+"""From this delay on a view shows that the simulation is behind real time [s]."""
+
 
 class PlainView:
     """One line every two seconds, for logs and pipes.
@@ -89,7 +92,8 @@ class TableView:
 
     def _footer(self, state: LiveState) -> str:
         parts = [f"{state.joint_samples} joint states, {state.estimates} estimates"]
-        parts += [text for text in (state.latency and f"latency {state.latency}", state.lateness) if text]
+        parts += [f"latency {state.latency}"] if state.latency else []
+        parts += [f"{state.behind:.1f} s behind real time"] if state.behind >= LATE else []
         return "; ".join(parts)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from friction_estimator.cli.arguments import finite, warn
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.atomic import write_atomically
 from friction_estimator.files.coupling import load_coupling
 from friction_estimator.files.export import Job, export_friction, exporter_names, joint_frictions

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 
 from friction_estimator.cli.identify_robot import movable_joints
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.files.coupling import coupling_of_joints, load_couplings
 from friction_estimator.files.robot import Robot
 

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.friction import make_law
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.files.robot import Robot
+from friction_estimator.laws import make_law
 
 DEFAULT_LAW = "coulomb_viscous"
 

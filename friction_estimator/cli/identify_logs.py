@@ -13,11 +13,11 @@ from friction_estimator.cli.arguments import warn
 from friction_estimator.cli.identify_coupling import couplings_of, places_of_motors
 from friction_estimator.cli.identify_robot import common_joints, movable_joints, robot_of_bag
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.joint_log import JointLog, Payload
+from friction_estimator.errors import InputError, choices
 from friction_estimator.files import joint_log as table_log
 from friction_estimator.files.robot import Robot, load_robot
 from friction_estimator.files.table import SUFFIXES
+from friction_estimator.identification.joint_log import JointLog, Payload
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,24 +13,24 @@ from friction_estimator.cli.identify_laws import law_of_each, laws_of
 from friction_estimator.cli.identify_motor import identify_motors
 from friction_estimator.cli.identify_usage import refuse_useless
 from friction_estimator.cli.identify_values import SEARCH
-from friction_estimator.core.exceptions import ConfigError, InputError
-from friction_estimator.core.identification import Identification
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.motor_side import MotorSide
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.files.robot import Robot
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LOAD_VELOCITY
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import MOTORS, InverseDynamicsOptions
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.at_motors import at_motors
 from friction_estimator.identification.recording.checks import torque_suspicions
 from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.regression.least_squares import SolverOptions
+from friction_estimator.identification.result import Identification
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.robot.transmission import MotorSide
 
 _SEGMENT = 1.0
 """Stretches of time that the cross-validation keeps together [s]."""

@@ -13,11 +13,11 @@ from friction_estimator.bags.replay import replay
 from friction_estimator.cli.arguments import warn
 from friction_estimator.cli.identify_logs import is_table
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.smoothing import SMOOTHING_LAG
-from friction_estimator.core.trust import in_words
+from friction_estimator.errors import InputError
+from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.estimation.trust import in_words
 from friction_estimator.files.robot import Robot
+from friction_estimator.identification.joint_log import JointLog
 
 
 def measured_friction(

@@ -11,7 +11,7 @@ from friction_estimator.bags.trajectory import TRAJECTORY_TOPIC, write_trajector
 from friction_estimator.cli.arguments import finite, random_seed
 from friction_estimator.cli.identify_robot import identified_robot, movable_joints
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.robot import Robot
 from friction_estimator.files.trajectory import write_trajectory_csv
 from friction_estimator.identification.excitation.motion_limits import limits_of_urdf

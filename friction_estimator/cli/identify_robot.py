@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from friction_estimator.core.config import config_from_parameters
-from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.config import config_from_parameters
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.files.resources import robot_names
 from friction_estimator.files.robot import Robot, load_robot
 from friction_estimator.files.urdf import check_urdf, read_urdf

@@ -11,8 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from friction_estimator.core.friction import linear_law_names
-from friction_estimator.core.identification import Identification, JointScore, ParameterTable
+from friction_estimator.identification.result import Identification, JointScore, ParameterTable
+from friction_estimator.laws import linear_law_names
 
 SIGNIFICANT = 2.0
 """Standard deviations from zero at which a parameter counts as seen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 
 METHODS = ("inverse_dynamics", "friction_curve", "motor")
 PLAN = "--plan"

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from friction_estimator.core.joint_log import Payload
+from friction_estimator.identification.joint_log import Payload
 
 SEARCH = "search"
 _POINT, _BODY = 4, 10

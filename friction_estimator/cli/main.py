@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from friction_estimator.core.exceptions import FrictionEstimatorError
+from friction_estimator.errors import FrictionEstimatorError
 
 VERBS = {
     "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
@@ -23,7 +23,9 @@ VERBS = {
     "identify": "friction from recordings, with error bars; or --plan what to move before recording",
     "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
     "report": "one HTML page from a bag with estimates",
+    "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",
     "parameters": "list every parameter of the YAML with default, unit and range",
+    "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
 }
 
 _EXTRAS = {
@@ -39,6 +41,7 @@ _EXTRAS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         parsed = _parser(words).parse_args(words)

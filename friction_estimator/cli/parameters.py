@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from friction_estimator.core.config import ParameterField, parameter_fields
+from friction_estimator.config import ParameterField, parameter_fields
 
 _EXAMPLE_FOOT = "FOOT"
 

@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from friction_estimator import compiled
 from friction_estimator.bags.writer import STORAGES, BagWriter
 from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.core.config import Config
+from friction_estimator.config import Config
+from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.messages.truth import TruthMessages
@@ -43,6 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
         BagWriter(arguments.output, arguments.storage, description.to_custom_data(), arguments.overwrite) as writer,
         progress_bar("simulating") as progress,
     ):
+        compiled.prepare()
         simulator = Simulator(robot.config, robot.urdf_xml, scenario, noise, seed=arguments.seed, start_ns=_START_NS)
         count = record(simulator, robot.config, writer, arguments.duration, progress)
     print(f"{arguments.output}: {count * PERIOD_NS * 1e-9:.3f} s, {writer.message_count} messages")
@@ -56,18 +59,18 @@ def record(
     progress: Callable[[float, float], None],
 ) -> int:
     """Write sensors and ground truth of a simulation; return the number of joint samples."""
-    sensors = SensorMessages(writer.types, config, simulator.joint_names)
-    truths = TruthMessages(writer.types, config, simulator.joint_names)
+    sensors, truths = SensorMessages(config, simulator.joint_names), TruthMessages(config, simulator.joint_names)
     steps = round(duration * 1e9 / PERIOD_NS)
     for step in range(steps):
         sample = simulator.step()
         stamp = sample.joints.stamp_ns
-        writer.write(config.output.joint_states_topic, stamp, sensors.joint_state(sample.joints))
-        writer.write(config.imu.topic, stamp, sensors.imu(sample.imu))
+        joints = sensors.joint_state(sample.joints)
+        writer.write_raw(config.output.joint_states_topic, topics.JOINT_STATE, stamp, joints)
+        writer.write_raw(config.imu.topic, topics.IMU, stamp, sensors.imu(sample.imu))
         for foot, wrench in zip(config.feet, sample.wrenches, strict=True):
-            writer.write(foot.wrench_topic, stamp, sensors.wrench(wrench))
+            writer.write_raw(foot.wrench_topic, topics.WRENCH, stamp, sensors.wrench(wrench))
         for topic, message in truths.build(sample.truth):
-            writer.write(topic, stamp, message)
+            writer.write_raw(topic.name, topic.type, stamp, message)
         if step % 100 == 0:
             progress(step, steps)
     return steps

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling, combined, uncoupled
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import Coupling, combined, uncoupled
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.files.yaml_document import read_yaml
+from friction_estimator.types import FloatArray
 
 _KEYS = ("joints", "motors", "matrix")
 

@@ -10,11 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.identification import Identification, JointScore, ParameterTable, Provenance
-from friction_estimator.core.operating_range import OperatingRange, operating_range
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.parameters import (
     IDENTIFICATION,
     parameters_document,
@@ -23,6 +19,10 @@ from friction_estimator.files.parameters import (
     write_document,
 )
 from friction_estimator.files.yaml_document import Lines
+from friction_estimator.identification.operating_range import OperatingRange, operating_range
+from friction_estimator.identification.result import Identification, JointScore, ParameterTable, Provenance
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.types import BoolArray, FloatArray
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {
     "str": str,

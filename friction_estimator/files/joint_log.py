@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError, choices
 from friction_estimator.files.table import Table, read_table
+from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.types import FloatArray
 
 ONLY_JOINT = "joint"
 """Name of the joint of a file with bare columns, when the caller gives none."""

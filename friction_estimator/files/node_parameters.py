@@ -6,10 +6,13 @@ ROS.
 
 from __future__ import annotations
 
-from friction_estimator.core.config import ParameterField, Range
+from friction_estimator.config import ParameterField, Range
 
 _INPUTS_RELIABLE = ParameterField(
-    "inputs_reliable", bool, False, Range("ask reliable publishers for every message; others are not heard then")
+    "inputs_reliable",
+    bool,
+    False,
+    Range("every message is needed: only reliable publishers are heard, and no joint sample is left out"),
 )
 
 _PLAYING = (
@@ -20,7 +23,10 @@ _PLAYING = (
         float,
         0.0,
         Range(
-            "how far it may run ahead of the estimator on a machine that is too slow; 0: it never waits", "s", 0.0, 10.0
+            "how far it may run ahead of an estimator that cannot keep up; 0: it never waits, unless rate is 0",
+            "s",
+            0.0,
+            10.0,
         ),
     ),
 )

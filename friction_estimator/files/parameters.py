@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.friction import FrictionLaw, law_names, make_law
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.files.atomic import write_atomically
 from friction_estimator.files.yaml_document import read_yaml, yaml_text
+from friction_estimator.laws import FrictionLaw, law_names, make_law
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.types import FloatArray
 
 FORMAT = "friction_estimator/identified_parameters"
 IDENTIFICATION = "identification"

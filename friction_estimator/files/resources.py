@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import friction_estimator
-from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.errors import ConfigError, choices
 
 PACKAGE = "friction_estimator"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from friction_estimator.core.config import Config, config_from_parameters
-from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.config import Config, config_from_parameters
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.files.node_parameters import NODE_PARAMETERS
 from friction_estimator.files.resources import robot_file
 from friction_estimator.files.urdf import find_urdf, read_urdf

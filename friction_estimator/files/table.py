@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError, choices
+from friction_estimator.types import FloatArray
 
 SUFFIXES = (".csv", ".npz")
 _DELIMITERS = ",;\t"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.joint_trajectory import JointTrajectory
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.atomic import write_atomically
+from friction_estimator.identification.joint_trajectory import JointTrajectory
 
 
 def write_trajectory_csv(path: str | os.PathLike[str], trajectory: JointTrajectory) -> None:

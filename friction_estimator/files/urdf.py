@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from friction_estimator.core.exceptions import RobotModelError, choices
+from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.files.resources import package_share, share_directory
 
 _PACKAGE_SCHEME = "package://"

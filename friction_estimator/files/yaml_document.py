@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 
 
 class _Loader(yaml.SafeLoader):

@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from friction_estimator.core.config import Config, CouplingConfig
-from friction_estimator.core.coupling import combined
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction import JointLaws, laws_of_joints
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.robot_model import RobotModel
+from friction_estimator.config import Config, CouplingConfig
+from friction_estimator.config.coupling import combined
+from friction_estimator.errors import ConfigError
+from friction_estimator.laws import JointLaws, laws_of_joints
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.transmission import MotorSide
 
 _KEY = "friction_estimator"
 

@@ -1,109 +1,265 @@
-"""Sensor messages to samples, for anything that is shaped like a ROS message (rclpy, rosbags)."""
+"""Serialized sensor messages to samples, as they come from a subscription or a bag."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import DesiredSample, ImuSample, JointSample, WrenchSample
-from friction_estimator.messages.joint_order import JointOrder
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.config import Config, FootConfig
+from friction_estimator.errors import InputError, choices
+from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import BODY, CdrScanner
+from friction_estimator.types import DesiredSample, FloatArray, ImuSample, JointSample, WrenchSample
+
+_NS = 1_000_000_000
+_COVARIANCE_REST = "64x"
+_IMU_NUMBERS = f"104x 4d {_COVARIANCE_REST} 4d {_COVARIANCE_REST}"
+"""Orientation with covariance; angular velocity, first of its covariance; acceleration, first of its covariance."""
 
 
 class InputReader:
-    """Reads and checks the messages of one robot.
+    """Reads and checks the serialized messages of one robot.
 
     Parameters
     ----------
     config : topics, frames and signs
     joint_names : (n) wanted joints, in model order
 
-    Every method raises :class:`InputError` with one message that says what is wrong with the sensor message.
+    Every method raises :class:`InputError` with one message that names the topic and what is wrong.
     """
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
-        self._ones = np.ones(len(joint_names))
-        self._joints = JointOrder(config.output.joint_states_topic, joint_names)
-        self._commands = JointOrder(config.compensation.desired_topic, joint_names)
+        self._joints = _JointStates(
+            config.output.joint_states_topic, joint_names, ("position", "velocity", "effort"), optional="effort"
+        )
+        self._commands = _JointStates(config.compensation.desired_topic, joint_names, ("velocity",))
+        self._no_effort = np.full(len(joint_names), np.nan)
         self._imu_topic = config.imu.topic
+        self._imu = _Stamped(config.imu.topic, topics.IMU, _IMU_NUMBERS, self._check_imu_frame)
         self._imu_frame = config.imu.frame
         self._feet = config.feet
+        self._wrenches = [
+            _Stamped(foot.wrench_topic, topics.WRENCH, "6d", partial(self._check_sole, foot)) for foot in config.feet
+        ]
 
-    def joint_state(self, message: Any) -> JointSample:
+    def joint_state(self, raw: bytes) -> JointSample:
         """Joint sample of a sensor_msgs/JointState: any order of joints, other joints ignored, effort NaN if empty."""
-        joints = self._joints
-        joints.read(message.name)
-        position = joints.pick("position", message.position)
-        velocity = joints.pick("velocity", message.velocity)
-        if len(message.effort) == 0:  # not measured; empty arrays are allowed in a JointState
-            effort = np.full(self._ones.size, np.nan)
-            if not math.isfinite((position + velocity) @ self._ones):
-                joints.check_finite("position", position)
-                joints.check_finite("velocity", velocity)
-            return JointSample(header_stamp(message), position, velocity, effort)
-        effort = joints.pick("effort", message.effort)
-        if not math.isfinite((position + velocity + effort) @ self._ones):
-            for label, values in (("position", position), ("velocity", velocity), ("effort", effort)):
-                joints.check_finite(label, values)
-        return JointSample(header_stamp(message), position, velocity, effort)
+        stamp_ns, values = self._joints.read(raw)
+        effort = values[2] if len(values) == 3 else self._no_effort.copy()
+        return JointSample(stamp_ns, values[0], values[1], effort)
 
-    def desired(self, message: Any) -> DesiredSample:
+    def desired(self, raw: bytes) -> DesiredSample:
         """Desired velocities of a sensor_msgs/JointState, such as a joint command; its other fields are not used."""
-        joints = self._commands
-        joints.read(message.name)
-        velocity = joints.pick("velocity", message.velocity)
-        if not math.isfinite(velocity @ self._ones):
-            joints.check_finite("velocity", velocity)
-        return DesiredSample(header_stamp(message), velocity)
+        stamp_ns, values = self._commands.read(raw)
+        return DesiredSample(stamp_ns, values[0])
 
-    def imu(self, message: Any) -> ImuSample:
+    def imu(self, raw: bytes) -> ImuSample:
         """IMU sample of a sensor_msgs/Imu; its orientation is not used."""
-        for label, covariance in (
-            ("angular_velocity", message.angular_velocity_covariance),
-            ("linear_acceleration", message.linear_acceleration_covariance),
-        ):
-            if covariance[0] == -1.0:
+        stamp_ns, (wx, wy, wz, rate_variance, fx, fy, fz, force_variance) = self._imu.read(raw)
+        for label, variance in (("angular_velocity", rate_variance), ("linear_acceleration", force_variance)):
+            if variance == -1.0:
                 raise InputError(f"{self._imu_topic}: {label}_covariance[0] is -1, so the IMU does not measure it")
-        frame = message.header.frame_id
+        sample = ImuSample(stamp_ns, np.array((wx, wy, wz)), np.array((fx, fy, fz)))
+        if not math.isfinite(wx + wy + wz):
+            raise InputError(f"{self._imu_topic}: angular_velocity is not finite: {sample.angular_velocity}")
+        if not math.isfinite(fx + fy + fz):
+            raise InputError(f"{self._imu_topic}: linear_acceleration is not finite: {sample.specific_force}")
+        return sample
+
+    def wrench(self, foot: int, raw: bytes) -> WrenchSample:
+        """Foot sample of a geometry_msgs/WrenchStamped; the sign is flipped where the configuration demands it.
+
+        Parameters
+        ----------
+        foot : index into ``Config.feet``
+        raw : wrench in and about the sole frame of that foot
+        """
+        stamp_ns, numbers = self._wrenches[foot].read(raw)
+        values = np.array(numbers)
+        if not math.isfinite(sum(numbers)):
+            raise InputError(f"{self._feet[foot].wrench_topic}: the wrench is not finite: {values}")
+        return WrenchSample(stamp_ns, foot, -values if self._feet[foot].flip else values)
+
+    def _check_imu_frame(self, frame: str) -> None:
         if frame and frame != self._imu_frame:
             raise InputError(
                 f"{self._imu_topic}: frame_id is {frame!r}, but imu.frame is {self._imu_frame!r}; "
                 "set imu.frame to the URDF frame of the IMU"
             )
-        rate, force = message.angular_velocity, message.linear_acceleration
-        sample = ImuSample(
-            header_stamp(message),
-            np.array((rate.x, rate.y, rate.z)),
-            np.array((force.x, force.y, force.z)),
-        )
-        if not math.isfinite(rate.x + rate.y + rate.z):
-            raise InputError(f"{self._imu_topic}: angular_velocity is not finite: {sample.angular_velocity}")
-        if not math.isfinite(force.x + force.y + force.z):
-            raise InputError(f"{self._imu_topic}: linear_acceleration is not finite: {sample.specific_force}")
-        return sample
 
-    def wrench(self, foot: int, message: Any) -> WrenchSample:
-        """Foot sample of a geometry_msgs/WrenchStamped; the sign is flipped where the configuration says so.
-
-        Parameters
-        ----------
-        foot : index into ``Config.feet``
-        message : wrench in and about the sole frame of that foot
-        """
-        settings = self._feet[foot]
-        frame = message.header.frame_id
+    def _check_sole(self, settings: FootConfig, frame: str) -> None:
         if frame and frame != settings.frame:
             raise InputError(
                 f"{settings.wrench_topic}: frame_id is {frame!r}, but feet.{settings.name}.frame is "
                 f"{settings.frame!r}; the wrench must be given in and about that sole frame"
             )
-        force, moment = message.wrench.force, message.wrench.torque
-        values = np.array((force.x, force.y, force.z, moment.x, moment.y, moment.z))
-        if not math.isfinite(force.x + force.y + force.z + moment.x + moment.y + moment.z):
-            raise InputError(f"{settings.wrench_topic}: the wrench is not finite: {values}")
-        return WrenchSample(header_stamp(message), foot, -values if settings.flip else values)
+
+
+class _Stamped:
+    """Reads the numbers of messages in which nothing but the frame_id has a length of its own.
+
+    Parameters
+    ----------
+    topic, type_name : of the messages, for error texts
+    numbers : what follows the header, in the letters of :mod:`struct`
+    check_frame : raises InputError for a frame_id that cannot be right
+    """
+
+    def __init__(self, topic: str, type_name: str, numbers: str, check_frame: Callable[[str], None]) -> None:
+        self._topic, self._type_name = topic, type_name
+        self._numbers, self._check_frame = numbers, check_frame
+        self._frame, self._frame_end = b"", 0
+        self._encapsulation = b""
+        self._struct = struct.Struct("")
+
+    def read(self, raw: bytes) -> tuple[int, list[float]]:
+        """Stamp [ns] and numbers."""
+        try:
+            if raw[:2] != self._encapsulation or raw[12 : self._frame_end] != self._frame:
+                self._learn(raw)
+            sec, nanosec, *numbers = self._struct.unpack_from(raw)
+        except (ValueError, struct.error) as error:
+            raise _malformed(self._topic, self._type_name, raw, error) from None
+        return sec * _NS + nanosec, numbers
+
+    def _learn(self, raw: bytes) -> None:
+        """Find the numbers behind the frame_id of this message."""
+        scanner = CdrScanner(raw)
+        scanner.stamp()
+        frame = scanner.string()
+        self._check_frame(frame)
+        end = scanner.offset
+        padding = -(end - BODY) % 8
+        self._struct = struct.Struct(f"{scanner.order}{BODY}x iI {end - 12 + padding}x {self._numbers}")
+        self._frame, self._frame_end, self._encapsulation = bytes(raw[12:end]), end, bytes(raw[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the numbers of a JointState lie.
+
+    Attributes
+    ----------
+    size : least length of a message with this layout [bytes]
+    mask, structure : a message has this layout when ``mask`` leaves ``structure`` of its bytes, as one whole number
+    stamp : the header stamp
+    dtype, first, count : of the block from the first to the last number
+    index : (r, n) places of the wanted numbers in that block, one row a field
+    """
+
+    size: int
+    mask: int
+    structure: int
+    stamp: struct.Struct
+    dtype: np.dtype[np.float64]
+    first: int
+    count: int
+    index: NDArray[np.intp]
+
+
+class _JointStates:
+    """Reads the numbers of JointState messages with any order of joints and further ones.
+
+    The layout of the newest message is kept: most messages have the same names and lengths as the one before.
+
+    Parameters
+    ----------
+    topic : of the messages, for error texts
+    joint_names : (n) wanted joints, in model order
+    fields : wanted ones, in the order of the message
+    optional : the field that may be empty
+    """
+
+    def __init__(self, topic: str, joint_names: Sequence[str], fields: Sequence[str], optional: str = "") -> None:
+        self._topic = topic
+        self._joint_names = tuple(joint_names)
+        self._fields = tuple(fields)
+        self._optional = optional
+        self._layout: _Layout | None = None
+
+    def read(self, raw: bytes) -> tuple[int, FloatArray]:
+        """Stamp [ns] and numbers (r, n): one row for each wanted field, without the optional one when it is empty."""
+        layout = self._layout
+        if (
+            layout is None
+            or len(raw) < layout.size
+            or int.from_bytes(raw[: layout.size], "little") & layout.mask != layout.structure
+        ):
+            layout = self._layout = self._learn(raw)
+        block = np.frombuffer(raw, layout.dtype, layout.count, layout.first)
+        values = block[layout.index].astype(np.float64, copy=False)
+        if not math.isfinite(sum(values.reshape(-1).tolist())):
+            self._check_finite(values)
+        sec, nanosec = layout.stamp.unpack_from(raw, BODY)
+        return sec * _NS + nanosec, values
+
+    def _learn(self, raw: bytes) -> _Layout:
+        """Parse a message: names, and length of every array."""
+        try:
+            scanner = CdrScanner(raw)
+            scanner.stamp()
+            scanner.string()
+            names = [scanner.string() for _ in range(scanner.uint32())]
+            counts, offsets = {}, {}
+            for field in ("position", "velocity", "effort"):
+                counts[field] = scanner.uint32()
+                offsets[field] = scanner.floats(counts[field])
+        except ValueError as error:
+            raise _malformed(self._topic, topics.JOINT_STATE, raw, error) from None
+        order = self._order(names)
+        present = [field for field in self._fields if field != self._optional or counts[field]]
+        for field in present:
+            if counts[field] != len(names):
+                raise InputError(self._wrong_length(field, counts[field], len(names)))
+        first = offsets[present[0]]  # all arrays lie on one grid of 8 bytes
+        index = np.stack([(offsets[field] - first) // 8 + order for field in present])
+        return _Layout(
+            scanner.offset,
+            mask := int.from_bytes(scanner.mask, "little"),
+            mask & int.from_bytes(raw[: scanner.offset], "little"),
+            struct.Struct(scanner.order + "iI"),
+            np.dtype(scanner.order + "f8"),
+            first,
+            (offsets[present[-1]] - first) // 8 + len(names),
+            index,
+        )
+
+    def _order(self, names: Sequence[str]) -> NDArray[np.intp]:
+        """Place of each wanted joint in the message, (n,)."""
+        index = {name: place for place, name in enumerate(names)}
+        missing = [name for name in self._joint_names if name not in index]
+        if missing:
+            raise InputError(f"{self._topic}: joint {choices(missing)} missing; the message holds {choices(names)}")
+        if len(index) != len(names):
+            twice = {name for name in names if names.count(name) > 1}
+            raise InputError(f"{self._topic}: joint {choices(twice)} is named more than once")
+        return np.array([index[name] for name in self._joint_names], dtype=np.intp)
+
+    def _wrong_length(self, field: str, length: int, joints: int) -> str:
+        if length == 0:
+            return f"{self._topic}: {field} is empty, but the estimator needs {_NEEDED[field]}"
+        return f"{self._topic}: {field} has {length} values for {joints} joint names"
+
+    def _check_finite(self, values: FloatArray) -> None:
+        for field, row in zip(self._fields, values, strict=False):
+            bad = [name for name, good in zip(self._joint_names, np.isfinite(row), strict=True) if not good]
+            if bad:
+                raise InputError(f"{self._topic}: {field} of joint {choices(bad)} is not finite")
+
+
+_NEEDED = {
+    "position": "the joint positions",
+    "velocity": "the joint velocities",
+    "effort": "the motor torques",
+}
+
+
+def _malformed(topic: str, type_name: str, raw: bytes, reason: Any) -> InputError:
+    return InputError(f"{topic}: {len(raw)} bytes are not a serialized {type_name}: {reason}")

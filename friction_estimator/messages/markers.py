@@ -1,22 +1,37 @@
-"""Friction as rviz markers: an arc about each joint axis, as long as the torque is large, and the number beside it."""
+"""Friction as rviz markers: an arc about each joint axis, as long as the torque is large, and the number next to it."""
 
 from __future__ import annotations
 
+import struct
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from friction_estimator.core.exceptions import RobotModelError, choices
-from friction_estimator.core.types import FloatArray, FrictionEstimate
-from friction_estimator.messages.types import MessageTypes, make_header
+from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.messages.cdr import BODY, CdrWriter
+from friction_estimator.types import FloatArray, FrictionEstimate
 
-_LINE_STRIP, _TEXT_VIEW_FACING = 4, 9
 _POINTS = 24
 _FULL_TURN = 1.5 * np.pi
 _MEASURED, _MODELLED = (0.12, 0.47, 0.71), (1.0, 0.5, 0.05)
+_UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+_LONGEST_TEXT = 11
+"""Characters; all texts of 8 to 11 take the same space in a serialized message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the markers of one kind share: namespace, type of visualization_msgs/Marker, scale [m]."""
+
+    namespace: str
+    type: int
+    scale: tuple[float, float, float]
+
+
+_ARC = _Kind("friction", 4, (0.012, 0.0, 0.0))  # LINE_STRIP
+_TEXT = _Kind("friction_text", 9, (0.0, 0.0, 0.035))  # TEXT_VIEW_FACING
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,99 +73,92 @@ def _axis(joint: ElementTree.Element) -> JointAxis:
 
 
 class FrictionMarkers:
-    """Builds the MarkerArray of one robot.
+    """Serializes the MarkerArray of one robot.
 
     The arc of a joint is 270 degrees long at ``full_scale`` and turns the way the friction does; it is blue where the
     friction is measured, orange where it is modelled.
 
     Parameters
     ----------
-    types : message classes
     axes : (n) where the joints are
     full_scale : friction torque of the longest arc [N m]
     radius : of the arcs [m]
     """
 
-    def __init__(
-        self, types: MessageTypes, axes: Sequence[JointAxis], full_scale: float = 5.0, radius: float = 0.08
-    ) -> None:
-        self._types = types
-        self._frames = [axis.frame for axis in axes]
+    def __init__(self, axes: Sequence[JointAxis], full_scale: float = 5.0, radius: float = 0.08) -> None:
         self._full_scale = full_scale
-        self._radius = radius
         across = [_perpendicular(axis.axis) for axis in axes]
-        self._planes = [(u, np.cross(axis.axis, u)) for axis, u in zip(axes, across, strict=True)]
-        self._texts = [1.4 * radius * u for u in across]
-
-    def build(self, estimate: FrictionEstimate) -> Any:
-        """visualization_msgs/MarkerArray: an arc and a text for every joint."""
-        markers = []
-        for joint, (torque, measured) in enumerate(
-            zip(estimate.friction.tolist(), estimate.measured.tolist(), strict=True)
-        ):
-            header = make_header(self._types, estimate.stamp_ns, self._frames[joint])
-            color = _MEASURED if measured else _MODELLED
-            markers.append(self._arc(header, joint, torque, color))
-            markers.append(self._text(header, joint, torque, color))
-        return self._types.make("visualization_msgs/msg/MarkerArray", markers=markers)
-
-    def _arc(self, header: Any, joint: int, torque: float, color: tuple[float, float, float]) -> Any:
-        u, v = self._planes[joint]
-        part = float(np.clip(torque / self._full_scale, -1.0, 1.0))
-        angles = np.linspace(0.0, part * _FULL_TURN, _POINTS)[:, None]
-        points = self._radius * (np.cos(angles) * u + np.sin(angles) * v)
-        return self._marker(
-            header,
-            "friction",
-            joint,
-            _LINE_STRIP,
-            color,
-            scale=self._types.make("geometry_msgs/msg/Vector3", x=0.012, y=0.0, z=0.0),
-            points=[self._point(point) for point in points],
+        self._cosine = radius * np.reshape(across, (-1, 1, 3))
+        self._sine = radius * np.reshape(
+            [np.cross(axis.axis, u) for axis, u in zip(axes, across, strict=True)], (-1, 1, 3)
         )
+        writer = CdrWriter()
+        writer.pack("I", 4, 2 * len(axes))
+        places = []
+        for number, (axis, u) in enumerate(zip(axes, across, strict=True)):
+            places.append(_write_marker(writer, number, axis.frame, _ARC, np.zeros(3), _POINTS))
+            places.append(_write_marker(writer, number, axis.frame, _TEXT, 1.4 * radius * u, 0))
+        buffer = self._buffer = writer.buffer
+        words = len(buffer) // 4
+        self._integers, self._reals = np.frombuffer(buffer, "<u4", words), np.frombuffer(buffer, "<f4", words)
+        self._coordinates = np.frombuffer(buffer, "<f8", (len(buffer) - BODY) // 8, BODY)
+        self._stamps = np.array([place.stamp for place in places], dtype=np.intp) // 4
+        self._colors = np.array([place.color for place in places], dtype=np.intp)[:, None] // 4 + np.arange(3)
+        first = np.array([place.points - BODY for place in places[::2]], dtype=np.intp)[:, None] // 8
+        self._arcs = first + np.arange(3 * _POINTS)
+        self._texts = [place.text for place in places[1::2]]
 
-    def _text(self, header: Any, joint: int, torque: float, color: tuple[float, float, float]) -> Any:
-        position = self._point(self._texts[joint])
-        return self._marker(
-            header,
-            "friction_text",
-            joint,
-            _TEXT_VIEW_FACING,
-            color,
-            scale=self._types.make("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.035),
-            text=f"{torque:+.2f} N m",
-            position=position,
-        )
+    def build(self, estimate: FrictionEstimate) -> bytes:
+        """Bytes of a visualization_msgs/MarkerArray: an arc and a text for every joint."""
+        seconds, nanoseconds = divmod(estimate.stamp_ns, 1_000_000_000)
+        self._integers[self._stamps], self._integers[self._stamps + 1] = seconds, nanoseconds
+        self._reals[self._colors] = np.where(np.repeat(estimate.measured, 2)[:, None], _MEASURED, _MODELLED)
+        part = np.clip(estimate.friction / self._full_scale, -1.0, 1.0)
+        angles = np.linspace(0.0, part * _FULL_TURN, _POINTS, axis=1)[:, :, None]
+        points = np.cos(angles) * self._cosine + np.sin(angles) * self._sine
+        self._coordinates[self._arcs] = points.reshape(self._arcs.shape)
+        for offset, torque in zip(self._texts, estimate.friction.tolist(), strict=True):
+            text = f"{torque:+.2f} N m".encode()
+            if len(text) > _LONGEST_TEXT:
+                text = f"{torque:+.0e} N m".encode()
+            struct.pack_into(f"<I{_LONGEST_TEXT + 1}s", self._buffer, offset, len(text) + 1, text)
+        return bytes(self._buffer)
 
-    def _marker(
-        self,
-        header: Any,
-        namespace: str,
-        number: int,
-        kind: int,
-        color: tuple[float, float, float],
-        position: Any = None,
-        **fields: Any,
-    ) -> Any:
-        make = self._types.make
-        r, g, b = color
-        upright = make("geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=0.0, w=1.0)
-        place = position if position is not None else make("geometry_msgs/msg/Point")
-        return make(
-            "visualization_msgs/msg/Marker",
-            header=header,
-            ns=namespace,
-            id=number,
-            type=kind,
-            pose=make("geometry_msgs/msg/Pose", position=place, orientation=upright),
-            color=make("std_msgs/msg/ColorRGBA", r=r, g=g, b=b, a=1.0),
-            frame_locked=True,
-            **fields,
-        )
 
-    def _point(self, position: FloatArray) -> Any:
-        x, y, z = position.tolist()
-        return self._types.make("geometry_msgs/msg/Point", x=x, y=y, z=z)
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Offsets of what changes in a marker: stamp, color, points, and length of the text."""
+
+    stamp: int
+    color: int
+    points: int
+    text: int
+
+
+def _write_marker(
+    writer: CdrWriter, number: int, frame: str, kind: _Kind, position: FloatArray, points: int
+) -> _Places:
+    """Append a visualization_msgs/Marker that is fixed to its frame."""
+    stamp = writer.header(frame)
+    writer.string(kind.namespace)
+    writer.pack("3i", 4, number, kind.type, 0)  # add or modify
+    writer.pack("10d", 8, *position, *_UPRIGHT, *kind.scale)
+    color = writer.pack("4f", 4, 0.0, 0.0, 0.0, 1.0)
+    writer.pack("iI", 4, 0, 0)  # it never expires
+    writer.pack("B", 1, True)
+    writer.pack("I", 4, points)
+    first_point = writer.zeros(3 * points)
+    writer.pack("I", 4, 0)  # no colours of single points
+    writer.string("")  # no texture: its source, then an empty CompressedImage and coordinates
+    writer.header("")
+    writer.string("")
+    writer.pack("2I", 4, 0, 0)
+    text = writer.string(_LONGEST_TEXT * " " if kind is _TEXT else "")
+    writer.string("")  # no mesh: its source, then an empty MeshFile
+    writer.string("")
+    writer.pack("I", 4, 0)
+    writer.pack("B", 1, False)
+    return _Places(stamp, color, first_point, text)
 
 
 def _perpendicular(axis: FloatArray) -> FloatArray:

@@ -1,23 +1,34 @@
-"""Friction estimates to messages: the same for the live node and for a replay."""
+"""Friction estimates to serialized messages: the same for the live node and for a replay."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.types import FloatArray, FrictionEstimate
+from friction_estimator.config import Config
 from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import JointStateTemplate, serialize_string
 from friction_estimator.messages.markers import FrictionMarkers
-from friction_estimator.messages.odometry import make_odometry
+from friction_estimator.messages.odometry import OdometryTemplate, TransformTemplate
 from friction_estimator.messages.schedule import OutputSchedule
-from friction_estimator.messages.topics import When
-from friction_estimator.messages.types import MessageTypes, make_header
+from friction_estimator.messages.topics import Topic, When
+from friction_estimator.types import FrictionEstimate
 
 ODOM_FRAME = "odom"
 """World of the base state: it starts under the robot and drifts, hence not ``map`` (REP-105)."""
+
+_SCALARS = {
+    topics.MEASURED: "measured",
+    topics.MODEL: "model",
+    topics.COULOMB: "coulomb",
+    topics.VISCOUS: "viscous",
+    topics.COULOMB_SIGMA: "coulomb_sigma",
+    topics.VISCOUS_SIGMA: "viscous_sigma",
+    topics.EXTERNAL_TORQUE: "external_torque",
+    topics.EXTERNAL_TORQUE_SIGMA: "external_torque_sigma",
+}
+"""Attribute of a :class:`FrictionEstimate` that leaves as the effort on a topic."""
 
 
 class OutputMessages:
@@ -25,88 +36,83 @@ class OutputMessages:
 
     Parameters
     ----------
-    types : message classes
     config : slow rate
     joint_names : (n) order of the estimates
     markers : draws the markers for rviz; None leaves that topic out
     base_frame : name of the base link
+    transform : whether the base pose also leaves on /tf
+
+    Attributes
+    ----------
+    topics : those that :meth:`build` can return
     """
 
     def __init__(
         self,
-        types: MessageTypes,
         config: Config,
         joint_names: Sequence[str],
         markers: FrictionMarkers | None = None,
         base_frame: str = "base_link",
+        transform: bool = False,
     ) -> None:
-        self._types = types
-        self._joint_names = list(joint_names)
+        absent = () if markers else (topics.FRICTION_MARKERS,)
+        self.topics: tuple[Topic, ...] = tuple(topic for topic in topics.output_topics(config) if topic not in absent)
+        if transform:
+            self.topics += (topics.BASE_TRANSFORM,)
+        self._secondary = [topic for topic in self.topics if topic.when is not When.SAMPLE]
         self._markers = markers
-        self._base_frame = base_frame
-        self._topics = topics.output_topics(config)
         self._schedule = OutputSchedule(config.output.slow_rate)
-
-    @property
-    def topics(self) -> tuple[topics.Topic, ...]:
-        """The topics that :meth:`build` can return."""
-        without = () if self._markers else (topics.FRICTION_MARKERS,)
-        return tuple(topic for topic in self._topics if topic not in without)
+        self._friction = JointStateTemplate(base_frame, joint_names, with_state=True)
+        self._scalar = JointStateTemplate(base_frame, joint_names)
+        self._odometry = OdometryTemplate(ODOM_FRAME, base_frame)
+        self._transform = TransformTemplate(ODOM_FRAME, base_frame)
+        self._no_torque = np.zeros(len(joint_names))
 
     def reset(self) -> None:
         """Let every topic leave with the next estimate."""
         self._schedule.reset()
 
-    def build(self, estimate: FrictionEstimate) -> list[tuple[str, Any]]:
-        """Messages that leave with this estimate, as (relative topic name, message)."""
-        header = make_header(self._types, estimate.stamp_ns, self._base_frame)
-        state = estimate.phase.name, estimate.measured.tobytes()
-        due = self._schedule.due(estimate.stamp_ns, state)
-        friction = self._joint_state(header, estimate.friction, estimate.position, estimate.velocity)
+    def build(
+        self, estimate: FrictionEstimate, wanted: Callable[[Topic], object] = lambda topic: True
+    ) -> list[tuple[Topic, bytes]]:
+        """Messages that leave with this estimate, as (topic, serialized message).
+
+        Parameters
+        ----------
+        estimate : what they hold
+        wanted : called with each due topic that does not leave with every estimate; false: it is left out
+        """
+        stamp_ns = estimate.stamp_ns
+        friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
         built = [
-            (topics.FRICTION.name, friction),
-            (topics.SIGMA.name, self._joint_state(header, estimate.sigma)),
+            (topics.FRICTION, friction),
+            (topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)),
         ]
         if estimate.compensation is not None:
-            built.append((topics.COMPENSATION.name, self._joint_state(header, estimate.compensation)))
-        if When.CHANGE in due:
-            built += self._changing(header, estimate)
-        if When.SLOW in due:
-            built += self._slow(header, estimate)
-        if When.DISPLAY in due and self._markers is not None:
-            built.append((topics.FRICTION_MARKERS.name, self._markers.build(estimate)))
+            built.append((topics.COMPENSATION, self._scalar.serialize(stamp_ns, estimate.compensation)))
+        due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))
+        if len(due) > 1:
+            for topic in self._secondary:
+                if topic.when in due and wanted(topic):
+                    built.append((topic, self._serialize(topic, estimate)))
         return built
 
-    def no_compensation(self, stamp_ns: int) -> tuple[str, Any]:
-        """The end of friction compensation: zero torque for every joint, as (relative topic name, message)."""
-        header = make_header(self._types, stamp_ns, self._base_frame)
-        return topics.COMPENSATION.name, self._joint_state(header, np.zeros(len(self._joint_names)))
+    def no_compensation(self, stamp_ns: int) -> tuple[Topic, bytes]:
+        """The end of friction compensation: zero torque for every joint, as (topic, serialized message)."""
+        return topics.COMPENSATION, self._scalar.serialize(stamp_ns, self._no_torque)
 
-    def _changing(self, header: Any, estimate: FrictionEstimate) -> list[tuple[str, Any]]:
-        measured = self._joint_state(header, estimate.measured.astype(float))
-        phase = self._types.make(topics.STRING, data=estimate.phase.name)
-        return [(topics.MEASURED.name, measured), (topics.CONTACT_PHASE.name, phase)]
-
-    def _slow(self, header: Any, estimate: FrictionEstimate) -> list[tuple[str, Any]]:
-        scalars = (
-            (topics.MODEL, estimate.model),
-            (topics.COULOMB, estimate.coulomb),
-            (topics.VISCOUS, estimate.viscous),
-            (topics.COULOMB_SIGMA, estimate.coulomb_sigma),
-            (topics.VISCOUS_SIGMA, estimate.viscous_sigma),
-            (topics.EXTERNAL_TORQUE, estimate.external_torque),
-            (topics.EXTERNAL_TORQUE_SIGMA, estimate.external_torque_sigma),
-        )
-        built = [(topic.name, self._joint_state(header, values)) for topic, values in scalars]
-        built.append((topics.BASE_STATE.name, self._base_state(estimate)))
-        return built
-
-    def _base_state(self, estimate: FrictionEstimate) -> Any:
+    def _serialize(self, topic: Topic, estimate: FrictionEstimate) -> bytes:
+        if (attribute := _SCALARS.get(topic)) is not None:
+            return self._scalar.serialize(estimate.stamp_ns, getattr(estimate, attribute))
+        if topic is topics.CONTACT_PHASE:
+            return serialize_string(estimate.phase.name)
+        if topic is topics.FRICTION_MARKERS and self._markers is not None:
+            return self._markers.build(estimate)
         base = estimate.base
-        return make_odometry(
-            self._types,
+        if topic is topics.BASE_TRANSFORM:
+            return self._transform.serialize(estimate.stamp_ns, base)
+        return self._odometry.serialize(
             estimate.stamp_ns,
-            (ODOM_FRAME, self._base_frame),
             base.position_base_in_world,
             base.rotation_base_to_world,
             base.linear_velocity,
@@ -114,11 +120,3 @@ class OutputMessages:
             base.pose_covariance,
             base.twist_covariance,
         )
-
-    def _joint_state(
-        self, header: Any, effort: FloatArray, position: FloatArray | None = None, velocity: FloatArray | None = None
-    ) -> Any:
-        fields = {"effort": self._types.floats(effort)}
-        if position is not None and velocity is not None:
-            fields.update(position=self._types.floats(position), velocity=self._types.floats(velocity))
-        return self._types.make(topics.JOINT_STATE, header=header, name=self._joint_names, **fields)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.core.exceptions import BagError
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.errors import BagError
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.types import header_stamp
+from friction_estimator.types import BoolArray, FloatArray
 
 _SCALARS = (
     topics.FRICTION,

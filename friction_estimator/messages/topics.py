@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from friction_estimator.core.config import Config
+from friction_estimator.config import Config
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 IMU = "sensor_msgs/msg/Imu"
@@ -21,6 +21,7 @@ WRENCH = "geometry_msgs/msg/WrenchStamped"
 ODOMETRY = "nav_msgs/msg/Odometry"
 STRING = "std_msgs/msg/String"
 MARKERS = "visualization_msgs/msg/MarkerArray"
+TRANSFORMS = "tf2_msgs/msg/TFMessage"
 
 
 class When(Enum):
@@ -88,6 +89,9 @@ OUTPUTS = (
     FRICTION_MARKERS,
 )
 """What the estimator says. ``/diagnostics`` is the node's own affair and not in this table."""
+
+BASE_TRANSFORM = Topic("/tf", TRANSFORMS, When.SLOW, "estimated pose of the base, as the transform from odom")
+"""Leaves only where tf2_msgs is installed; every apt installation of ROS 2 has it, the wheels of pip do not."""
 
 COMPENSATION = Topic(
     "friction_compensation", JOINT_STATE, When.SAMPLE, "torque to add to the motor command, against friction [N m]"

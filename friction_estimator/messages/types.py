@@ -1,10 +1,10 @@
-"""What message classes must offer, so that the same code builds messages of rclpy and of rosbags."""
+"""What message classes must offer, so that the same code builds messages of any origin; stamps of such messages."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 
 class MessageTypes(Protocol):
@@ -36,17 +36,3 @@ def header_stamp(message: Any) -> int:
     """Stamp of a message with a header [ns]."""
     stamp = message.header.stamp
     return stamp.sec * _NS + stamp.nanosec
-
-
-def make_vector(types: MessageTypes, values: FloatArray) -> Any:
-    """Vector3 of (3,)."""
-    x, y, z = values.tolist()
-    return types.make("geometry_msgs/msg/Vector3", x=x, y=y, z=z)
-
-
-def make_wrench(types: MessageTypes, stamp_ns: int, frame_id: str, wrench: FloatArray) -> Any:
-    """WrenchStamped of (6,) force and moment [N, N m]."""
-    body = types.make(
-        "geometry_msgs/msg/Wrench", force=make_vector(types, wrench[:3]), torque=make_vector(types, wrench[3:])
-    )
-    return types.make("geometry_msgs/msg/WrenchStamped", header=make_header(types, stamp_ns, frame_id), wrench=body)

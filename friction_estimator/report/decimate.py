@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 
 def envelope_rows(values: FloatArray, count: int) -> NDArray[np.intp]:

@@ -6,7 +6,6 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.messages.recording import PhaseInterval, Recording, Series
 from friction_estimator.report.decimate import envelope_rows, even_rows
 from friction_estimator.report.theme import (
@@ -17,6 +16,7 @@ from friction_estimator.report.theme import (
     PanelGrid,
 )
 from friction_estimator.report.traces import band, dots, line, padded
+from friction_estimator.types import BoolArray, FloatArray
 
 WINDOW = 12.0
 """Long recordings open on this many seconds at their end, in fine resolution [s]."""

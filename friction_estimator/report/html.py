@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.messages.recording import Recording
 from friction_estimator.report.figures import (
     WINDOW,
@@ -20,6 +19,7 @@ from friction_estimator.report.figures import (
 from friction_estimator.report.page import Page, ReportError, Section, figure_html, table_html, write_page
 from friction_estimator.report.tables import error_table, parameter_table, phase_table, split
 from friction_estimator.report.trust import trust_table
+from friction_estimator.types import FloatArray
 
 __all__ = ["ReportError", "render", "write_report"]
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from friction_estimator.core.identification import Identification
+from friction_estimator.identification.result import Identification
 from friction_estimator.report.identification_figures import (
     friction_over_load,
     friction_over_velocity,

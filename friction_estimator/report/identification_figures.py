@@ -8,8 +8,7 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 
-from friction_estimator.core.identification import FrictionSamples, Identification
-from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.result import FrictionSamples, Identification
 from friction_estimator.report.decimate import even_rows
 from friction_estimator.report.quadrants import QUADRANTS, joint_quadrants, load_laws
 from friction_estimator.report.theme import (
@@ -23,6 +22,7 @@ from friction_estimator.report.theme import (
     PanelGrid,
 )
 from friction_estimator.report.traces import band, dots, line, padded
+from friction_estimator.types import FloatArray
 
 _DOTS = 1500
 _CURVE = 500

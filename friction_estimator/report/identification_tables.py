@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from friction_estimator.core.identification import Identification, JointScore, ParameterTable
+from friction_estimator.identification.result import Identification, JointScore, ParameterTable
 from friction_estimator.report.quadrants import QUADRANTS, joint_quadrants
 from friction_estimator.report.tables import Cell, Table, grade, number
 

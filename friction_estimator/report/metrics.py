@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
-from friction_estimator.core.exceptions import FrictionEstimatorError
+from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.report.tables import Table
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.friction import FrictionLaw, make_law
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.friction.simple_friction import depends_on_load
-from friction_estimator.core.identification import FrictionSamples, Identification
-from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.result import FrictionSamples, Identification
+from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.report.theme import ESTIMATE, MODELLED
+from friction_estimator.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def load_laws(friction: IdentifiedParameters) -> dict[str, tuple[FrictionLaw, Fl
     return {
         joint: (law, friction.values[row, : len(law.parameter_names)])
         for row, (joint, law) in enumerate(laws.items())
-        if depends_on_load(law)
+        if law.needs_load
     }
 
 

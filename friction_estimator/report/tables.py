@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray
 from friction_estimator.messages.recording import Recording
 from friction_estimator.report.metrics import JointErrors, joint_errors, phase_mask
+from friction_estimator.types import BoolArray
 
 GOOD, USEFUL = 0.3, 1.0
 """Limits of the relative error for the verdicts; 1 is as good as predicting zero."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.report.theme import ESTIMATE_BAND
+from friction_estimator.types import FloatArray
 
 
 def line(

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.config import TrustConfig
-from friction_estimator.core.friction.coulomb_viscous import CoulombViscous
-from friction_estimator.core.friction.joint_laws import JointLaws
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.trust import JointTrust, TrustFigures, TrustMonitor, judge
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.config import TrustConfig
+from friction_estimator.estimation.trust import JointTrust, TrustFigures, TrustMonitor, judge
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.report.tables import Cell, Table
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.types import BoolArray, FloatArray
 
 _MOST_LOOKS = 20_000
 
@@ -59,7 +59,7 @@ def trust_of(recording: Recording, after: float = 0.0) -> tuple[TrustFigures, tu
     period = min(max(TrustConfig().period, duration / _MOST_LOOKS), 10.0)
     config = TrustConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
     n = len(recording.joint_names)
-    laws, motors = JointLaws([CoulombViscous.name] * n), recording.description.motors(recording.joint_names)
+    laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
     monitor = TrustMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
     step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
     for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.friction.compensation import FrictionCompensation
-from friction_estimator.core.trust import in_words
-from friction_estimator.core.types import FrictionEstimate
+from friction_estimator import compiled
+from friction_estimator.estimation.compensation import FrictionCompensation
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.trust import in_words
+from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.latency import RecentValues
+from friction_estimator.types import FrictionEstimate
 
 _FORGOTTEN_ARRIVALS = 5000
 
@@ -41,10 +43,14 @@ class NodeDiagnostics:
     Parameters
     ----------
     name : of the node, first word of every status
+    queue : where the messages wait
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, queue: InputQueue) -> None:
         self._name = name
+        self._queue = queue
+        self._joints = InputCounters()
+        self._queue_before = (0, 0, 0.0)
         self._estimator: Estimator | None = None
         self._inputs: dict[str, InputCounters] = {}
         self._arrivals: dict[int, float] = {}
@@ -59,13 +65,16 @@ class NodeDiagnostics:
         """Report on this estimator from now on."""
         self._estimator = estimator
 
-    def input_counters(self, topic: str) -> InputCounters:
-        """Counters that the callback of a topic advances."""
-        return self._inputs.setdefault(topic, InputCounters())
+    def input_counters(self, topic: str, joints: bool = False) -> InputCounters:
+        """Counters that the callback of a topic advances; ``joints``: these are the joint states."""
+        counters = self._inputs.setdefault(topic, InputCounters())
+        if joints:
+            self._joints = counters
+        return counters
 
-    def arrived(self, stamp_ns: int) -> None:
-        """A joint-state message with this stamp has come."""
-        self._arrivals[stamp_ns] = time.perf_counter()
+    def arrived(self, stamp_ns: int, time: float) -> None:
+        """A joint-state message with this stamp came at this time of ``time.perf_counter`` [s]."""
+        self._arrivals[stamp_ns] = time
 
     def published(self, estimate: FrictionEstimate, now_ns: int) -> None:
         """An estimate has left; ``now_ns`` is the node's clock."""
@@ -87,7 +96,9 @@ class NodeDiagnostics:
             self._arrivals.clear()
         if self._estimator is None:
             return [self._status("estimates", DiagnosticStatus.WARN, "waiting for the URDF on robot_description", {})]
+        load = self._load(period)
         statuses = [self._input(topic, item, period) for topic, item in self._inputs.items()]
+        statuses.append(load)
         statuses.append(self._sensors(self._estimator))
         statuses.append(self._estimates(period))
         statuses.append(self._trust(self._estimator))
@@ -143,6 +154,30 @@ class NodeDiagnostics:
         if not rate:
             return self._status("estimates", DiagnosticStatus.WARN, "no estimate", values)
         return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
+
+    def _load(self, period: float) -> DiagnosticStatus:
+        """How busy the node was in this period [s], which rate of joint states it can hold, and what it left out."""
+        queue, before = self._queue, self._queue_before
+        self._queue_before = queue.used, queue.left_out, queue.idle
+        used, left_out, idle = (now - then for now, then in zip(self._queue_before, before, strict=True))
+        came = self._joints.received - self._joints.received_before
+        keeps_up = not left_out and not queue.cannot_keep_up
+        busy = max(period - idle, 1e-6) if keeps_up else period
+        values: dict[str, object] = {
+            "busy": f"{100.0 * min(busy / period, 1.0):.0f} %",
+            "busy time per joint state": f"{1e3 * busy / used:.3f} ms" if used else "nan",
+            "rate it can hold": f"{used / busy:.0f} Hz" if used else "nan",
+            "joint states left out": queue.left_out,
+            "numerical kernels": "compiled" if compiled.COMPILED else "plain Python, because numba is missing",
+        }
+        if keeps_up:
+            return self._status("load", DiagnosticStatus.OK, f"{values['busy']} busy", values)
+        rate = f"joint states come at {came / period:.0f} Hz, and this node can hold {used / busy:.0f} Hz"
+        outcome = (
+            f"{left_out} of {used + left_out} were left out, the newest are used" if left_out else "estimates are late"
+        )
+        remedy = "send joint states at a lower rate, or choose a cheaper observer (parameter observer: fbse, momentum)"
+        return self._status("load", DiagnosticStatus.WARN, f"{rate}: {outcome}; {remedy}", values)
 
     def _trust(self, estimator: Estimator) -> DiagnosticStatus:
         """Which joints should not be believed, why, and what to do about it."""

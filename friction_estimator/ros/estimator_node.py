@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
+from rclpy.executors import Executor
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import ConfigError, FrictionEstimatorError, InputError
-from friction_estimator.core.types import DesiredSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
+from friction_estimator import compiled
+from friction_estimator.errors import ConfigError, FrictionEstimatorError, InputError
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.node_parameters import ESTIMATOR_FIELDS
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.ros.compensation_guard import CompensationGuard
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.friction_urdf import friction_urdf
+from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.output_publishers import OutputPublishers
 from friction_estimator.ros.parameters import on_change, read_parameters
 from friction_estimator.ros.qos import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_INPUT
 from friction_estimator.ros.robot_description import await_robot_description, find_robot_description
 from friction_estimator.ros.services import serve
-from friction_estimator.ros.spin import run
+from friction_estimator.ros.spin import Running, freeze, run
+from friction_estimator.types import DesiredSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 _WARNING_PERIOD = 5.0
 _DIAGNOSTICS_PERIOD = 1.0
-_LOGGED = (": sensors", ": friction trust")
+_LOGGED = (": sensors", ": friction trust", ": load")
+_NOTABLE = 1.0
+"""Longest start-up without a word about it [s]."""
+
 _Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, DesiredSample)
 
 
@@ -53,14 +60,16 @@ class EstimatorNode(Node):
         self._parameters_file = own["parameters_file"]
         self._input_qos = RELIABLE_INPUT if own["inputs_reliable"] else SENSOR_INPUT
         self._effort_fraction = own["display.effort_fraction"]
+        self._ros_time = self.get_clock().ros_time_is_active
         self._estimator: Estimator | None = None
         self._guard: CompensationGuard | None = None
-        self._diagnostics = NodeDiagnostics(self.get_name())
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
         self._warn_again: dict[str, float] = {}
         self._last_event = ""
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # under use_sim_time a missing /clock must not silence it
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
+        self._queue = InputQueue(leave_out=not own["inputs_reliable"])
+        self._diagnostics = NodeDiagnostics(self.get_name(), self._queue)
         urdf_xml = find_robot_description(own["robot_description"], self._config.robot.urdf)
         if urdf_xml:
             self._start(urdf_xml)
@@ -77,12 +86,33 @@ class EstimatorNode(Node):
             self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
         self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
         self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
+        self._compile()
         self._diagnostics.start(estimator)
         self._estimator = estimator
         self._listen(estimator)
         serve(self, estimator, self._parameters_file, self._outputs.reset)
         on_change(self, config, self._change)
         self.get_logger().info(f"estimating {len(estimator.joint_names)} joints with the {config.observer} observer")
+        freeze()
+
+    def _compile(self) -> None:
+        """Make the numerical kernels ready before the first message comes; one line in the log if that takes long."""
+        log = self.get_logger()
+        if not compiled.COMPILED:
+            log.warning(
+                "the Python package numba is not installed: numerical kernels run as plain Python. "
+                "The status 'load' in /diagnostics has the rate that this node can hold"
+            )
+        ready = {"kernels": "none"}
+        notice = threading.Timer(
+            _NOTABLE,
+            lambda: log.info(f"compiling numerical kernels ({ready['kernels']} ready); the next start will find them"),
+        )
+        notice.start()
+        try:
+            compiled.prepare(lambda done, total: ready.update(kernels=f"{done} of {total}"))
+        finally:
+            notice.cancel()
 
     def _change(self, name: str, value: float) -> None:
         """Follow a parameter that changed at run time."""
@@ -105,7 +135,7 @@ class EstimatorNode(Node):
     def _listen(self, estimator: Estimator) -> None:
         config, reader = self._config, InputReader(self._config, estimator.joint_names)
         self._subscribe(
-            JointState, config.output.joint_states_topic, self._timed(reader.joint_state), estimator.add_joints
+            JointState, config.output.joint_states_topic, reader.joint_state, estimator.add_joints, joints=True
         )
         if not config.robot.fixed_base:
             self._subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
@@ -114,48 +144,49 @@ class EstimatorNode(Node):
         if config.compensation.needs_commands:
             self._subscribe(JointState, config.compensation.desired_topic, reader.desired, estimator.add_desired)
 
-    def _timed(self, read: Callable[[Any], JointSample]) -> Callable[[Any], JointSample]:
-        """Note when each joint sample arrived: the latency of its estimate counts from there."""
-
-        def read_timed(message: Any) -> JointSample:
-            sample = read(message)
-            self._diagnostics.arrived(sample.stamp_ns)
-            return sample
-
-        return read_timed
-
     def _subscribe(
         self,
         message_type: type,
         topic: str,
-        read: Callable[[Any], _Sample],
+        read: Callable[[bytes], _Sample],
         add: Callable[[_Sample], list[FrictionEstimate]],
+        joints: bool = False,
     ) -> None:
         """Feed a topic to the estimator. Bad messages are counted and named, and nothing else happens."""
-        counters = self._diagnostics.input_counters(topic)
+        counters = self._diagnostics.input_counters(topic, joints)
 
-        def receive(message: Any) -> None:
-            counters.received += 1
+        def take(raw: bytes, arrived: float) -> bool:
             try:
-                estimates = add(read(message))
+                sample = read(raw)
+                if joints:
+                    self._diagnostics.arrived(sample.stamp_ns, arrived)
+                estimates = add(sample)
             except InputError as error:
                 counters.refused += 1
                 counters.last_error = str(error)
                 self._warn(topic, str(error))
-                return
+                return False
             except (FrictionEstimatorError, ArithmeticError, np.linalg.LinAlgError) as error:
                 self._recover(error)
-                return
+                return False
             for estimate in estimates:
                 self._publish(estimate)
+            return bool(estimates)
 
-        self.create_subscription(message_type, topic, receive, self._input_qos)
+        put = self._queue.receiver(take, joints)
+
+        def receive(raw: bytes) -> None:
+            counters.received += 1
+            put(raw)
+
+        self.create_subscription(message_type, topic, receive, self._input_qos, raw=True)
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)
         if self._guard is not None:
             self._guard.published(estimate.stamp_ns)
-        self._diagnostics.published(estimate, self.get_clock().now().nanoseconds)
+        now_ns = self.get_clock().now().nanoseconds if self._ros_time else time.time_ns()
+        self._diagnostics.published(estimate, now_ns)
 
     def _recover(self, error: Exception) -> None:
         """The filters cannot continue from a state that made them fail: restart them, keep what was identified."""
@@ -172,6 +203,7 @@ class EstimatorNode(Node):
             self.get_logger().warning(text)
 
     def _report(self) -> None:
+        self._ros_time = self.get_clock().ros_time_is_active
         message = DiagnosticArray(status=self._diagnostics.report())
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics_publisher.publish(message)
@@ -186,11 +218,16 @@ class EstimatorNode(Node):
             self._last_event = event
             self._warn("time", event)
 
+    def play(self, executor: Executor, running: Running) -> None:
+        """Estimate until the process shall end."""
+        self._queue.run(executor, running)
+
     def close(self) -> None:
         """Publish what still waits for other sensors, and save the identified parameters."""
         estimator = self._estimator
         if estimator is None:
             return
+        self._queue.use_all()
         for estimate in estimator.flush():
             self._publish(estimate)
         if self._guard is not None:
@@ -208,4 +245,4 @@ class EstimatorNode(Node):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node as a process."""
-    return run(EstimatorNode, arguments)
+    return run(EstimatorNode, arguments, EstimatorNode.play)

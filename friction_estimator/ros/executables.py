@@ -32,6 +32,7 @@ def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)  # until the node minds them itself
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
     return int(importlib.import_module(f"friction_estimator.ros.{name}").main(arguments))
 
 

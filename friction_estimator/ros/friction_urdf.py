@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from friction_estimator.core.exceptions import RobotModelError
+from friction_estimator.errors import RobotModelError
 
 
 def friction_urdf(urdf_xml: str, effort_fraction: float) -> str:

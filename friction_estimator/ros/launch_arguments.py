@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.core.config import ParameterField
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.config import ParameterField
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.node_parameters import NODE_FIELDS
 from friction_estimator.files.robot import Robot, load_robot, read_node_parameters, read_parameters
 

@@ -1,4 +1,4 @@
-"""The newest values on the topics of a live run, decoded only when somebody looks."""
+"""The newest values on the topics of a live run, decoded a few times a second."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config import Config
 from friction_estimator.messages import topics
-from friction_estimator.messages.types import header_stamp
-from friction_estimator.ros.recorder import DIAGNOSTICS
+from friction_estimator.messages.cdr import stamp_of
+from friction_estimator.ros.recorder import DIAGNOSTICS, Recorder
+from friction_estimator.types import FloatArray
 
 _TRUTH_KEPT = 2000
 """Messages of the true friction, more than the simulator can be ahead of the estimator."""
@@ -36,10 +36,12 @@ class LiveState:
     phase : contact phase
     elapsed : header time since the first joint state [s]
     joint_samples, estimates : messages recorded
-    sent : joint states that the simulator says it sent
-    received : joint states that the estimator says it received
-    lateness : what the simulator says about real time
-    latency : what the estimator says about its latency
+    sent : joint states that the simulator has published
+    received : joint states that the estimator has received
+    behind : delay of the simulation against real time [s]
+    waited : part of it in which the simulation waited for the estimator [s]
+    latency : median and 99th percentile of the estimator's processing time
+    cores : processor time by process, divided by real time, from the first joint state to the last
     """
 
     joint_names: tuple[str, ...]
@@ -54,100 +56,102 @@ class LiveState:
     estimates: int
     sent: int
     received: int
-    lateness: str
+    behind: float
+    waited: float
     latency: str
+    cores: Mapping[str, float]
 
 
 class LiveTopics:
-    """Keeps the newest serialized message of every topic.
+    """Decodes the newest messages of a recorder.
 
     Parameters
     ----------
     config : topic names
-
-    Attributes
-    ----------
-    counts : messages by topic, from the recorder
+    recorder : of the topics
     """
 
-    def __init__(self, config: Config) -> None:
-        self.counts: Mapping[str, int] = {}
+    def __init__(self, config: Config, recorder: Recorder) -> None:
+        self._recorder = recorder
         self._joint_topic = config.output.joint_states_topic
-        self._newest: dict[str, bytes] = {}
         self._truth: deque[bytes] = deque(maxlen=_TRUTH_KEPT)
         self._first_stamp: int | None = None
-        self._said: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
-    def handler(self, topic: str) -> Callable[[bytes], None]:
-        """What to call with every message of a topic."""
-        if topic == DIAGNOSTICS[0]:
-            return self._diagnostics
-        if topic == topics.TRUE_FRICTION.name:
-            return self._truth.append
-        newest = self._newest
+    def handler(self, topic: str) -> Callable[[bytes], None] | None:
+        """Function that the recorder calls with every message of a topic; None where the newest one is enough."""
+        return {DIAGNOSTICS[0]: self._diagnostics, topics.TRUE_FRICTION.name: self._truth.append}.get(topic)
 
-        def keep(raw: bytes) -> None:
-            newest[topic] = raw
+    @property
+    def joint_samples(self) -> int:
+        """Joint states recorded."""
+        return self._recorder.counts[self._joint_topic]
 
-        return keep
+    @property
+    def estimates(self) -> int:
+        """Estimates recorded."""
+        return self._recorder.counts[topics.FRICTION.name]
 
-    def state(self) -> LiveState:
-        """Decode the newest messages."""
+    def state(self, cores: Mapping[str, float]) -> LiveState:
+        """Decode the newest messages; ``cores`` as in :class:`LiveState`."""
         friction = self._message(topics.FRICTION.name, JointState)
         names = tuple(friction.name) if friction is not None else ()
         phase = self._message(topics.CONTACT_PHASE.name, String)
-        said = self._said
+        reported = self._reported
         return LiveState(
             joint_names=names,
             friction=_effort(friction, names),
-            truth=self._truth_at(friction, names),
+            truth=self._truth_at_estimate(names),
             coulomb=self._newest_effort(topics.COULOMB, names),
             viscous=self._newest_effort(topics.VISCOUS, names),
             measured=self._newest_effort(topics.MEASURED, names),
             phase="" if phase is None else phase.data,
             elapsed=self._elapsed(),
-            joint_samples=self.counts.get(self._joint_topic, 0),
-            estimates=self.counts.get(topics.FRICTION.name, 0),
-            sent=int(said.get("sent", "0")),
-            received=int(said.get("received", "0")),
-            lateness=said.get("lateness", ""),
-            latency=said.get("latency", ""),
+            joint_samples=self.joint_samples,
+            estimates=self.estimates,
+            sent=int(reported.get("published", "0")),
+            received=int(reported.get("received", "0")),
+            behind=float(reported.get("behind", "0").removesuffix(" s")),
+            waited=float(reported.get("waited", "0").removesuffix(" s")),
+            latency=reported.get("latency", ""),
+            cores=cores,
         )
 
     def _elapsed(self) -> float:
-        newest = self._message(self._joint_topic, JointState)
+        newest = self._recorder.newest.get(self._joint_topic)
         if newest is None:
             return 0.0
-        stamp = header_stamp(newest)
+        stamp = stamp_of(newest)
         if self._first_stamp is None:
             self._first_stamp = stamp
         return 1e-9 * (stamp - self._first_stamp)
 
-    def _truth_at(self, friction: JointState | None, names: tuple[str, ...]) -> FloatArray:
+    def _truth_at_estimate(self, names: tuple[str, ...]) -> FloatArray:
         """Truth of the same instant: the simulator may be well ahead of the estimator."""
-        if friction is None:
+        newest = self._recorder.newest.get(topics.FRICTION.name)
+        if newest is None:
             return _effort(None, names)
-        stamp, kept = header_stamp(friction), tuple(self._truth)
-        place = bisect_left(kept, stamp, key=lambda raw: header_stamp(deserialize_message(raw, JointState)))
-        message = deserialize_message(kept[place], JointState) if place < len(kept) else None
-        return _effort(message if message is not None and header_stamp(message) == stamp else None, names)
+        stamp, kept = stamp_of(newest), tuple(self._truth)
+        place = bisect_left(kept, stamp, key=stamp_of)
+        found = place < len(kept) and stamp_of(kept[place]) == stamp
+        return _effort(deserialize_message(kept[place], JointState) if found else None, names)
 
     def _newest_effort(self, topic: topics.Topic, names: tuple[str, ...]) -> FloatArray:
         return _effort(self._message(topic.name, JointState), names)
 
     def _message(self, topic: str, message_type: Any) -> Any:
-        raw = self._newest.get(topic)
+        raw = self._recorder.newest.get(topic)
         return None if raw is None else deserialize_message(raw, message_type)
 
     def _diagnostics(self, raw: bytes) -> None:
         for status in deserialize_message(raw, DiagnosticArray).status:
             values = {item.key: item.value for item in status.values}
             if status.name.endswith(": samples"):
-                self._said["sent"], self._said["lateness"] = values["published"], status.message
+                self._reported.update(values)
             elif status.name.endswith(f": input {self._joint_topic}"):
-                self._said["received"] = values["received"]
+                self._reported["received"] = values["received"]
             elif status.name.endswith(": estimates") and not values.get("processing p50", "nan").startswith("nan"):
-                self._said["latency"] = f"p50 {values['processing p50']}, p99 {values['processing p99']}"
+                self._reported["latency"] = f"p50 {values['processing p50']}, p99 {values['processing p99']}"
 
 
 def _effort(message: JointState | None, names: tuple[str, ...]) -> FloatArray:

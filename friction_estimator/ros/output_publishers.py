@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 
 from rclpy.duration import Duration
 from rclpy.node import Node
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.types import FrictionEstimate
+from friction_estimator.config import Config
 from friction_estimator.messages import topics
 from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
-from friction_estimator.messages.topics import When
-from friction_estimator.ros.message_types import RclpyMessageTypes, message_class
+from friction_estimator.messages.topics import Topic, When
+from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.qos import FAST_OUTPUT, OUTPUT
-from friction_estimator.ros.transform import BaseTransformBroadcaster
+from friction_estimator.types import FrictionEstimate
 
 _LAST_WORD = Duration(nanoseconds=200_000_000)
 
 
 class OutputPublishers:
-    """One publisher for every topic that this configuration has, and the base transform.
+    """One publisher for every topic that this configuration has, and one for the base transform.
 
-    Markers cost as much as all other topics together, so they are built only while somebody listens.
+    What leaves less often than every sample is serialized only while somebody subscribes to it.
 
     Parameters
     ----------
@@ -37,22 +37,23 @@ class OutputPublishers:
     def __init__(self, node: Node, config: Config, joint_names: Sequence[str], urdf_xml: str) -> None:
         self._config = config
         self._joint_names = tuple(joint_names)
-        self._types = RclpyMessageTypes()
+        self._markers = FrictionMarkers(joint_axes(urdf_xml, joint_names))
+        self._has_transform = importlib.util.find_spec("tf2_msgs") is not None
+        if not self._has_transform:
+            node.get_logger().info("tf2_msgs is not installed: the base pose is on base_state, but not on /tf")
+        self._messages = self._make_messages()
         self._publishers = {
             topic.name: node.create_publisher(
                 message_class(topic.type), topic.name, OUTPUT if topic.when is When.SLOW else FAST_OUTPUT
             )
-            for topic in topics.output_topics(config)
+            for topic in self._messages.topics
         }
-        self._messages = OutputMessages(self._types, config, joint_names)
-        self._markers = FrictionMarkers(self._types, joint_axes(urdf_xml, joint_names))
-        self._transform = BaseTransformBroadcaster(node)
 
     def change(self, name: str, value: float) -> None:
         """Follow a parameter that changed at run time: the rate of the slow topics."""
         section, key = name.split(".")
         self._config = replace(self._config, **{section: replace(getattr(self._config, section), **{key: value})})
-        self._messages = OutputMessages(self._types, self._config, self._joint_names)
+        self._messages = self._make_messages()
 
     def reset(self) -> None:
         """Let every topic leave with the next estimate."""
@@ -61,16 +62,13 @@ class OutputPublishers:
     def publish(self, estimate: FrictionEstimate) -> None:
         """Publish what is due with this estimate."""
         publishers = self._publishers
-        for name, message in self._messages.build(estimate):
-            publishers[name].publish(message)
-            if name == topics.BASE_STATE.name:
-                self._transform.send(message)
-                self._publish_markers(estimate)
+        for topic, message in self._messages.build(estimate, self._has_subscribers):
+            publishers[topic.name].publish(message)
 
     def stop_compensation(self, stamp_ns: int) -> None:
         """Publish zero torque."""
-        name, message = self._messages.no_compensation(stamp_ns)
-        self._publishers[name].publish(message)
+        topic, message = self._messages.no_compensation(stamp_ns)
+        self._publishers[topic.name].publish(message)
 
     def await_delivery(self) -> None:
         """Wait a moment until the newest compensation has arrived: a process that ends takes with it what has not."""
@@ -78,7 +76,8 @@ class OutputPublishers:
         if publisher is not None:
             publisher.wait_for_all_acked(_LAST_WORD)
 
-    def _publish_markers(self, estimate: FrictionEstimate) -> None:
-        publisher = self._publishers[topics.FRICTION_MARKERS.name]
-        if publisher.get_subscription_count():
-            publisher.publish(self._markers.build(estimate))
+    def _make_messages(self) -> OutputMessages:
+        return OutputMessages(self._config, self._joint_names, self._markers, transform=self._has_transform)
+
+    def _has_subscribers(self, topic: Topic) -> bool:
+        return bool(self._publishers[topic.name].get_subscription_count())

@@ -16,13 +16,14 @@ class Pace:
 
     Attributes
     ----------
-    late : real time by which the loop missed its deadlines so far, once it gave up catching up [s]
+    behind : how much later than due the loop last called :meth:`wait`, counted from the first deadline [s]
     """
 
     def __init__(self, factor: float) -> None:
         self._factor = factor
         self._start = time.perf_counter()
-        self.late = 0.0
+        self._moved = 0.0
+        self.behind = 0.0
 
     def wait(self, elapsed: float) -> None:
         """Sleep until ``elapsed`` seconds (of the loop's own time) after the start are due.
@@ -32,8 +33,9 @@ class Pace:
         if not self._factor:
             return
         delay = self._start + elapsed / self._factor - time.perf_counter()
+        self.behind = self._moved + max(0.0, -delay)
         if delay > 0.0:
             time.sleep(delay)
         elif delay < -_PATIENCE:
             self._start -= delay
-            self.late -= delay
+            self._moved -= delay

@@ -1,7 +1,7 @@
 """ROS parameters from the fields of the configuration: declared with type, range and description, checked once, named.
 
 ROS silently ignores parameters that no node declares, so a typing error in a YAML would go unnoticed. Here every
-override must be known, and its value is checked by :func:`friction_estimator.core.config.config_from_parameters`, the
+override must be known, and its value is checked by :func:`friction_estimator.config.config_from_parameters`, the
 same function that reads the YAML offline.
 """
 
@@ -18,14 +18,14 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from friction_estimator.core.config import (
+from friction_estimator.config import (
     Config,
     ParameterField,
     ParameterValue,
     config_from_parameters,
     parameter_fields,
 )
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.node_parameters import NODE_PARAMETERS
 
 CHANGEABLE = frozenset({"output.slow_rate", "compensation.gain"})
@@ -117,7 +117,8 @@ def _own_value(item: ParameterField, overrides: Mapping[str, Any]) -> ParameterV
     low, high, unit = item.range.low, item.range.high, item.range.unit
     if isinstance(value, (int, float)) and not low <= value <= high:
         raise ConfigError(f"{item.name} = {value} is out of range [{low:g}, {high:g}] {unit}".rstrip())
-    return value  # type: ignore[no-any-return]
+    checked: ParameterValue = value
+    return checked
 
 
 def _value_of(config: Config, name: str) -> ParameterValue:

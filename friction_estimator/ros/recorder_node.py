@@ -8,14 +8,14 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 
 from friction_estimator.bags.writer import BagWriter
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.node_parameters import RECORDER_FIELDS
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import RECORDER, SENSOR_INPUT
-from friction_estimator.ros.recorder import DIAGNOSTICS, Recorder, input_topics, result_topics, truth_topics
+from friction_estimator.ros.recorder import DIAGNOSTICS, PERIOD, Recorder, input_topics, result_topics, truth_topics
 from friction_estimator.ros.robot_description import find_robot_description
-from friction_estimator.ros.spin import Running, run, spin
+from friction_estimator.ros.spin import Running, run
 
 
 class RecorderNode(Node):
@@ -47,9 +47,10 @@ class RecorderNode(Node):
             for topic, type_name in [*result_topics(self._config), *truth_topics(self._config), DIAGNOSTICS]:
                 recorder.record(topic, type_name)
             self.get_logger().info(f"recording to {writer.path}")
-            spin(self, executor, running)
-            for subscription in list(self.subscriptions):
-                self.destroy_subscription(subscription)
+            while running():
+                executor.spin_once(timeout_sec=PERIOD)
+                recorder.take()
+            recorder.close()
         self.get_logger().info(f"{writer.message_count} messages in {writer.path}")
 
 

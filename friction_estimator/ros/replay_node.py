@@ -17,20 +17,22 @@ from rosgraph_msgs.msg import Clock
 
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.replay import input_topics
-from friction_estimator.core.exceptions import BagError
+from friction_estimator.errors import BagError
 from friction_estimator.files.node_parameters import REPLAY_FIELDS
 from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.ros.lead import Lead
 from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.pace import Pace
 from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import SENSOR_OUTPUT
-from friction_estimator.ros.recorder import StampClock
 from friction_estimator.ros.spin import Running, await_subscribers, run
 
 _SPIN_STRIDE = 50
 _LINGER = 0.5
 _CLOCK_PERIOD_NS = 1_000_000
+_LEAD = 0.5
+"""How far the player may be ahead of the estimator when it plays as fast as it can [s]."""
 
 
 class ReplayNode(Node):
@@ -62,14 +64,14 @@ class ReplayNode(Node):
         )
         self._rate = own["rate"]
         self._wanted = own["wait_for_subscribers"]
-        self._lead = Lead(self, own["max_lead"])
+        self._lead = Lead(self, own["max_lead"] or (0.0 if self._rate else _LEAD))
         self._told_ns = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if own["publish_clock"] else None
 
     def play(self, executor: Executor, running: Running) -> None:
         """Send all messages at the recorded pace, until the bag or the process ends."""
         await_subscribers(executor, self._joints, self._wanted, running)
-        reader, pace, stamps, count, newest = self._reader, Pace(self._rate), StampClock(), 0, 0
+        reader, pace, count, newest = self._reader, Pace(self._rate), 0, 0
         self.get_logger().info(f"playing {reader.path}")
         for message in reader.messages(self._topics):
             if not running():
@@ -80,7 +82,7 @@ class ReplayNode(Node):
             publisher.publish(raw)
             count += 1
             if publisher is self._joints:
-                newest = stamps.own(raw)
+                newest = stamp_of(raw)
             if count % _SPIN_STRIDE == 0:
                 executor.spin_once(timeout_sec=0.0)
                 self._lead.hold(newest, executor, running)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.parameters import save_parameters
 
 

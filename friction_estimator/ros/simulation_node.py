@@ -14,13 +14,14 @@ from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
-from friction_estimator.core.exceptions import SimulationError
+from friction_estimator import compiled
+from friction_estimator.errors import SimulationError
 from friction_estimator.files.node_parameters import SIMULATION_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.messages.truth import TruthMessages
 from friction_estimator.ros.lead import Lead
-from friction_estimator.ros.message_types import RclpyMessageTypes, message_class
+from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.pace import Pace
 from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_OUTPUT
@@ -35,6 +36,9 @@ _ENDLESS = 3600.0
 _SPIN_STRIDE = 10
 _DIAGNOSTICS_STRIDE = 1000
 _LINGER = 0.5
+
+_LATE = 0.1
+"""From this delay on the simulation reports that it is behind real time [s]."""
 
 
 class SimulationNode(Node):
@@ -53,6 +57,9 @@ class SimulationNode(Node):
         if not self._urdf_xml:
             raise SimulationError("nothing to simulate: set robot.urdf to the URDF of the robot")
         self._own = own
+        self._scenario = make_scenario(own["scenario"], own["duration"] or _ENDLESS)
+        self._noise = make_noise(own["noise"])
+        compiled.prepare()
         before = time.perf_counter()
         self._make_publishers(self._make_simulator(0).joint_names)
         self._build_time = time.perf_counter() - before
@@ -60,15 +67,13 @@ class SimulationNode(Node):
         self._description.publish(String(data=self._urdf_xml))
 
     def _make_simulator(self, start_ns: int) -> Simulator:
-        own = self._own
-        scenario = make_scenario(own["scenario"], own["duration"] or _ENDLESS)
-        noise = make_noise(own["noise"])
-        return Simulator(self._config, self._urdf_xml, scenario, noise, seed=own["seed"], start_ns=start_ns)
+        seed = self._own["seed"]
+        return Simulator(self._config, self._urdf_xml, self._scenario, self._noise, seed=seed, start_ns=start_ns)
 
     def _make_publishers(self, names: Sequence[str]) -> None:
-        config, types = self._config, RclpyMessageTypes()
-        self._messages = SensorMessages(types, config, names)
-        self._truth = TruthMessages(types, config, names)
+        config = self._config
+        self._messages = SensorMessages(config, names)
+        self._truth = TruthMessages(config, names)
         self._joints = self._publisher(topics.JOINT_STATE, config.output.joint_states_topic)
         self._imu = self._publisher(topics.IMU, config.imu.topic)
         self._feet = [self._publisher(topics.WRENCH, foot.wrench_topic) for foot in config.feet]
@@ -113,15 +118,16 @@ class SimulationNode(Node):
         return simulator
 
     def _diagnose(self, pace: Pace) -> None:
-        behind = f"{pace.late:.1f} s behind real time: this machine is too slow" if pace.late else "in real time"
-        level = DiagnosticStatus.WARN if pace.late else DiagnosticStatus.OK
-        values = [KeyValue(key="published", value=str(self._published))]
+        behind, waited = pace.behind, self._lead.waited
+        late = behind > _LATE
+        reason = f", {waited:.1f} s of it to wait for the estimator" if waited > _LATE else ""
+        values = {"published": str(self._published), "behind": f"{behind:.3f} s", "waited": f"{waited:.3f} s"}
         status = DiagnosticStatus(
             name=f"{self.get_name()}: samples",
-            level=level,
-            message=behind,
+            level=DiagnosticStatus.WARN if late else DiagnosticStatus.OK,
+            message=f"{behind:.1f} s behind real time{reason}" if late else "in real time",
             hardware_id="friction_estimator",
-            values=values,
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
         )
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()
@@ -136,7 +142,7 @@ class SimulationNode(Node):
         self._joints.publish(messages.joint_state(sample.joints))
         truths = self._truths
         for topic, message in self._truth.build(sample.truth):
-            truths[topic].publish(message)
+            truths[topic.name].publish(message)
         if self._clock_publisher is not None:
             stamp_ns = sample.joints.stamp_ns
             self._clock_publisher.publish(Clock(clock=Time(sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)))

@@ -16,13 +16,13 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 
-from friction_estimator.core.exceptions import FrictionEstimatorError
+from friction_estimator.errors import FrictionEstimatorError
 
 _Node = TypeVar("_Node", bound=Node)
 Running = Callable[[], bool]
 """False once the process was asked to end."""
 
-_IDLE = 0.1
+IDLE = 0.1
 """Longest sleep of the loop [s]: how long a signal can stay unnoticed while no message comes."""
 
 _MATCHING = 0.5
@@ -66,7 +66,7 @@ def spin(node: Node, executor: Executor, running: Running) -> None:
     """
     spin_once = executor.spin_once
     while running():
-        spin_once(timeout_sec=_IDLE)
+        spin_once(timeout_sec=IDLE)
 
 
 def await_subscribers(executor: Executor, publisher: Publisher, count: int, running: Running) -> None:
@@ -109,8 +109,7 @@ def run(
         node = make_node()
         executor = make_executor()
         executor.add_node(node)
-        gc.collect()
-        gc.freeze()  # all that start-up made stays anyway: the collector need not walk it at 1 kHz
+        freeze()
         if end.running():  # a node takes seconds to build
             loop(node, executor, end.running)
     except ExternalShutdownException:
@@ -121,6 +120,12 @@ def run(
     finally:
         _close(node, executor)
     return 0
+
+
+def freeze() -> None:
+    """Take all that exists out of the collector's sight: it stays anyway, and need not be walked at 1 kHz."""
+    gc.collect()
+    gc.freeze()
 
 
 def _close(node: Node | None, executor: Executor | None) -> None:

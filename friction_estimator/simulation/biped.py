@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import SimulationError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config import Config
+from friction_estimator.errors import SimulationError, choices
 from friction_estimator.simulation.leg_kinematics import Leg
 from friction_estimator.simulation.leg_reading import read_leg
 from friction_estimator.simulation.walk_plan import WalkDimensions
+from friction_estimator.types import FloatArray
 
 _LIMIT_MARGIN = 0.05  # [rad]
 _LEAST_INERTIA = 1e-9  # [kg m^2]

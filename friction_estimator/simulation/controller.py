@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.compiled import kernel
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.leg_kinematics import ANKLE_PITCH, ANKLE_ROLL
 from friction_estimator.simulation.reference import ReferenceBlock
+from friction_estimator.types import FloatArray, IntArray
 
 _OTHER_DAMPING = 0.7  # damping ratio of the joints outside the legs
 _LARGEST_DECAY = 1.0  # part of a free joint's velocity that damping may take in one period; from 2 on it is unstable
@@ -48,22 +49,17 @@ class JointController:
     def __init__(self, biped: Biped, gains: ControllerGains, period: float) -> None:
         unit = biped.mass * biped.gravity * biped.legs[0].length
         held, free = biped.joint_inertia()
-        self._kp: FloatArray = held * gains.other_bandwidth**2
-        self._kd: FloatArray = _OTHER_DAMPING * 2.0 * held * gains.other_bandwidth
+        kp: FloatArray = held * gains.other_bandwidth**2
+        kd: FloatArray = _OTHER_DAMPING * 2.0 * held * gains.other_bandwidth
         for leg in biped.legs:
-            self._kp[leg.columns] = unit * np.array(gains.leg)
-            self._kd[leg.columns] = self._kp[leg.columns] * gains.damping_time
-        self._kd = np.minimum(self._kd, _LARGEST_DECAY * free / period)
+            kp[leg.columns] = unit * np.array(gains.leg)
+            kd[leg.columns] = kp[leg.columns] * gains.damping_time
+        kd = np.minimum(kd, _LARGEST_DECAY * free / period)
+        self._gains = np.stack([kp, kd, biped.effort_limit])
         self._tilt = unit * gains.tilt
         self._tilt_rate = self._tilt * gains.tilt_damping_time
-        self._ankle_roll, self._ankle_pitch = (
-            np.array([leg.columns[role] for leg in biped.legs]) for role in (ANKLE_ROLL, ANKLE_PITCH)
-        )
-        self._roll_sign, self._pitch_sign = (
-            np.array([leg.signs[role] for leg in biped.legs]) for role in (ANKLE_ROLL, ANKLE_PITCH)
-        )
-        self._upper = biped.effort_limit
-        self._lower = -biped.effort_limit
+        self._ankles = np.array([leg.columns[[ANKLE_ROLL, ANKLE_PITCH]] for leg in biped.legs], dtype=np.int64)
+        self._ankle_signs = np.array([leg.signs[[ANKLE_ROLL, ANKLE_PITCH]] for leg in biped.legs])
 
     def torque(
         self,
@@ -89,16 +85,38 @@ class JointController:
         -------
         (m,) [N m]
         """
-        tau = block.position[k] - position
-        tau *= self._kp
-        tau += self._kd * (block.velocity[k] - velocity)
-        tau += block.torque[k]
-        tau += feedforward
-        w, x, y, z = base_quaternion.tolist()
-        roll_rate, pitch_rate, _ = base_rate.tolist()
-        roll = self._tilt * 2.0 * (w * x + y * z) + self._tilt_rate * roll_rate
-        pitch = self._tilt * 2.0 * (w * y - x * z) + self._tilt_rate * pitch_rate
-        share = block.load_share[k]
-        tau[self._ankle_roll] += self._roll_sign * share * roll
-        tau[self._ankle_pitch] += self._pitch_sign * share * pitch
-        return np.minimum(np.maximum(tau, self._lower, out=tau), self._upper, out=tau)
+        return _torque(
+            block.position, block.velocity, block.torque, block.load_share, k, position, velocity, base_quaternion,
+            base_rate, feedforward, self._gains, self._ankles, self._ankle_signs, self._tilt, self._tilt_rate,
+        )  # fmt: skip
+
+
+@kernel("M M M M i8 V V V V V M IM M f8 f8")
+def _torque(
+    reference_position: FloatArray,
+    reference_velocity: FloatArray,
+    reference_torque: FloatArray,
+    load_share: FloatArray,
+    k: int,
+    position: FloatArray,
+    velocity: FloatArray,
+    base_quaternion: FloatArray,
+    base_rate: FloatArray,
+    feedforward: FloatArray,
+    gains: FloatArray,
+    ankles: IntArray,
+    ankle_signs: FloatArray,
+    tilt: float,
+    tilt_rate: float,
+) -> FloatArray:
+    """PD and feed-forward torques, plus those of the standing ankles against roll and pitch of the base (m,) [N m]."""
+    kp, kd, limit = gains[0], gains[1], gains[2]
+    tau = kp * (reference_position[k] - position) + kd * (reference_velocity[k] - velocity) + reference_torque[k]
+    tau += feedforward
+    w, x, y, z = base_quaternion[0], base_quaternion[1], base_quaternion[2], base_quaternion[3]
+    roll = tilt * 2.0 * (w * x + y * z) + tilt_rate * base_rate[0]
+    pitch = tilt * 2.0 * (w * y - x * z) + tilt_rate * base_rate[1]
+    for leg in range(ankles.shape[0]):
+        tau[ankles[leg, 0]] += ankle_signs[leg, 0] * load_share[k, leg] * roll
+        tau[ankles[leg, 1]] += ankle_signs[leg, 1] * load_share[k, leg] * pitch
+    return np.minimum(np.maximum(tau, -limit), limit)

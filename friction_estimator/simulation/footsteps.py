@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 LEFT, RIGHT = 0, 1
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError, SimulationError, choices
-from friction_estimator.core.friction import FrictionLaw, make_law
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.types import FloatArray
+from friction_estimator.compiled import kernel
+from friction_estimator.errors import ConfigError, SimulationError, choices
+from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.types import FloatArray
 
 _SMALL_VELOCITY = 1e-3  # [rad/s]
 
@@ -112,9 +113,10 @@ class InjectedFriction:
 
     def torque(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (n,) at joint velocities (n,) [rad/s] and motor torques (n,) [N m]."""
-        motors = self._motors
-        torque = self._tables[self._active].torque(motors.velocity(velocity), motors.torque(load))
-        return motors.at_joints(torque)
+        motors, table = self._motors, self._tables[self._active]
+        if not motors.couples:
+            return table.torque(velocity, load)
+        return motors.at_joints(table.torque(motors.velocity(velocity), motors.torque(load)))
 
 
 class _Table:
@@ -139,17 +141,32 @@ class _Table:
             members = [k for k, name in enumerate(joint_names) if name in by_name and by_name[name].law == law_name]
             law = _known_law(law_name)
             parameters = _parameter_rows(law, [by_name[joint_names[k]] for k in members])
-            self._groups.append((law, np.array(members), parameters))
+            self._groups.append((COMPILED_LAWS.get(law_name, law.torque), np.array(members), parameters))
         self._uniform = len(self._groups) == 1 and self._groups[0][1].size == self._size
 
     def torque(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         if self._uniform:
-            law, _, parameters = self._groups[0]
-            return law.torque(parameters, velocity, load)
+            law_torque, _, parameters = self._groups[0]
+            return law_torque(parameters, velocity, load)
         torque = np.zeros(self._size)
-        for law, members, parameters in self._groups:
-            torque[members] = law.torque(parameters, velocity[members], load[members])
+        for law_torque, members, parameters in self._groups:
+            torque[members] = law_torque(parameters, velocity[members], load[members])
         return torque
+
+
+@kernel("M V V")
+def _makkar(parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+    """``Makkar.torque``, compiled: the law of most scenarios, evaluated in every integration step."""
+    torque = np.empty(velocity.size)
+    for joint in range(velocity.size):
+        g1, g2, g3, g4, g5, g6 = parameters[joint]
+        dq = velocity[joint]
+        torque[joint] = g1 * (np.tanh(g2 * dq) - np.tanh(g3 * dq)) + g4 * np.tanh(g5 * dq) + g6 * dq
+    return torque
+
+
+COMPILED_LAWS: dict[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {"makkar": _makkar}
+"""Torques of laws (n,), from parameters (n, p), velocity and load (n,); other laws are evaluated by their classes."""
 
 
 def _checked(stiction: tuple[float, ...], size: int) -> tuple[float, ...]:
@@ -172,4 +189,4 @@ def _parameter_rows(law: FrictionLaw, frictions: Sequence[JointFriction]) -> Flo
                 f"the law {law.name!r} takes {len(law.parameter_names)} parameters {list(law.parameter_names)}, "
                 f"got {list(friction.parameters)}"
             )
-    return np.array([friction.parameters for friction in frictions])
+    return np.array([friction.parameters for friction in frictions], dtype=np.float64)

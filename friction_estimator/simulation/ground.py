@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import SimulationError
+from friction_estimator.types import FloatArray
 
 _STEEPEST = 0.5  # [rad]
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from friction_estimator.core.exceptions import SimulationError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import SimulationError, choices
+from friction_estimator.types import FloatArray
 
 _LARGEST = 3.0  # errors are cut to this many standard deviations
 _LARGEST_MASS_STD = 0.3  # so that no mass becomes negative

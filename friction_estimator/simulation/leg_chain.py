@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 _TOLERANCE = 1e-11  # of the pose [m, rad]: differences over a control period, twice, must still be smooth
 _ITERATIONS = 40

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import SimulationError
 from friction_estimator.simulation.leg_chain import LegChain
+from friction_estimator.types import FloatArray
 
 HIP_YAW, HIP_ROLL, HIP_PITCH, KNEE, ANKLE_PITCH, ANKLE_ROLL = range(6)
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import SimulationError
 from friction_estimator.simulation.leg_chain import LegChain
 from friction_estimator.simulation.leg_kinematics import ANKLE_PITCH, HIP_PITCH, KNEE, Leg
+from friction_estimator.types import FloatArray
 
 _GROUPS = (((0, 1, 2), "zxy"), ((3,), "y"), ((4, 5), "yx"))
 _AXES = "xyz"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_banded
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 
 def com_from_zmp(zmp: FloatArray, period: float, omega: float) -> FloatArray:

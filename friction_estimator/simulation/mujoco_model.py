@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from friction_estimator.core.config import FootConfig
-from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.config import FootConfig
+from friction_estimator.errors import SimulationError
 
 ACCELEROMETER = "accelerometer"
 GYROSCOPE = "gyroscope"

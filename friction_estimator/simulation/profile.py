@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 
 def minimum_jerk(s: FloatArray) -> FloatArray:

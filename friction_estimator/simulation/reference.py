@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.leg_kinematics import yaw_rotation
 from friction_estimator.simulation.walk_plan import WalkPlan, WalkSamples
+from friction_estimator.types import FloatArray
 
 _CHECK_PERIOD = 0.02
 
@@ -85,7 +85,8 @@ class ReferenceGenerator:
         share = samples.load_share[inner]
         torque = self._feedforward(q[inner], v, a, share, samples.soles[:, inner], rotation)
         com = np.array([pin.centerOfMass(self._biped.model, self._data, row) for row in q[inner]])
-        return ReferenceBlock(samples.base[inner], yaw[inner], joints[inner], v[:, 6:], torque, share, com)
+        position, velocity = joints[inner].copy(), v[:, 6:].copy()
+        return ReferenceBlock(samples.base[inner], yaw[inner], position, velocity, torque.copy(), share, com)
 
     def _configurations(self, samples: WalkSamples) -> FloatArray:
         """Pinocchio configurations (N, nq); joints outside the legs keep their posture."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from friction_estimator.core.types import FloatArray, GroundTruth, ImuSample, JointSample, WrenchSample
+from friction_estimator.types import FloatArray, GroundTruth, ImuSample, JointSample, WrenchSample
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from friction_estimator.core.exceptions import SimulationError, choices
+from friction_estimator.errors import SimulationError, choices
 from friction_estimator.simulation.footsteps import Gait
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
 from friction_estimator.simulation.ground import Ground

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.core.config import SensorNoise
-from friction_estimator.core.exceptions import SimulationError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config import SensorNoise
+from friction_estimator.errors import SimulationError, choices
+from friction_estimator.types import FloatArray
 
 _NOISE_BLOCK = 256
 
@@ -128,20 +128,11 @@ def make_noise(name: str) -> NoiseLevel:
     return _LEVELS[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """All sensors at one instant, true or measured: position, velocity, effort (n,), IMU (3,), wrenches (k, 6)."""
-
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
-    specific_force: FloatArray
-    angular_velocity: FloatArray
-    wrenches: FloatArray
-
-
 class SensorModel:
-    """Turns true readings into measured ones; one instance per run.
+    """Adds the errors of a level to exact signals; one instance per run.
+
+    Signals are one after another position, velocity and effort (n,) of the joints, specific force and angular velocity
+    (3,) of the IMU, and wrenches (k, 6).
 
     Parameters
     ----------
@@ -172,27 +163,17 @@ class SensorModel:
         self._last_position: FloatArray | None = None
         self._filtered: FloatArray = np.zeros(joints)
 
-    def measure(self, truth: Reading) -> Reading:
-        """Reading with the errors of the level."""
+    def measure(self, exact: FloatArray) -> FloatArray:
+        """Signals (3 n + 6 + 6 k,) with the errors of the level."""
         n = self._n
-        signal = np.concatenate(
-            (
-                truth.position, truth.velocity, truth.effort,
-                truth.specific_force, truth.angular_velocity, truth.wrenches.ravel(),
-            )
-        )  # fmt: skip
-        signal *= self._gain
-        signal += self._bias
-        signal += self._next_noise()
+        signals = exact * self._gain
+        signals += self._bias
+        signals += self._next_noise()
         if self._level.encoder_step > 0.0:
-            signal[:n] = np.round(signal[:n] / self._level.encoder_step) * self._level.encoder_step
+            signals[:n] = np.round(signals[:n] / self._level.encoder_step) * self._level.encoder_step
         if self._level.velocity_cutoff > 0.0:
-            signal[n : 2 * n] += self._differentiated(signal[:n]) - truth.velocity
-        j = 3 * n
-        return Reading(
-            signal[:n], signal[n : 2 * n], signal[2 * n : j], signal[j : j + 3], signal[j + 3 : j + 6],
-            signal[j + 6 :].reshape(self._k, 6),
-        )  # fmt: skip
+            signals[n : 2 * n] += self._differentiated(signals[:n]) - exact[n : 2 * n]
+        return signals
 
     def _differentiated(self, position: FloatArray) -> FloatArray:
         """Low-passed backward difference of the measured position."""

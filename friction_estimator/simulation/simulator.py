@@ -6,26 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.types import FloatArray, GroundTruth, ImuSample, JointSample, WrenchSample
+from friction_estimator.config import Config
+from friction_estimator.errors import SimulationError
+from friction_estimator.robot.transmission import MotorSide
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.controller import ControllerGains, JointController
 from friction_estimator.simulation.floor_schedule import FloorSchedule
 from friction_estimator.simulation.friction import InjectedFriction
-from friction_estimator.simulation.physics import Physics
+from friction_estimator.simulation.physics import Physics, places
 from friction_estimator.simulation.reference import ReferenceBlock, ReferenceGenerator
 from friction_estimator.simulation.sample import Reference, SimulationSample
 from friction_estimator.simulation.scenario import Scenario
-from friction_estimator.simulation.sensors import NoiseLevel, Reading, SensorModel
+from friction_estimator.simulation.sensors import NoiseLevel, SensorModel
 from friction_estimator.simulation.walk_plan import WalkPlan
+from friction_estimator.types import FloatArray, GroundTruth, ImuSample, IntArray, JointSample, WrenchSample
 
 PERIOD_NS = 1_000_000
 _PERIOD = PERIOD_NS * 1e-9
 _SUBSTEPS = (2, 4)  # at least, at most
 _LARGEST_DECAY = 1.5  # part of a free joint's velocity that friction may take in one integration step; 2 is unstable
-_BLOCK = 50
+_BLOCK = 200
 _SETTLING_PERIODS = 300
 _CHECKED_TIME = 12.0
 _FALLEN_DEPTH = 0.5
@@ -83,7 +83,9 @@ class Simulator:
         self._floors = FloorSchedule(scenario.ground, plan.footsteps)
         self.joint_names: tuple[str, ...] = config.robot.joints or self._biped.joint_names
         self.leg_joint_names = tuple(self._biped.legs[side].joint_names for side in np.argsort(self._biped.feet))
-        self._columns = np.array([self._biped.column(name) for name in self.joint_names])
+        self._joint_indices: IntArray = np.array([self._biped.column(name) for name in self.joint_names])
+        self._columns = places(self._joint_indices)
+        self._no_torque: FloatArray = np.zeros(len(self._biped.joint_names))
         self._sensors = SensorModel(noise, len(self.joint_names), len(config.feet), _PERIOD, seed)
         self._count = 0
         self._block = self._references.block(0, _BLOCK)
@@ -148,18 +150,19 @@ class Simulator:
 
     def _all_joints(self, feedforward: FloatArray | None) -> FloatArray:
         """Torques (m,) in pinocchio order; joints outside of ``joint_names`` get none."""
-        torque = np.zeros(len(self._biped.joint_names))
-        if feedforward is not None:
-            if np.shape(feedforward) != self._columns.shape or not np.isfinite(feedforward).all():
-                raise SimulationError(
-                    f"feedforward must be {self._columns.size} finite torques, one for each of "
-                    f"{list(self.joint_names)}, got {feedforward}"
-                )
-            torque[self._columns] = feedforward
+        if feedforward is None:
+            return self._no_torque
+        if np.shape(feedforward) != (len(self.joint_names),) or not np.isfinite(feedforward).all():
+            raise SimulationError(
+                f"feedforward must be {len(self.joint_names)} finite torques, one for each of "
+                f"{list(self.joint_names)}, got {feedforward}"
+            )
+        torque = self._no_torque.copy()
+        torque[self._columns] = feedforward
         return torque
 
     def _control_period(self, block: ReferenceBlock, row: int, feedforward: FloatArray) -> SimulationSample:
-        physics = self._physics
+        physics, columns = self._physics, self._columns
         position, velocity = physics.position, physics.velocity
         pose, twist = physics.base_pose, physics.base_twist
         self._check_upright(pose, float(block.base[row, 2]))
@@ -168,37 +171,37 @@ class Simulator:
         friction = self._friction.torque(velocity, effort)
         physics.advance(effort - friction)
         friction = friction + physics.stiction
-        columns = self._columns
-        reading = Reading(
-            position[columns], velocity[columns], effort[columns],
-            physics.specific_force, physics.angular_velocity, physics.wrenches,
+        exact, wrenches = physics.signals(position, velocity, effort, self._joint_indices)
+        truth = GroundTruth(
+            self._start_ns + self._count * PERIOD_NS, friction[columns], pose[:3], physics.base_rotation, twist[:3],
+            twist[3:], wrenches, wrenches[:, 2] > 0.0, physics.external_torque[columns], physics.com_in_world,
         )  # fmt: skip
-        reference = Reference(block.position[row, columns], block.velocity[row, columns], block.com[row])
-        sample = self._sample(reading, friction[columns], pose, twist, reference)
+        sample = self._sample(self._sensors.measure(exact), truth, block, row)
         for _ in range(self._substeps - 1):
             physics.advance(effort - self._friction.torque(physics.velocity, effort))
         return sample
 
-    def _sample(
-        self, truth: Reading, friction: FloatArray, pose: FloatArray, twist: FloatArray, reference: Reference
-    ) -> SimulationSample:
-        stamp = self._start_ns + self._count * PERIOD_NS
-        measured = self._sensors.measure(truth)
+    def _sample(self, measured: FloatArray, truth: GroundTruth, block: ReferenceBlock, row: int) -> SimulationSample:
+        stamp, columns, n = truth.stamp_ns, self._columns, len(self.joint_names)
+        imu, feet = 3 * n, 3 * n + 6
         return SimulationSample(
-            JointSample(stamp, measured.position, measured.velocity, measured.effort),
-            ImuSample(stamp, measured.angular_velocity, measured.specific_force),
-            tuple(WrenchSample(stamp, foot, wrench) for foot, wrench in enumerate(measured.wrenches)),
-            GroundTruth(
-                stamp, friction, pose[:3], self._physics.base_rotation, twist[:3], twist[3:],
-                truth.wrenches, truth.wrenches[:, 2] > 0.0,
-                self._physics.external_torque[self._columns], self._physics.com_in_world,
+            JointSample(stamp, measured[:n], measured[n : 2 * n], measured[2 * n : imu]),
+            ImuSample(stamp, measured[imu + 3 : feet], measured[imu : imu + 3]),
+            tuple(
+                [
+                    WrenchSample(stamp, foot, measured[start : start + 6])
+                    for foot, start in enumerate(range(feet, measured.size, 6))
+                ]
             ),
-            reference,
-        )  # fmt: skip
+            truth,
+            Reference(block.position[row, columns], block.velocity[row, columns], block.com[row]),
+        )
 
     def _lay_ground(self) -> None:
-        for side, plane in self._floors.due(self.time):
-            self._physics.lay(self._biped.feet[side], plane)
+        now = self.time
+        if now >= self._floors.next_change:
+            for side, plane in self._floors.due(now):
+                self._physics.lay(self._biped.feet[side], plane)
 
     def _push(self) -> None:
         now = self.time

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.simulation.footsteps import LEFT, RIGHT, Gait, foot_beside, places, plan_footsteps
 from friction_estimator.simulation.ground import Ground, ground_rotation
 from friction_estimator.simulation.leg_kinematics import yaw_rotation
 from friction_estimator.simulation.lipm import com_from_zmp
 from friction_estimator.simulation.profile import MoveSequence, minimum_jerk
 from friction_estimator.simulation.walk_moves import foot_moves, height_moves, share_moves, yaw_moves
+from friction_estimator.types import FloatArray
 
 _KNOT_PERIOD = 0.01
 _LOOK_AHEAD = 3.0

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from friction_estimator.bags.message_types import BagMessageTypes
+from friction_estimator.bags.message_types import BagMessageTypes, jazzy_typestore
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.replay import replay
-from friction_estimator.core.config import Config
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.types import JointSample
+from friction_estimator.config import Config
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.sensors import SensorMessages
+from friction_estimator.types import JointSample
 
 Recorded = list[tuple[str, int, Any]]
 
@@ -42,11 +43,11 @@ def law(joint_names: tuple[str, ...]) -> IdentifiedParameters:
 @pytest.fixture
 def commanded(messages: Recorded, robot: Robot, joint_names: tuple[str, ...]) -> Recorded:
     """The same recording, with a command of 0.5 rad/s for every joint every 10 ms."""
-    sensors, recorded = SensorMessages(BagMessageTypes(), robot.config, joint_names), []
+    sensors, recorded, decode = SensorMessages(robot.config, joint_names), [], jazzy_typestore().deserialize_cdr
     for topic, time_ns, message in messages:
         if topic == "joint_states" and time_ns % 10_000_000 == 0:
             wanted = JointSample(time_ns, np.zeros(12), np.full(12, 0.5), np.zeros(12))
-            recorded.append(("joint_commands", time_ns, sensors.joint_state(wanted)))
+            recorded.append(("joint_commands", time_ns, decode(sensors.joint_state(wanted), topics.JOINT_STATE)))
         recorded.append((topic, time_ns, message))
     return recorded
 
@@ -68,7 +69,7 @@ def by_hand(config: Config, urdf_xml: str, messages: Recorded, law: IdentifiedPa
         "r_foot/wrench": lambda m: estimator.add_wrench(read.wrench(1, m)),
     }
     for topic, _, message in messages:
-        made += add[topic](message) if topic in add else []
+        made += add[topic](BagMessageTypes().serialize(message)) if topic in add else []
     return np.array([estimate.compensation for estimate in made + estimator.flush()])
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from friction_estimator.bags.joint_log import read_joint_log
 from friction_estimator.bags.replay import replay
-from friction_estimator.core.exceptions import BagError
+from friction_estimator.errors import BagError
 from friction_estimator.files.robot import Robot
 
 Recorded = list[tuple[str, int, Any]]

@@ -16,7 +16,7 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StorageP
 from friction_estimator.bags.message_types import BagMessageTypes
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.writer import STORAGES, BagWriter
-from friction_estimator.core.exceptions import BagError
+from friction_estimator.errors import BagError
 
 Recorded = list[tuple[str, int, Any]]
 WriteBag = Callable[..., Path]

@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from friction_estimator.bags.message_types import BagMessageTypes
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.recording import read_recording
 from friction_estimator.bags.replay import ReplayResult, replay
-from friction_estimator.core.config import Config
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import BagError
-from friction_estimator.core.friction.joint_laws import JointLaws
-from friction_estimator.core.types import FrictionEstimate
+from friction_estimator.config import Config
+from friction_estimator.errors import BagError
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.robot import Robot
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.topics import OUTPUTS
+from friction_estimator.types import FrictionEstimate
 
 Recorded = list[tuple[str, int, Any]]
 WriteBag = Callable[..., Path]
@@ -49,12 +50,13 @@ def by_hand(robot: Robot, messages: Recorded, estimator: Estimator | None = None
     read = InputReader(robot.config, estimator.joint_names)
     estimates = []
     for topic, _, message in messages:
+        raw = BagMessageTypes().serialize(message)
         if topic == "joint_states":
-            estimates += estimator.add_joints(read.joint_state(message))
+            estimates += estimator.add_joints(read.joint_state(raw))
         elif topic == "imu/data":
-            estimates += estimator.add_imu(read.imu(message))
+            estimates += estimator.add_imu(read.imu(raw))
         elif topic in SENSORS:
-            estimates += estimator.add_wrench(read.wrench(["l_foot/wrench", "r_foot/wrench"].index(topic), message))
+            estimates += estimator.add_wrench(read.wrench(["l_foot/wrench", "r_foot/wrench"].index(topic), raw))
     return estimates + estimator.flush()
 
 

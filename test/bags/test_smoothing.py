@@ -13,7 +13,7 @@ import pytest
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.recording import read_recording
 from friction_estimator.bags.replay import replay
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.robot import Robot
 from friction_estimator.messages.description import RunDescription
 

@@ -4,11 +4,11 @@ import pytest
 
 pytest.importorskip("mujoco", reason="the walk is simulated with MuJoCo")
 
-from benchmarks.accuracy.joints import joint_groups  # noqa: E402 - after the skip
-from benchmarks.accuracy.simulated_run import simulate  # noqa: E402
-from friction_estimator.core.robot_model import RobotModel  # noqa: E402
-from friction_estimator.files.robot import load_robot  # noqa: E402
-from friction_estimator.simulation import make_scenario  # noqa: E402
+from benchmarks.accuracy.joints import joint_groups
+from benchmarks.accuracy.simulated_run import simulate
+from friction_estimator.files.robot import load_robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.simulation import make_scenario
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.accuracy.scoring import RunName, base_score, track_scores
 from benchmarks.accuracy.study import STUDY
 from benchmarks.accuracy.track import configure, drive, estimate
-from friction_estimator.core.estimator import Estimator
+from friction_estimator.estimation.estimator import Estimator
 
 
 @pytest.fixture(scope="module", params=["fbse", "momentum"])
@@ -52,8 +52,8 @@ def test_contact_phase_follows_the_gait(observed):
 
 
 def test_a_repeated_joint_sample_has_the_estimate_of_the_one_before(robot, noisy_walk):
-    """The driver has missed a cycle at sample 2500, while the robot walks."""
-    samples, missed = list(noisy_walk.samples[:2600]), 2500
+    """The driver has missed a cycle 2.5 s after the start, while the robot walks."""
+    samples, missed = list(noisy_walk.samples[2300:2600]), 200
     repeated = replace(samples[missed].joints, position=samples[missed - 1].joints.position)
     samples[missed] = replace(samples[missed], joints=repeated)
     found = drive(Estimator(configure("suralp", "paper_std", {"observer": "fbse"}), robot.urdf_xml), samples)

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("mujoco", reason="the walk is simulated with MuJoCo")
 
-from benchmarks.compensation.closed_loop import Walk, error_over_feet, walk  # noqa: E402 - after the skip
-from benchmarks.compensation.controllers import OURS, PRINTED  # noqa: E402
-from benchmarks.compensation.methods import EXACT, NONE, PERIOD, printed_torque_loop  # noqa: E402
-from benchmarks.compensation.page import page, summary  # noqa: E402
-from friction_estimator.simulation import Simulator, make_noise, make_scenario  # noqa: E402
+from benchmarks.compensation.closed_loop import Walk, error_over_feet, walk
+from benchmarks.compensation.controllers import OURS, PRINTED
+from benchmarks.compensation.methods import EXACT, NONE, PERIOD, printed_torque_loop
+from benchmarks.compensation.page import page, summary
+from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
 DURATION = 3.0
 

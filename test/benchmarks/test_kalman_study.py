@@ -7,20 +7,19 @@ import pytest
 
 pytest.importorskip("mujoco", reason="the runs of the study are simulated")
 
-from benchmarks.kalman.forms import (  # noqa: E402 - after the skip
+from benchmarks.kalman.forms import (
     Problem,
     covariance_form,
     largest_difference,
     square_root_form,
     unscented_form,
 )
-from benchmarks.kalman.variants import VARIANTS  # noqa: E402
-from friction_estimator.core.config import KalmanConfig, SensorNoise  # noqa: E402
-from friction_estimator.core.friction.joint_laws import JointLaws  # noqa: E402
-from friction_estimator.core.kalman.limb_filter import LimbWindow  # noqa: E402
-from friction_estimator.core.kalman.limb_state import lay_out  # noqa: E402
-from friction_estimator.core.kalman.limbs import Limb  # noqa: E402
-from friction_estimator.files.robot import load_robot  # noqa: E402
+from benchmarks.kalman.variants import VARIANTS
+from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.estimation.kalman.limb_filter import LimbWindow, lay_out
+from friction_estimator.files.robot import load_robot
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import Limb
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.accuracy.oracle import best_law, method_with_true_states, single_support
 from benchmarks.accuracy.track import configure
-from friction_estimator.core.friction import linear_law_names, make_linear_law
+from friction_estimator.laws import linear_law_names, make_linear_law
 
 
 @pytest.mark.parametrize(("mode", "largest"), [("gyro", 0.01), ("minimum_norm", 0.08)])

@@ -15,7 +15,7 @@ from benchmarks.accuracy.results import BaseScore, Failure, PushScore, Results, 
 from benchmarks.accuracy.runs import Job, perform_all
 from benchmarks.accuracy.summary import summarise
 from benchmarks.accuracy.targets import honest, ratio_to_baseline, useful
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.errors import InputError
 
 LABELS = ("hip yaw", "hip roll", "hip pitch", "knee", "ankle pitch", "ankle roll")
 SETTINGS = {

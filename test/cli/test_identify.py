@@ -12,12 +12,12 @@ import pytest
 from friction_estimator.bags.recording import read_recording
 from friction_estimator.bags.writer import BagWriter
 from friction_estimator.cli.main import main
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.joint_log import Payload
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.identification import load_identification
 from friction_estimator.files.parameters import load_parameters
 from friction_estimator.files.robot import load_robot
 from friction_estimator.files.table import read_table
+from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.messages.topics import JOINT_STATE
 from friction_estimator.messages.types import make_header
@@ -487,19 +487,8 @@ def test_doubtful_data_gives_a_warning_that_names_the_suspicion(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     columns = {name: change[name](column) if name in change else column for name, column in recorded.items()}
-    assert (
-        main(
-            [
-                "identify",
-                str(write(tmp_path / "bad.csv", columns)),
-                "-o",
-                str(tmp_path / "p.yaml"),
-                "--robot",
-                str(urdf),
-            ]
-        )
-        == 0
-    )
+    log = str(write(tmp_path / "bad.csv", columns))
+    assert main(["identify", log, "-o", str(tmp_path / "p.yaml"), "--robot", str(urdf), "--folds", "2"]) == 0
     warnings = capsys.readouterr().err.splitlines()
     assert all(line.startswith("friction_estimator: warning: bad: ") for line in warnings)
     assert any(re.search(suspicion, line) for line in warnings), warnings
@@ -577,7 +566,7 @@ def test_exchanged_torques_and_joints_that_are_not_recorded_are_told(
 ) -> None:
     exchanged = dict(recorded)
     exchanged["effort/elbow"], exchanged["effort/shoulder"] = recorded["effort/shoulder"], recorded["effort/elbow"]
-    command = ["-o", str(tmp_path / "p.yaml"), "--robot", str(urdf)]
+    command = ["-o", str(tmp_path / "p.yaml"), "--robot", str(urdf), "--folds", "2"]
     assert main(["identify", str(write(tmp_path / "x.csv", exchanged)), *command]) == 0
     warning = capsys.readouterr().err
     assert "effort/shoulder answers to the weight and inertia of elbow, and effort/elbow to that of shoulder" in warning

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from friction_estimator.cli.compile import ROOMS
 from friction_estimator.cli.main import VERBS, main
 
 
@@ -140,3 +142,37 @@ def test_an_interrupted_verb_ends_with_one(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr("friction_estimator.bags.recording.BagReader", interrupt)
     assert main(["report", "bag"]) == 1
     assert capsys.readouterr().err == "friction_estimator: error: interrupted\n"
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("3", "3")])
+@pytest.mark.parametrize("module", ["cli.main", "ros.executables"])
+def test_a_process_computes_with_one_thread_unless_set_otherwise(module: str, given: str | None, used: str) -> None:
+    code = (
+        "import os, sys\n"
+        f"from friction_estimator.{module} import main\n"
+        "assert 'numpy' not in sys.modules\n"  # it reads the variable when it is imported
+        "sys.modules['friction_estimator.ros.estimator_node'] = None\n"
+        "try: main(['estimator_node'])\n"
+        "except (SystemExit, ImportError): print(os.environ['OMP_NUM_THREADS'])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment |= {"OMP_NUM_THREADS": given} if given else {}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.split() == [used], done.stderr
+
+
+def test_every_kernel_is_in_a_room_that_is_compiled_in_the_set_up() -> None:
+    package = Path(main.__code__.co_filename).parents[1]
+    rooms = {
+        path.relative_to(package).parts[0]
+        for path in package.rglob("*.py")
+        if "friction_estimator.compiled import kernel" in path.read_text()
+    }
+    assert rooms <= {*ROOMS, "rotations.py", "linear_algebra.py"}
+
+
+def test_without_a_compiler_there_is_nothing_to_compile() -> None:
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-m", "friction_estimator", "compile"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert "run as plain Python" in done.stdout

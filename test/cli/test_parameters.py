@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from friction_estimator.cli.main import main
-from friction_estimator.core.config import parameter_fields
+from friction_estimator.config import parameter_fields
 
 PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.friction.identified import IdentifiedParameters
 from friction_estimator.files.export import Job, JointFriction, export_friction, joint_frictions
 from friction_estimator.files.export.c_laws import C_LAWS
 from friction_estimator.files.export.c_names import identifiers
 from friction_estimator.files.identification import SavedIdentification, saved_form
+from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import IdentifiedParameters
 from test.known_identification import make_identification
 
 COMPILERS = [("cc", "-std=c99"), ("c++", "-std=c++11")]

@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from friction_estimator.cli.main import main
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.identification import ParameterTable
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError
 from friction_estimator.files import save_identification
 from friction_estimator.files.export import Job, export_friction, joint_frictions
 from friction_estimator.files.identification import SavedIdentification, saved_form
+from friction_estimator.identification.result import ParameterTable
+from friction_estimator.laws import make_law
 from test.files.test_export_c_header import COMPILERS, STRICT, friction_of
 from test.known_identification import make_identification
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import ConfigError, RobotModelError
+from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.files import share_directory
 from friction_estimator.files.export import Job, JointFriction, export_friction, exporter_names, joint_frictions
 from friction_estimator.files.identification import saved_form

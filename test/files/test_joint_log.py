@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.errors import InputError
 from friction_estimator.files.joint_log import read_joint_log
 
 HEADER = "time,position/hip,position/knee,velocity/hip,velocity/knee,effort/hip,effort/knee"

@@ -7,12 +7,9 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction import JointLaws
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.operating_range import operating_range
+from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files import (
     load_identification,
     load_parameters,
@@ -21,6 +18,9 @@ from friction_estimator.files import (
     save_parameters,
 )
 from friction_estimator.files.identification import SavedIdentification, saved_form
+from friction_estimator.identification.operating_range import operating_range
+from friction_estimator.laws import JointLaws
+from friction_estimator.laws.identified import IdentifiedParameters
 from test.known_identification import make_identification
 
 JOINTS = ("hip", "knee", "ankle")

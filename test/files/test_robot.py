@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from friction_estimator.core.exceptions import ConfigError, RobotModelError
+from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.files import load_robot, robot_names
 from friction_estimator.files.node_parameters import NODE_PARAMETERS
 from friction_estimator.files.robot import read_node_parameters, read_parameters

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.coverage.arm import DRIVE_INERTIA, HANGING, JOINTS, OFFSET, URDF, five_sines, rigid_torque, sine
 from benchmarks.coverage.shapes import COULOMB, VISCOUS
-from friction_estimator.core.joint_log import Payload
+from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.recording.motion import Motion
 
 __all__ = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.friction_curve.problem import CurveSamples
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.laws import make_law
+from friction_estimator.types import FloatArray
 
 PERIOD = 2e-3
 KNEE = np.array([0.2, 1.0, 0.2, 0.2, 1.0, 40.0])

@@ -6,11 +6,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.motor.motion import MotorSamples
+from friction_estimator.laws import make_law
+from friction_estimator.types import FloatArray
 
 PERIOD = 0.01
 STRIBECK = np.array([0.6, 12.0, 1.3, 1.9])

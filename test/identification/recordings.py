@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import make_parallel_filter
+from friction_estimator.types import FloatArray, IntArray
 
 JOINTS = ("hip", "knee")
 FREQUENCIES = np.array([[0.31, 0.83, 1.7], [0.23, 0.97, 1.4]])  # Hz

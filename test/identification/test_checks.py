@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import suspicions, torque_suspicions
 from friction_estimator.identification.recording.repair import repair
 from friction_estimator.identification.recording.torque_work import net_works
 from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.types import FloatArray
 from test.identification.recordings import COULOMB, GRAVITY, INERTIA, exact_motion, recording
 
 SWAP = [1, 0]

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.config import config_from_parameters
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.friction.identified import parameters_sigma
+from friction_estimator.config import config_from_parameters
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import parameters_sigma
 
 from .arm import COULOMB, DRIVE_INERTIA, JOINTS, OFFSET, PAYLOAD, URDF, VISCOUS, as_motion, move, rigid_torque
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import ConfigError, InputError
-from friction_estimator.core.friction import law_names, make_law
-from friction_estimator.core.friction.gradient import torque_gradient
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveOptions, fit_curve, refit
 from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
-from test.core.test_friction_laws import PARAMETERS
+from friction_estimator.laws import law_names, make_law
+from friction_estimator.laws.gradient import torque_gradient
 from test.identification.curves import KNEE, curve
+from test.laws.test_friction_laws import PARAMETERS
 
 
 @pytest.mark.parametrize("name", law_names())

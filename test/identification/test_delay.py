@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from friction_estimator.core.joint_log import JointLog
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
 )
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.errors import InputError
 from friction_estimator.identification.motor.drive_gain import fit_drive_gain
 from friction_estimator.identification.motor.friction import fit_motor_friction
 from friction_estimator.identification.motor.law import MotorLaw

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.bags.reader import BagReader
 from friction_estimator.bags.trajectory import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag
-from friction_estimator.core.exceptions import ConfigError, FrictionEstimatorError, RobotModelError
+from friction_estimator.errors import ConfigError, FrictionEstimatorError, RobotModelError
 from friction_estimator.files.joint_log import read_joint_log
 from friction_estimator.files.trajectory import write_trajectory_csv
 from friction_estimator.identification.excitation.feasible_trajectories import FeasibleTrajectories
@@ -25,7 +25,7 @@ from friction_estimator.identification.excitation.slow_sweeps import slow_sweeps
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 JOINTS = ("shoulder", "elbow", "slide")
-OPTIONS = ExcitationOptions(duration=6.0, bandwidth=1.0, harmonics=4, seeds=2, iterations=40, seed=3)
+OPTIONS = ExcitationOptions(duration=6.0, bandwidth=1.0, harmonics=4, seeds=2, iterations=15, seed=3)
 
 
 def arm(effort: float = 200.0, limit: str = 'lower="-2" upper="1.5" velocity="3"') -> str:

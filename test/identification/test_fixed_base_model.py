@@ -2,8 +2,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.core.exceptions import InputError, RobotModelError
-from friction_estimator.core.joint_log import Payload
+from friction_estimator.errors import InputError, RobotModelError
+from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.rigid_body.fixed_base_model import STANDARD_NAMES, FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody, RigidBodyOptions
 

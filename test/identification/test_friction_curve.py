@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import ConfigError, InputError
-from friction_estimator.core.friction.identified import parameters_sigma
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.laws.identified import parameters_sigma
 from test.identification.curves import KNEE, PERIOD, as_motion, coloured, curve
 
 OPTIONS = FrictionCurveOptions(CurveOptions(starts=16))

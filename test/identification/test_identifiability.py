@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from friction_estimator.core.friction import make_law
 from friction_estimator.identification.friction_curve.fit import CurveOptions, fit_curve
 from friction_estimator.identification.friction_curve.identifiability import judge_parameters
+from friction_estimator.laws import make_law
 from test.identification.curves import KNEE, curve
 
 OPTIONS = CurveOptions(starts=16)

@@ -3,15 +3,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import ConfigError, InputError
-from friction_estimator.core.joint_log import JointLog
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel

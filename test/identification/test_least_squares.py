@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.errors import InputError
 from friction_estimator.identification.regression.least_squares import ORDINARY, SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 

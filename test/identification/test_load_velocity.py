@@ -5,10 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.friction import make_law, make_linear_law
-from friction_estimator.core.friction.identified import parameters_sigma
-from friction_estimator.core.friction.load_velocity import LoadVelocityAt
+from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores
 from friction_estimator.identification.inverse_dynamics.law_projection import said_in_motor_torque
 from friction_estimator.identification.inverse_dynamics.live_law import live_parameters
@@ -21,6 +18,9 @@ from friction_estimator.identification.inverse_dynamics.options import InverseDy
 from friction_estimator.identification.regression.least_squares import ORDINARY, SolverOptions, solve
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.laws import make_law, make_linear_law
+from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.laws.linear import load_velocity_at
 
 from .arm import JOINTS, PAYLOAD, URDF, as_motion, move, rigid_torque
 
@@ -52,6 +52,12 @@ def experiments(payloads=(None, PAYLOAD), noise=0.0, duration=15.0):
 def estimate(motions, **options):
     chosen = {"law": "load_velocity", "significance": None, "dead_zone": 1e-3, "cutoff_hz": 20.0, **options}
     return estimate_inverse_dynamics(motions, FixedBaseModel(URDF, JOINTS), InverseDynamicsOptions(**chosen))
+
+
+def identify(motions, **options):
+    """Two folds, and every sample: what is asked of the result here is not how it chooses or scores."""
+    chosen = InverseDynamicsOptions(**{"folds": 2, "dead_zone": 1e-3, **options})
+    return identify_inverse_dynamics(motions, FixedBaseModel(URDF, JOINTS), chosen)
 
 
 def by_name(solution):
@@ -105,10 +111,8 @@ def test_shared_factors_fit_better_than_printed_products_with_fewer_parameters()
 
 def test_the_load_dependent_model_beats_the_usual_one_on_unseen_segments():
     motions = experiments(noise=0.3)
-    model = FixedBaseModel(URDF, JOINTS)
     usual, load = (
-        identify_inverse_dynamics(motions, model, InverseDynamicsOptions(law=law, stribeck_velocity=STRIBECK))
-        for law in ("coulomb_viscous", "load_velocity")
+        identify(motions, law=law, stribeck_velocity=STRIBECK) for law in ("coulomb_viscous", "load_velocity")
     )
     for old, new in zip(usual.scores, load.scores, strict=True):
         assert new.model_error < 0.7 * old.model_error
@@ -117,7 +121,7 @@ def test_the_load_dependent_model_beats_the_usual_one_on_unseen_segments():
 def test_a_registered_law_that_depends_on_the_load_does_not_explain_the_noise_by_itself():
     law = make_linear_law("load_quadrants")
     motions = experiments(noise=0.5)
-    result = identify_inverse_dynamics(motions, FixedBaseModel(URDF, JOINTS), InverseDynamicsOptions(law=law.name))
+    result = identify(motions, law=law.name)
     assert all(score.fit_error > 0.1 for score in result.scores)  # what the filter leaves of 0.5 N m
     load_motor = result.friction.values[:, law.parameter_names.index("load_motor")]
     np.testing.assert_allclose(load_motor, ALPHA_M / (1.0 + ALPHA_M), atol=0.06)
@@ -135,8 +139,7 @@ def loaded(seed, noise=0.0):
 
 
 def quadrants(known_inertia):
-    options = InverseDynamicsOptions(law="load_quadrants", body=RigidBodyOptions(known_inertia=known_inertia))
-    found = identify_inverse_dynamics([loaded(50, 0.3)], FixedBaseModel(URDF, JOINTS), options)
+    found = identify([loaded(50, 0.3)], law="load_quadrants", body=RigidBodyOptions(known_inertia=known_inertia))
     wanted = [found.parameters.names.index(f"{j}/{p}") for j in JOINTS for p in found.friction.parameter_names[0]]
     return found, found.parameters.values[wanted].reshape(2, 6), found.parameters.sigma[wanted].reshape(2, 6)
 
@@ -166,9 +169,8 @@ def test_friction_of_the_motor_torque_itself_is_predicted_although_the_fit_takes
         driven = (rest + LOADED[:, 2] * direction) / (1.0 + LOADED[:, 3])
         motions.append(as_motion(motion, np.where(drives * direction > 0.0, drives, driven)))
     noise = 0.3 * np.random.default_rng(1).normal(size=motions[0].effort.shape)
-    options = InverseDynamicsOptions(law=law.name, body=RigidBodyOptions(known_inertia=True))
     recorded = replace(motions[0], effort=motions[0].effort + noise)
-    found = identify_inverse_dynamics([recorded], FixedBaseModel(URDF, JOINTS), options)
+    found = identify([recorded], law=law.name, body=RigidBodyOptions(known_inertia=True))
     friction = law.torque(LOADED, motions[1].velocity, motions[1].effort)
     live = law.torque(found.friction.values, motions[1].velocity, motions[1].effort)
     assert (np.std(live - friction, axis=0) < 0.08 * np.std(friction, axis=0)).all()
@@ -176,11 +178,8 @@ def test_friction_of_the_motor_torque_itself_is_predicted_although_the_fit_takes
 
 @pytest.mark.parametrize(("live_law", "lost"), [("load_quadrants", 0.35), ("load_velocity", 0.05)])
 def test_the_live_law_says_the_identified_friction_with_the_motor_torque_as_load(live_law, lost):
-    result = identify_inverse_dynamics(
-        experiments(noise=0.2),
-        FixedBaseModel(URDF, JOINTS),
-        InverseDynamicsOptions(law="load_velocity", live_law=live_law, stribeck_velocity=STRIBECK),
-    )
+    motions = experiments(noise=0.2)
+    result = identify(motions, law="load_velocity", live_law=live_law, stribeck_velocity=STRIBECK)
     law = make_law(live_law)
     for joint, samples in enumerate(result.samples):
         used = samples.used
@@ -196,11 +195,7 @@ def test_friction_of_another_motor_is_not_explained_by_the_torque_itself(law):
     motion = move(30, 20.0)
     second = motion[1].sum(axis=1, keepdims=True)
     effort = 0.1 * rigid_torque(motion) + 2.0 * np.sign(motion[1]) + 4.0 * np.sign(second) + 2.0 * second
-    result = identify_inverse_dynamics(
-        [as_motion(motion, effort)],
-        FixedBaseModel(URDF, JOINTS),
-        InverseDynamicsOptions(law=law, coupling=coupling, coupled_friction="joints_and_motors"),
-    )
+    result = identify([as_motion(motion, effort)], law=law, coupling=coupling, coupled_friction="joints_and_motors")
     names = make_linear_law(law).parameter_names
     of_load = [k for k, name in enumerate(names) if name in ("load_motor", "load_linear")]
     found, sigma = result.friction.values[:, of_load], parameters_sigma(result.friction)[:, of_load]
@@ -225,7 +220,7 @@ def test_a_torque_that_was_not_seen_takes_no_part_in_its_own_prediction():
     ("law", "values"),
     [
         (make_linear_law("load_quadrants"), [2.0, 0.2, 1.5, 0.15, 0.0, 0.0]),
-        (LoadVelocityAt(0.1), [2.0, 3.0, 0.2, 0.2, 1.5, 2.5, 0.15, 0.15, 0.0, 0.0]),
+        (load_velocity_at(0.1), [2.0, 3.0, 0.2, 0.2, 1.5, 2.5, 0.15, 0.15, 0.0, 0.0]),
     ],
 )
 def test_factors_of_the_load_behind_friction_become_those_of_the_motor_torque(law, values):

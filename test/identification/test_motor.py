@@ -8,8 +8,8 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from friction_estimator.core.coupling import Coupling, combined, uncoupled
-from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.config.coupling import Coupling, combined, uncoupled
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.motor.method import MotorOptions, identify_motor
 from friction_estimator.identification.motor.stick import StickOptions
 from test.identification.hand_motion import joint_log

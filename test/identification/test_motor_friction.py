@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from friction_estimator.core.exceptions import ConfigError, InputError
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.motor.friction import MotorFriction, fit_motor_friction
 from friction_estimator.identification.motor.law import MotorLaw
 from friction_estimator.identification.motor.problem import FrictionUnknowns

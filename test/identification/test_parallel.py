@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import InputError
+from friction_estimator.errors import InputError
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import make_parallel_filter
 from friction_estimator.identification.recording.zero_phase import to_motion

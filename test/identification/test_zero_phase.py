@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import BoolArray
+from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording import filters
 from friction_estimator.identification.recording.zero_phase import METHODS, to_motion
+from friction_estimator.types import BoolArray
 from test.identification.recordings import exact_motion, recording
 
 

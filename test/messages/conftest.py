@@ -1,18 +1,21 @@
-"""The built-in biped and the message classes of both worlds."""
+"""The built-in biped, and the message classes and serializers of rosbags and of rclpy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import array
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from friction_estimator.bags.message_types import BagMessageTypes
-from friction_estimator.core.config import Config
-from friction_estimator.core.robot_model import RobotModel
-from friction_estimator.core.types import BaseState, ContactPhase, FrictionEstimate
+from friction_estimator.config import Config
 from friction_estimator.files.robot import Robot, load_robot
-from friction_estimator.messages.types import MessageTypes
+from friction_estimator.messages.topics import Topic
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import BaseState, ContactPhase, FrictionEstimate
+from test.estimates import estimate_from
 
 
 @pytest.fixture(scope="session")
@@ -30,14 +33,52 @@ def joint_names(robot: Robot) -> tuple[str, ...]:
     return RobotModel(robot.config, robot.urdf_xml).joint_names
 
 
-@pytest.fixture(params=["rosbags", "rclpy"])
-def types(request: pytest.FixtureRequest) -> MessageTypes:
-    if request.param == "rosbags":
-        return BagMessageTypes()
-    pytest.importorskip("sensor_msgs", reason="ROS is not installed")
-    from friction_estimator.ros.message_types import RclpyMessageTypes
+class RosbagsTypes(BagMessageTypes):
+    """Messages of rosbags."""
 
-    return RclpyMessageTypes()
+    def deserialize(self, raw: bytes, type_name: str) -> Any:
+        return self.typestore.deserialize_cdr(raw, type_name)
+
+
+class RclpyTypes:
+    """Messages of rclpy."""
+
+    def make(self, type_name: str, /, **fields: Any) -> Any:
+        from friction_estimator.ros.message_types import message_class
+
+        return message_class(type_name)(**fields)
+
+    def floats(self, values: np.ndarray) -> array.array:
+        return array.array("d", values.tolist())
+
+    def serialize(self, message: Any) -> bytes:
+        from rclpy.serialization import serialize_message
+
+        return serialize_message(message)
+
+    def deserialize(self, raw: bytes, type_name: str) -> Any:
+        from rclpy.serialization import deserialize_message
+
+        from friction_estimator.ros.message_types import message_class
+
+        return deserialize_message(raw, message_class(type_name))
+
+
+Types = RosbagsTypes | RclpyTypes
+
+
+@pytest.fixture(params=["rosbags", "rclpy"])
+def types(request: pytest.FixtureRequest) -> Types:
+    if request.param == "rosbags":
+        return RosbagsTypes()
+    pytest.importorskip("rclpy", reason="ROS is not installed")
+    return RclpyTypes()
+
+
+@pytest.fixture
+def decoded(types: Types) -> Callable[[Iterable[tuple[Topic, bytes]]], dict[str, Any]]:
+    """Message objects by topic name."""
+    return lambda built: {topic.name: types.deserialize(raw, topic.type) for topic, raw in built}
 
 
 @pytest.fixture
@@ -71,6 +112,6 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
             "base": base,
             **fields,
         }
-        return FrictionEstimate(**values)
+        return estimate_from(**values)
 
     return make

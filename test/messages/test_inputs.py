@@ -11,35 +11,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from friction_estimator.bags.message_types import BagMessageTypes
-from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import ImuSample, JointSample, WrenchSample
+from friction_estimator.config import Config
+from friction_estimator.errors import InputError
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.sensors import SensorMessages
-from friction_estimator.messages.types import MessageTypes, make_header
+from friction_estimator.messages.types import make_header
+from friction_estimator.types import ImuSample, JointSample, WrenchSample
 
-TYPES = BagMessageTypes()
+from .conftest import RosbagsTypes, Types
+
+TYPES = RosbagsTypes()
 
 
-def joint_message(types: MessageTypes, names: list[str], **fields: Any) -> Any:
+def joint_message(types: Types, names: list[str], **fields: Any) -> bytes:
     count = len(names)
     values = {name: np.arange(count) + 100.0 * row for row, name in enumerate(("position", "velocity", "effort"))}
     values.update(fields)
     arrays = {name: types.floats(np.asarray(value, dtype=float)) for name, value in values.items()}
     header = make_header(types, 3_000_000_007, "base_link")
-    return types.make("sensor_msgs/msg/JointState", header=header, name=names, **arrays)
+    return types.serialize(types.make("sensor_msgs/msg/JointState", header=header, name=names, **arrays))
 
 
-def imu_message(types: MessageTypes, frame: str = "imu_link", **fields: Any) -> Any:
-    return types.make("sensor_msgs/msg/Imu", header=make_header(types, 5, frame), **fields)
+def imu_message(types: Types, frame: str = "imu_link", **fields: Any) -> bytes:
+    return types.serialize(types.make("sensor_msgs/msg/Imu", header=make_header(types, 5, frame), **fields))
 
 
-def wrench_message(types: MessageTypes, frame: str, force_z: float = 500.0) -> Any:
+def wrench_message(types: Types, frame: str, force_z: float = 500.0) -> bytes:
     force = types.make("geometry_msgs/msg/Vector3", x=1.0, y=2.0, z=force_z)
     moment = types.make("geometry_msgs/msg/Vector3", x=4.0, y=5.0, z=6.0)
     wrench = types.make("geometry_msgs/msg/Wrench", force=force, torque=moment)
-    return types.make("geometry_msgs/msg/WrenchStamped", header=make_header(types, 9, frame), wrench=wrench)
+    header = make_header(types, 9, frame)
+    return types.serialize(types.make("geometry_msgs/msg/WrenchStamped", header=header, wrench=wrench))
 
 
 @pytest.fixture
@@ -48,10 +50,10 @@ def reader(config: Config, joint_names: tuple[str, ...]) -> InputReader:
 
 
 def test_samples_survive_the_way_through_messages(
-    types: MessageTypes, config: Config, joint_names: tuple[str, ...], reader: InputReader
+    config: Config, joint_names: tuple[str, ...], reader: InputReader
 ) -> None:
     rng = np.random.default_rng(1)
-    messages = SensorMessages(types, config, joint_names)
+    messages = SensorMessages(config, joint_names)
     joints = JointSample(12_345_678_901, *rng.normal(size=(3, len(joint_names))))
     imu = ImuSample(7, *rng.normal(size=(2, 3)))
     wrench = WrenchSample(8, 1, rng.normal(size=6))
@@ -84,19 +86,11 @@ def test_order_of_joints_and_extra_joints_do_not_matter(order: list[int], extra:
         np.testing.assert_array_equal(getattr(shuffled, name), getattr(plain, name))
 
 
-def test_order_is_followed_when_it_changes_between_messages(types: MessageTypes) -> None:
+def test_order_is_followed_when_it_changes_between_messages(types: Types) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     assert reader.joint_state(joint_message(types, ["a", "b"])).position.tolist() == [0.0, 1.0]
     assert reader.joint_state(joint_message(types, ["b", "a"])).position.tolist() == [1.0, 0.0]
     assert reader.joint_state(joint_message(types, ["b", "x", "a"])).position.tolist() == [2.0, 0.0]
-
-
-def test_samples_do_not_share_memory_with_the_message() -> None:
-    reader = InputReader(Config(observer="momentum"), ("a", "b"))
-    message = joint_message(TYPES, ["a", "b"])
-    sample = reader.joint_state(message)
-    message.position[:] = 99.0
-    assert sample.position.tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -112,14 +106,14 @@ def test_samples_do_not_share_memory_with_the_message() -> None:
     ],
 )
 def test_unusable_joint_states_are_refused(
-    types: MessageTypes, names: list[str], fields: dict[str, list[float]], message: str
+    types: Types, names: list[str], fields: dict[str, list[float]], message: str
 ) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     with pytest.raises(InputError, match=message):
         reader.joint_state(joint_message(types, names, **fields))
 
 
-def test_a_joint_state_without_effort_has_unknown_torques(types: MessageTypes) -> None:
+def test_a_joint_state_without_effort_has_unknown_torques(types: Types) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     sample = reader.joint_state(joint_message(types, ["b", "a"], effort=[]))
     assert sample.position.tolist() == [1.0, 0.0] and np.isnan(sample.effort).all()
@@ -127,7 +121,7 @@ def test_a_joint_state_without_effort_has_unknown_torques(types: MessageTypes) -
         reader.joint_state(joint_message(types, ["b", "a"], position=[0.0, np.nan], effort=[]))
 
 
-def test_of_a_command_only_the_velocities_are_read_whatever_else_it_lacks(types: MessageTypes) -> None:
+def test_of_a_command_only_the_velocities_are_read_whatever_else_it_lacks(types: Types) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     command = joint_message(types, ["b", "x", "a"], position=[], velocity=[1.0, 2.0, 3.0], effort=[])
     assert reader.desired(command).velocity.tolist() == [3.0, 1.0]
@@ -136,7 +130,7 @@ def test_of_a_command_only_the_velocities_are_read_whatever_else_it_lacks(types:
             reader.desired(joint_message(types, ["a", "b"], **fields))
 
 
-def test_reader_recovers_after_a_refused_message(types: MessageTypes) -> None:
+def test_reader_recovers_after_a_refused_message(types: Types) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     for bad in (joint_message(types, ["a"]), joint_message(types, ["a", "b"], effort=[np.nan, 0.0])):
         with pytest.raises(InputError):
@@ -150,7 +144,7 @@ def test_huge_but_finite_values_are_accepted() -> None:
     assert sample.position.tolist() == [1e200, -1e200]
 
 
-def test_imu_that_says_it_measures_nothing_is_refused(types: MessageTypes, reader: InputReader) -> None:
+def test_imu_that_says_it_measures_nothing_is_refused(types: Types, reader: InputReader) -> None:
     absent = np.array([-1.0] + 8 * [0.0])
     for field in ("angular_velocity_covariance", "linear_acceleration_covariance"):
         with pytest.raises(InputError, match=rf"{field}\[0\] is -1"):
@@ -158,37 +152,37 @@ def test_imu_that_says_it_measures_nothing_is_refused(types: MessageTypes, reade
     reader.imu(imu_message(types, orientation_covariance=absent))
 
 
-def test_imu_in_another_frame_is_refused(types: MessageTypes, reader: InputReader) -> None:
+def test_imu_in_another_frame_is_refused(types: Types, reader: InputReader) -> None:
     with pytest.raises(InputError, match=r"frame_id is 'camera', but imu.frame is 'imu_link'"):
         reader.imu(imu_message(types, "camera"))
     reader.imu(imu_message(types, ""))
 
 
 @pytest.mark.parametrize("field", ["angular_velocity", "linear_acceleration"])
-def test_imu_with_nan_is_refused(types: MessageTypes, reader: InputReader, field: str) -> None:
+def test_imu_with_nan_is_refused(types: Types, reader: InputReader, field: str) -> None:
     vector = types.make("geometry_msgs/msg/Vector3", x=0.0, y=float("nan"), z=0.0)
     with pytest.raises(InputError, match=f"{field} is not finite"):
         reader.imu(imu_message(types, **{field: vector}))
 
 
-def test_wrench_in_another_frame_is_refused_naming_both(types: MessageTypes, reader: InputReader) -> None:
+def test_wrench_in_another_frame_is_refused_naming_both(types: Types, reader: InputReader) -> None:
     with pytest.raises(InputError, match=re.escape("frame_id is 'l_sole', but feet.r_foot.frame is 'r_sole'")):
         reader.wrench(1, wrench_message(types, "l_sole"))
     assert reader.wrench(1, wrench_message(types, "")).wrench[2] == 500.0
 
 
-def test_wrench_with_infinite_force_is_refused(types: MessageTypes, reader: InputReader) -> None:
+def test_wrench_with_infinite_force_is_refused(types: Types, reader: InputReader) -> None:
     with pytest.raises(InputError, match="l_foot/wrench: the wrench is not finite"):
         reader.wrench(0, wrench_message(types, "l_sole", float("inf")))
 
 
 def test_flipped_sensor_gives_the_wrench_of_the_ground_on_the_foot(
-    types: MessageTypes, config: Config, joint_names: tuple[str, ...]
+    types: Types, config: Config, joint_names: tuple[str, ...]
 ) -> None:
     flipped = replace(config, feet=(replace(config.feet[0], flip=True), config.feet[1]))
     reader = InputReader(flipped, joint_names)
     message = wrench_message(types, "l_sole")
     assert reader.wrench(0, message).wrench.tolist() == [-1.0, -2.0, -500.0, -4.0, -5.0, -6.0]
     sample = WrenchSample(1, 0, np.arange(6.0))
-    written = SensorMessages(types, flipped, joint_names).wrench(sample)
+    written = SensorMessages(flipped, joint_names).wrench(sample)
     np.testing.assert_array_equal(reader.wrench(0, written).wrench, sample.wrench)

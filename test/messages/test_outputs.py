@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from friction_estimator.core.config import Config
-from friction_estimator.core.exceptions import BagError, RobotModelError
-from friction_estimator.core.types import FrictionEstimate, GroundTruth
+from friction_estimator.config import Config
+from friction_estimator.errors import BagError, RobotModelError
 from friction_estimator.files.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
@@ -18,28 +18,39 @@ from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.recording import RECORDED, RecordingBuilder
 from friction_estimator.messages.truth import TruthMessages
-from friction_estimator.messages.types import MessageTypes, header_stamp, make_header
+from friction_estimator.messages.types import header_stamp, make_header
+from friction_estimator.types import FrictionEstimate, GroundTruth
+
+from .conftest import Types
 
 MakeEstimate = Callable[..., FrictionEstimate]
+Decode = Callable[[Iterable[tuple[topics.Topic, bytes]]], dict[str, Any]]
 MS = 1_000_000
 
 
 @pytest.fixture
-def outputs(types: MessageTypes, robot: Robot, joint_names: tuple[str, ...]) -> OutputMessages:
-    markers = FrictionMarkers(types, joint_axes(robot.urdf_xml, joint_names))
-    return OutputMessages(types, robot.config, joint_names, markers)
+def outputs(robot: Robot, joint_names: tuple[str, ...]) -> OutputMessages:
+    return OutputMessages(robot.config, joint_names, FrictionMarkers(joint_axes(robot.urdf_xml, joint_names)))
 
 
 def test_the_first_estimate_leaves_on_every_topic(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:
-    assert {topic for topic, _ in outputs.build(make_estimate(0))} == {topic.name for topic in topics.OUTPUTS}
-    assert [topic for topic, _ in outputs.build(make_estimate(MS))] == ["joint_friction", "joint_friction/sigma"]
+    assert [topic for topic, _ in outputs.build(make_estimate(0))] == list(topics.OUTPUTS)
+    assert [topic for topic, _ in outputs.build(make_estimate(MS))] == [topics.FRICTION, topics.SIGMA]
+
+
+def test_what_nobody_wants_is_left_out_but_for_friction_and_sigma(
+    outputs: OutputMessages, make_estimate: MakeEstimate
+) -> None:
+    wanted = {topics.MODEL, topics.FRICTION_MARKERS}
+    built = outputs.build(make_estimate(0), wanted.__contains__)
+    assert {topic for topic, _ in built} == {topics.FRICTION, topics.SIGMA, *wanted}
 
 
 def test_scalars_are_the_effort_by_joint_name(
-    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...]
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode
 ) -> None:
     estimate = make_estimate(7 * MS)
-    built = dict(outputs.build(estimate))
+    built = decoded(outputs.build(estimate))
     expected = {
         topics.FRICTION: estimate.friction,
         topics.SIGMA: estimate.sigma,
@@ -63,78 +74,83 @@ def test_scalars_are_the_effort_by_joint_name(
 
 
 def test_a_joint_that_stops_being_measured_is_told_at_once(
-    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...]
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode
 ) -> None:
     outputs.build(make_estimate(0))
     measured = np.ones(len(joint_names), dtype=bool)
     measured[3] = False
-    built = dict(outputs.build(make_estimate(MS, measured=measured)))
+    built = decoded(outputs.build(make_estimate(MS, measured=measured)))
     assert np.flatnonzero(np.asarray(built[topics.MEASURED.name].effort) == 0.0).tolist() == [3]
 
 
 def test_compensation_leaves_with_every_estimate_that_has_one_and_ends_with_zero(
-    types: MessageTypes, config: Config, make_estimate: MakeEstimate, joint_names: tuple[str, ...]
+    config: Config, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode
 ) -> None:
     enabled = replace(config, compensation=replace(config.compensation, enabled=True))
-    outputs = OutputMessages(types, enabled, joint_names)
+    outputs = OutputMessages(enabled, joint_names)
     torque = np.linspace(-1.0, 1.0, len(joint_names))
     for stamp in (0, MS):
-        message = dict(outputs.build(make_estimate(stamp, compensation=torque)))["friction_compensation"]
+        message = decoded(outputs.build(make_estimate(stamp, compensation=torque)))["friction_compensation"]
         np.testing.assert_array_equal(np.asarray(message.effort), torque)
         assert header_stamp(message) == stamp and tuple(message.name) == joint_names
-    topic, last = outputs.no_compensation(2 * MS)
-    assert topic == "friction_compensation" and not np.any(last.effort) and header_stamp(last) == 2 * MS
+    last = decoded([outputs.no_compensation(2 * MS)])["friction_compensation"]
+    assert not np.any(last.effort) and header_stamp(last) == 2 * MS
     assert topics.COMPENSATION in outputs.topics
-    assert topics.COMPENSATION not in OutputMessages(types, config, joint_names).topics
+    assert topics.COMPENSATION not in OutputMessages(config, joint_names).topics
 
 
-def test_contact_phase_is_told_when_it_changes(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:
+def test_contact_phase_is_told_when_it_changes(
+    outputs: OutputMessages, make_estimate: MakeEstimate, decoded: Decode
+) -> None:
     outputs.build(make_estimate(0))
-    assert topics.CONTACT_PHASE.name not in dict(outputs.build(make_estimate(MS)))
-    built = dict(outputs.build(make_estimate(2 * MS, phase="flight")))
+    assert topics.CONTACT_PHASE not in dict(outputs.build(make_estimate(MS)))
+    built = decoded(outputs.build(make_estimate(2 * MS, phase="flight")))
     assert built[topics.CONTACT_PHASE.name].data == "flight"
 
 
-def test_twist_of_the_base_is_given_in_base_axes(types: MessageTypes, config: Config) -> None:
+def test_twist_of_the_base_is_given_in_base_axes(config: Config, decoded: Decode) -> None:
     turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # the base looks along the world's y
     truth = GroundTruth(
         5, np.zeros(2), np.array([1.0, 2.0, 3.0]), turned, np.array([0.0, 0.7, 0.0]), np.array([0.1, 0.2, 0.3]),
         np.zeros((2, 6)), np.array([True, False]), np.zeros(2), np.zeros(3),
     )  # fmt: skip
-    odometry = dict(TruthMessages(types, config, ("a", "b")).build(truth))[topics.TRUE_BASE_STATE.name]
+    odometry = decoded(TruthMessages(config, ("a", "b")).build(truth))[topics.TRUE_BASE_STATE.name]
     linear, quaternion = odometry.twist.twist.linear, odometry.pose.pose.orientation
     assert (linear.x, linear.y, linear.z) == pytest.approx((0.7, 0.0, 0.0))
     assert (quaternion.w, quaternion.z) == pytest.approx((np.sqrt(0.5), np.sqrt(0.5)))
     assert (odometry.header.frame_id, odometry.child_frame_id) == ("odom", "base_link")
 
 
-def test_covariance_of_the_twist_turns_with_its_axes(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:
+def test_covariance_of_the_twist_turns_with_its_axes(
+    outputs: OutputMessages, make_estimate: MakeEstimate, decoded: Decode
+) -> None:
     estimate = make_estimate(0)
     turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     variances = np.diag([1.0, 4.0, 9.0, 16.0, 25.0, 36.0])
     for name, value in (("rotation_base_to_world", turned), ("twist_covariance", variances)):
         object.__setattr__(estimate.base, name, value)
-    covariance = dict(outputs.build(estimate))[topics.BASE_STATE.name].twist.covariance
+    covariance = decoded(outputs.build(estimate))[topics.BASE_STATE.name].twist.covariance
     assert np.diag(np.reshape(covariance, (6, 6))) == pytest.approx([4.0, 1.0, 9.0, 16.0, 25.0, 36.0])
 
 
-def test_truth_names_the_phase_as_the_estimator_does(types: MessageTypes, config: Config) -> None:
-    build = TruthMessages(types, config, ("a",)).build
+def test_truth_names_the_phase_as_the_estimator_does(config: Config, decoded: Decode) -> None:
+    build = TruthMessages(config, ("a",)).build
     names = []
     for step, contact in enumerate(([True, True], [False, True], [True, False], [False, False])):
         truth = GroundTruth(
             step, np.zeros(1), np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((2, 6)), np.array(contact),
             np.zeros(1), np.zeros(3),
         )  # fmt: skip
-        names.append(dict(build(truth))[topics.TRUE_CONTACT_PHASE.name].data)
+        names.append(decoded(build(truth))[topics.TRUE_CONTACT_PHASE.name].data)
     assert names == ["double_support", "right_support", "left_support", "flight"]
 
 
-def test_markers_turn_the_way_the_friction_does(types: MessageTypes, robot: Robot, make_estimate: MakeEstimate) -> None:
+def test_markers_turn_the_way_the_friction_does(types: Types, robot: Robot, make_estimate: MakeEstimate) -> None:
     names = ("l_knee", "r_knee")
     axes = joint_axes(robot.urdf_xml, names)
     estimate = make_estimate(0, friction=np.array([1.0, -2.0]), measured=np.array([True, False]))
-    markers = FrictionMarkers(types, axes, full_scale=4.0).build(estimate).markers
+    raw = FrictionMarkers(axes, full_scale=4.0).build(estimate)
+    markers = types.deserialize(raw, topics.MARKERS).markers
     assert [marker.header.frame_id for marker in markers[::2]] == [axis.frame for axis in axes]
     swept = []
     for marker, axis in zip(markers[::2], axes, strict=True):
@@ -151,13 +167,12 @@ def test_markers_need_joints_of_the_urdf(robot: Robot) -> None:
 
 
 def test_a_recording_gives_the_estimates_back(
-    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], types: MessageTypes,
-    config: Config,
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], config: Config, decoded: Decode
 ) -> None:  # fmt: skip
     n = len(joint_names)
     builder, estimates = RecordingBuilder(), []
     wanted = {topic.name for topic in RECORDED}
-    truths = TruthMessages(types, config, joint_names)
+    truths = TruthMessages(config, joint_names)
     for step in range(60):
         swing = 20 <= step < 40
         measured = np.full(n, not swing)
@@ -168,7 +183,7 @@ def test_a_recording_gives_the_estimates_back(
             step * MS, 2.0 * estimate.friction, np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3),
             np.zeros((2, 6)), contact, 3.0 * estimate.friction, np.zeros(3),
         )  # fmt: skip
-        for topic, message in (*truths.build(truth), *outputs.build(estimate)):
+        for topic, message in decoded((*truths.build(truth), *outputs.build(estimate))).items():
             if topic in wanted:
                 builder.add(topic, step * MS + 300, message)
         estimates.append(estimate)
@@ -193,13 +208,13 @@ def test_a_recording_gives_the_estimates_back(
     assert standing[:, 6:].all()
 
 
-def friction_message(types: MessageTypes, stamp: int, effort: list[float], **fields: list[float]) -> object:
+def friction_message(types: Types, stamp: int, effort: list[float], **fields: list[float]) -> object:
     arrays = {name: types.floats(np.array(values)) for name, values in {"effort": effort, **fields}.items()}
     header = make_header(types, stamp, "base_link")
     return types.make(topics.JOINT_STATE, header=header, name=["a", "b"], **arrays)
 
 
-def test_estimates_of_other_sources_may_lack_what_is_not_needed(types: MessageTypes) -> None:
+def test_estimates_of_other_sources_may_lack_what_is_not_needed(types: Types) -> None:
     builder = RecordingBuilder()
     for step in (3, 1, 2):  # also out of order
         builder.add("joint_friction", step * MS, friction_message(types, step * MS, [1.0 * step, 2.0 * step]))
@@ -210,7 +225,7 @@ def test_estimates_of_other_sources_may_lack_what_is_not_needed(types: MessageTy
     assert recording.truth is None and recording.standing() is None
 
 
-def test_estimates_of_wrong_length_are_one_clear_error(types: MessageTypes) -> None:
+def test_estimates_of_wrong_length_are_one_clear_error(types: Types) -> None:
     with pytest.raises(BagError, match="topic joint_friction: effort has 3 values for 2 joint names"):
         RecordingBuilder().add("joint_friction", 0, friction_message(types, 0, [1.0, 2.0, 3.0]))
 

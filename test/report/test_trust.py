@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.core.config import CouplingConfig
+from friction_estimator.config import CouplingConfig
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.report.html import render

@@ -18,8 +18,12 @@ from friction_estimator.messages.recording import Recording
 from friction_estimator.messages.types import header_stamp
 from friction_estimator.ros.recorder import input_topics, result_topics, truth_topics
 
-from .conftest import NodeProcess, TalkingRobot
+from .conftest import TIME_OUT, NodeProcess, TalkingRobot
 
+LOAD = re.compile(
+    r"([\d.]+) s behind real time at the end; cores used: recorder and display ([\d.]+), estimator ([\d.]+), "
+    r"simulation ([\d.]+), together ([\d.]+) of (\d+)"
+)
 COUNTS = re.compile(r"joint states sent (\d+), received (\d+), estimated (\d+), lost (\d+)")
 
 
@@ -35,7 +39,7 @@ def demo(workplace: Path) -> tuple[Path, str]:
     folder = workplace / "demo"
     process = start_demo(folder, 2.0)
     try:
-        said, complained = process.communicate(timeout=90.0)
+        said, complained = process.communicate(timeout=4 * TIME_OUT)
     finally:
         process.kill()
     assert process.returncode == 0, complained
@@ -54,6 +58,13 @@ def test_the_demo_loses_no_sample_and_leaves_bag_and_report(demo, live, robot):
     assert "<html" in (folder / "report.html").read_text(encoding="utf-8")[:500]
     assert live.friction.shape == (2000, 12) and live.truth is not None
     assert live.description.observer == "momentum" and live.description.robot == "suralp"
+
+
+def test_the_demo_reports_its_delay_and_the_cores_that_its_processes_used(demo):
+    _, *cores, together, available = (float(number) for number in LOAD.search(demo[1]).groups())
+    assert min(cores) > 0.0
+    assert together == pytest.approx(sum(cores), abs=0.03)
+    assert together < available + 0.1
 
 
 def test_every_topic_of_inputs_results_and_truth_is_in_the_bag(demo, robot):
@@ -85,16 +96,21 @@ def test_replay_of_the_recorded_run_gives_the_live_numbers(demo, live, robot, wo
     assert [phase.name for phase in again.phases] == [phase.name for phase in live.phases]
 
 
-def test_the_player_sends_a_bag_and_the_estimator_hears_all_of_it(demo, robot, samples, workplace):
+def test_a_bag_played_without_pace_waits_for_the_estimator_and_loses_nothing(demo, robot, samples, workplace):
     listener = TalkingRobot("bagged", robot, samples)
     listener.listen(topics.FRICTION, topics.SIGMA)
     estimator = NodeProcess("estimator_node", workplace, "inputs_reliable:=true", namespace="bagged")
     listener.spin_until(lambda: listener.node.count_publishers(topics.FRICTION.name) > 0, "the estimator's publisher")
     player = NodeProcess(
-        "replay_node", workplace, f"bag:='{demo[0] / 'run'}'", "wait_for_subscribers:=1", namespace="bagged"
+        "replay_node",
+        workplace,
+        f"bag:='{demo[0] / 'run'}'",
+        "rate:=0.0",
+        "wait_for_subscribers:=1",
+        namespace="bagged",
     )
     try:
-        listener.spin_until(lambda: len(listener.estimated()) >= 1900, "estimates", seconds=40.0)
+        listener.spin_until(lambda: len(listener.estimated()) >= 1900, "estimates", seconds=4 * TIME_OUT)
         assert player.wait() == 0, player.output()
         listener.spin_until(lambda: len(listener.estimated()) == 2000, "the last estimates")
         reader = BagReader(demo[0] / "run")
@@ -111,13 +127,13 @@ def test_ctrl_c_leaves_a_valid_bag_and_report(workplace):
     folder = workplace / "interrupted"
     process = start_demo(folder, 60.0)
     try:
-        deadline = time.monotonic() + 60.0
+        deadline = time.monotonic() + 4 * TIME_OUT
         for line in process.stderr:
             assert time.monotonic() < deadline
             if re.match(r" +[1-9]\d*\.\d of", line):
                 break
         process.send_signal(signal.SIGINT)
-        said, complained = process.communicate(timeout=60.0)
+        said, complained = process.communicate(timeout=4 * TIME_OUT)
     finally:
         process.kill()
     assert process.returncode == 0, complained

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from friction_estimator.core.exceptions import RobotModelError
+from friction_estimator.errors import RobotModelError
 from friction_estimator.messages import topics
 from friction_estimator.ros.friction_urdf import friction_urdf
 from friction_estimator.ros.latency import RecentValues

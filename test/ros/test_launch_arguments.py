@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from friction_estimator.core.exceptions import ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.node_parameters import NODE_FIELDS
 from friction_estimator.ros.launch_arguments import ARGUMENTS, LaunchRequest, unknown_arguments
 

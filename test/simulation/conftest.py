@@ -1,17 +1,19 @@
-"""One recorded walk for all tests of the simulation."""
+"""Recorded runs for all tests of the simulation, each simulated once."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.core.config import Config
+from friction_estimator.config import Config
 from friction_estimator.files.robot import Robot, load_robot
 from friction_estimator.simulation import Scenario, SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.simulation.biped import Biped
 
 Make = Callable[..., Simulator]
+Record = Callable[[str, float], list[SimulationSample]]
 
 
 @pytest.fixture(scope="session")
@@ -36,10 +38,20 @@ def make_simulator(robot: Robot) -> Make:
 
 
 @pytest.fixture(scope="session")
-def walk(make_simulator: Make) -> list[SimulationSample]:
-    """Every sample of a clean walk of 6 s; makes it fail here when the robot falls."""
-    simulator = make_simulator()
-    return [simulator.step() for _ in range(6000)]
+def recorded(make_simulator: Make) -> Record:
+    """Every sample of a scenario with clean sensors; makes it fail here when the robot falls."""
+
+    @cache
+    def record(scenario: str, duration: float) -> list[SimulationSample]:
+        simulator = make_simulator(scenario, duration)
+        return [simulator.step() for _ in range(round(1000 * duration))]
+
+    return record
+
+
+@pytest.fixture(scope="session")
+def walk(recorded: Record) -> list[SimulationSample]:
+    return recorded("walk", 6.0)
 
 
 @pytest.fixture(scope="session")

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.estimator import Estimator
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.friction.law import make_law
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.smoothing import SmoothedEstimator
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import SimulationError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.files.robot import load_robot
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.law import make_law
+from friction_estimator.robot.transmission import MotorSide
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
@@ -24,7 +24,7 @@ from friction_estimator.simulation import (
     make_scenario,
 )
 from friction_estimator.simulation.friction import InjectedFriction
-from test.core.kalman.running import feed
+from test.estimation.kalman.running import feed
 
 T = np.array([[0.5, 0.5], [0.5, -0.5]])
 JOINTS = [f"{side}_ankle_{axis}" for side in "lr" for axis in ("pitch", "roll")]

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.core.exceptions import SimulationError
-from friction_estimator.core.friction import law_names
+from friction_estimator.errors import SimulationError
+from friction_estimator.laws import law_names, make_law
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
@@ -17,7 +17,7 @@ from friction_estimator.simulation import (
     make_noise,
     make_scenario,
 )
-from friction_estimator.simulation.friction import InjectedFriction
+from friction_estimator.simulation.friction import COMPILED_LAWS, InjectedFriction
 
 LEGS = [[f"l{k}" for k in range(6)], [f"r{k}" for k in range(6)]]
 JOINTS = LEGS[0] + LEGS[1] + ["neck"]
@@ -35,6 +35,14 @@ def test_friction_of_the_walk_is_equation_56_at_the_sampled_velocity(walk):
 def test_friction_never_does_positive_work_on_the_joints(walk):
     for sample in walk:
         assert np.all(sample.truth.friction * sample.joints.velocity >= 0.0)
+
+
+@pytest.mark.parametrize("name", COMPILED_LAWS)
+def test_a_compiled_law_is_the_registered_one(name):
+    law, rng = make_law(name), np.random.default_rng(0)
+    parameters, velocity, load = rng.uniform(0.1, 50.0, (13, len(law.parameter_names))), *rng.standard_normal((2, 13))
+    expected = law.torque(parameters, velocity, load)
+    np.testing.assert_allclose(COMPILED_LAWS[name](parameters, velocity, load), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_unnamed_joints_are_frictionless_and_named_ones_override_the_leg():
@@ -87,11 +95,10 @@ def test_stiction_holds_a_resting_joint_and_the_truth_is_what_the_solver_applied
     assert slipping.truth.friction[0] == pytest.approx(1.5 + 0.9 * slipping.joints.velocity[0], abs=1e-9)
 
 
-def test_stiction_of_a_walk_is_bounded_and_resists_the_motion(make_simulator):
+def test_stiction_of_a_walk_is_bounded_and_resists_the_motion(recorded):
     setting = make_scenario("friction_stiction").friction[0]
     limit = np.array(setting.leg_stiction * 2)
-    simulator = make_simulator("friction_stiction", 2.5)
-    samples = [simulator.step() for _ in range(2500)]
+    samples = recorded("friction_stiction", 2.5)
     velocity = np.array([sample.joints.velocity for sample in samples])
     dry = np.array([sample.truth.friction for sample in samples]) - 0.9 * velocity
     assert np.all(np.abs(dry) < limit + 1e-6)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.errors import SimulationError
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.footsteps import LEFT, RIGHT, Gait, plan_footsteps
 from friction_estimator.simulation.lipm import com_from_zmp

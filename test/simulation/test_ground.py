@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.errors import SimulationError
 from friction_estimator.simulation import Ground, make_scenario
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.footsteps import LEFT, Gait, places, plan_footsteps
@@ -48,9 +48,8 @@ def test_impossible_ground_is_refused():
             Ground(**wrong)
 
 
-def test_the_walk_climbs_the_slope_and_the_ground_pushes_the_standing_foot_backward(make_simulator):
-    simulator = make_simulator("slope", 6.0)
-    samples = [simulator.step() for _ in range(6000)]
+def test_the_walk_climbs_the_slope_and_the_ground_pushes_the_standing_foot_backward(recorded):
+    samples = recorded("slope", 6.0)
     slope = make_scenario("slope").ground.slope
     climbed = samples[-1].truth.position_base_in_world - samples[0].truth.position_base_in_world
     assert climbed[0] > 0.3
@@ -60,12 +59,11 @@ def test_the_walk_climbs_the_slope_and_the_ground_pushes_the_standing_foot_backw
     assert max(np.arccos(sample.truth.rotation_base_to_world[2, 2]) for sample in samples) < 0.01
 
 
-def test_feet_stand_on_the_patches_of_uneven_ground(make_simulator, robot):
+def test_feet_stand_on_the_patches_of_uneven_ground(recorded, robot):
     """The ankle is where the true patch is, within what a foot on its edge makes of it."""
     biped = Biped(robot.config, robot.urdf_xml)
     model, data = biped.model, biped.model.createData()
-    simulator = make_simulator("uneven", 8.0)
-    samples = [simulator.step() for _ in range(8000)]
+    samples = recorded("uneven", 8.0)
     steps = plan_footsteps(Gait(), biped.dimensions(0.927).half_width, 8.0)
     planes = make_scenario("uneven").ground.true(places(steps))
     seen = 0

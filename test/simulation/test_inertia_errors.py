@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.core.exceptions import SimulationError
+from friction_estimator.errors import SimulationError
 from friction_estimator.simulation import perturbed_urdf
 
 SEEDS = range(40)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from friction_estimator.core.config import config_from_parameters
-from friction_estimator.core.exceptions import ConfigError, SimulationError
+from friction_estimator.config import config_from_parameters
+from friction_estimator.errors import ConfigError, SimulationError
 from friction_estimator.files.robot import load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 from friction_estimator.simulation.biped import Biped
@@ -72,6 +72,13 @@ def biped():
     return Biped(config(), crooked())
 
 
+@pytest.fixture(scope="module")
+def in_place():
+    """1.2 s of stepping in place, with all joints."""
+    stepping = simulator("in_place", 1.2)
+    return [stepping.step() for _ in range(1200)]
+
+
 def simulator(scenario="in_place", duration=3.0, joints=(), urdf_xml=None):
     return Simulator(config(joints), urdf_xml or crooked(), make_scenario(scenario, duration), make_noise("clean"))
 
@@ -114,25 +121,24 @@ def test_the_crooked_robot_walks_on_the_soles_of_the_yaml(biped):
     assert max(sample.joints.position[knee] for sample in samples) < -0.3  # bends the way its axis asks
 
 
-def test_forces_and_accelerations_fit_together_with_and_without_locked_joints(biped, imu_of_pinocchio):
+def test_forces_and_accelerations_fit_together_with_and_without_locked_joints(biped, in_place, imu_of_pinocchio):
     legs = [name for leg_of_biped in biped.legs for name in leg_of_biped.joint_names]
-    for joints, count in (((), 14), (sorted(legs, key=biped.column), 12)):
-        standing = simulator("in_place", 1.2, joints)
+    locked = sorted(legs, key=biped.column)
+    stepping = simulator("in_place", 1.2, locked)
+    for joints, count, samples in (((), 14, in_place), (locked, 12, [stepping.step() for _ in range(1200)])):
         model = Biped(config(joints), crooked())
         assert len(model.joint_names) == count
         assert model.mass == pytest.approx(biped.mass)
-        samples = [standing.step() for _ in range(1200)]
         for sample in samples[400::200]:
             specific_force, rate = imu_of_pinocchio(model, config(), sample)
             np.testing.assert_allclose(sample.imu.specific_force, specific_force, atol=1e-5)
             np.testing.assert_allclose(sample.imu.angular_velocity, rate, atol=1e-9)
 
 
-def test_a_joint_that_must_not_be_at_zero_is_held_inside_its_limits(biped):
+def test_a_joint_that_must_not_be_at_zero_is_held_inside_its_limits(biped, in_place):
     column = biped.column("elbow")
     assert biped.posture[column] == pytest.approx(-0.25)
-    stepping = simulator("in_place", 1.2)
-    position = [stepping.step().joints.position[column] for _ in range(1200)]
+    position = [sample.joints.position[column] for sample in in_place]
     np.testing.assert_allclose(position, -0.25, atol=0.01)
 
 
@@ -144,6 +150,7 @@ def test_feet_without_shape_and_joints_without_load_are_refused():
         simulator(urdf_xml=crooked(idle))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scenario"), [("talos_legs", "stand"), ("talos_legs", "in_place"), ("g1", "in_place")]
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.types import FloatArray
 from friction_estimator.files.export.joint_friction import JointFriction
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.types import FloatArray
 
 _FUNCTION = """\
 /* Friction torques of all joints, from their velocities and the motor torques reflected to them. */

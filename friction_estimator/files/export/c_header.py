@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import indent, wrap
 
-from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.files.export.c_coupling import c_text, coupled_motors, drives
 from friction_estimator.files.export.c_laws import C_LAWS
 from friction_estimator.files.export.c_names import identifiers
 from friction_estimator.files.export.exporter import Export, Job, register_exporter
 from friction_estimator.files.export.joint_friction import JointFriction
+from friction_estimator.robot.transmission import MotorSide
 
 _SIMPLE = ("coulomb", "viscous", "offset")
 _SIGN = """\

@@ -7,34 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from friction_estimator.core.friction import asymmetric, six_slope, tanh_load, three_slope
-from friction_estimator.core.types import FloatArray
 from friction_estimator.files.export.c_names import identifiers
+from friction_estimator.laws.linear import (
+    SIX_SLOPE,
+    STRIBECK_VELOCITY,
+    TANH_LOAD,
+    THREE_SLOPE,
+    LinearFrictionLaw,
+    Shape,
+)
 
 
-def _tangents(parameter_names: tuple[str, ...], velocities: FloatArray) -> str:
-    """The first parameters times tangents that saturate at these velocities, and the viscous friction."""
-    names = identifiers(parameter_names[: velocities.size])
-    terms = [f"p->{name} * tanh(velocity / {at!r})" for name, at in zip(names, velocities.tolist(), strict=True)]
+def _tangents(law: LinearFrictionLaw) -> str:
+    """The parameters times the tangents of a law that do not depend on the load, and the viscous friction."""
+    tangents = [term for term in law.terms if term.shape == Shape.TANH and not term.load_power]
+    names = identifiers(tuple(term.name for term in tangents))
+    terms = [f"p->{name} * tanh(velocity / {term.scale!r})" for name, term in zip(names, tangents, strict=True)]
     return "\n    + ".join(("return p->viscous * velocity", *terms))
 
 
 def _load(velocity: float) -> str:
-    """Dry friction that grows with the load."""
+    """Dry friction that grows with the load, from this velocity on [rad/s]."""
     factor = "fabs(load) * (p->load_linear + p->load_quadratic * fabs(load))"
     return f"\n    + tanh(velocity / {velocity!r}) * {factor}"
 
 
-_THREE_SLOPE = _tangents(three_slope.ThreeSlope.parameter_names, three_slope.SLOPE_VELOCITIES)
-_TANH_LOAD = _tangents(tanh_load.TanhLoad.parameter_names, tanh_load.SLOPE_VELOCITIES)
-_SIX_SLOPE = _tangents(six_slope.SixSlope.parameter_names, six_slope.SLOPE_VELOCITIES)
+_SIX_SLOPE = _tangents(SIX_SLOPE)
+_LOAD_SCALE = TANH_LOAD.terms[-1].scale
 
 C_LAWS: Mapping[str, tuple[str, ...]] = {
     "coulomb_viscous": ("return p->coulomb * friction_sign(velocity) + p->viscous * velocity;",),
-    "three_slope": (f"{_THREE_SLOPE};",),
-    "tanh_load": (f"{_TANH_LOAD}{_load(tanh_load.LOAD_VELOCITY)};",),
+    "three_slope": (f"{_tangents(THREE_SLOPE)};",),
+    "tanh_load": (f"{_tangents(TANH_LOAD)}{_load(_LOAD_SCALE)};",),
     "six_slope": (f"{_SIX_SLOPE};",),
-    "six_slope_load": (f"{_SIX_SLOPE}{_load(float(six_slope.SLOPE_VELOCITIES[0]))};",),
+    "six_slope_load": (f"{_SIX_SLOPE}{_load(_LOAD_SCALE)};",),
     "load_quadrants": (
         "const double direction = friction_sign(velocity);",
         "const double driving = 0.5 * (1.0 + friction_sign(load) * direction);",
@@ -60,7 +66,7 @@ C_LAWS: Mapping[str, tuple[str, ...]] = {
     ),
     "asymmetric_stribeck": (
         "const double direction = friction_sign(velocity);",
-        f"const double fading = exp(-fabs(velocity) / {asymmetric.STRIBECK_VELOCITY!r});",
+        f"const double fading = exp(-fabs(velocity) / {float(STRIBECK_VELOCITY)!r});",
         "const double starting = velocity > 0.0 ? p->static_positive : p->static_negative;",
         "return direction * (p->coulomb * (1.0 - fading) + starting * fading) + p->viscous * velocity;",
     ),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import ConfigError, choices
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.files.export.joint_friction import JointFriction
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.friction import FrictionLaw, make_law
-from friction_estimator.core.friction.identified import parameters_sigma
-from friction_estimator.core.friction.simple_friction import SimpleFriction, simplify
-from friction_estimator.core.identification import ParameterTable
-from friction_estimator.core.operating_range import OperatingRange
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError
 from friction_estimator.files.identification import SavedIdentification
+from friction_estimator.identification.operating_range import OperatingRange
+from friction_estimator.identification.result import ParameterTable
+from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.laws.simple_friction import SimpleFriction, simplify
+from friction_estimator.types import FloatArray
 
 _VELOCITIES = 200
 _UNKNOWN_SPEED = 1.0

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from friction_estimator.core.exceptions import RobotModelError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import RobotModelError
+from friction_estimator.types import FloatArray
 
 _ROUNDING = 1e-9
 _ZERO = 1e-15

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from friction_estimator.core.exceptions import RobotModelError
+from friction_estimator.errors import RobotModelError
 from friction_estimator.files.export.exporter import Export, Job, register_exporter
 from friction_estimator.files.export.joint_friction import JointFriction
 from friction_estimator.files.export.model_joints import matched, reductions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from friction_estimator.core.exceptions import RobotModelError, choices
+from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.files.export.exporter import Job
 from friction_estimator.files.export.joint_friction import JointFriction
 from friction_estimator.files.export.xml_edit import Element

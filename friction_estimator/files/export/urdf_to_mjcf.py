@@ -12,10 +12,10 @@ from xml.etree.ElementTree import Element, SubElement
 
 from scipy.spatial.transform import Rotation
 
-from friction_estimator.core.exceptions import RobotModelError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.files.export.link_inertia import LinkInertia, link_inertia, numbers, pose
 from friction_estimator.files.urdf import check_urdf
+from friction_estimator.types import FloatArray
 
 _TYPES = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
 _WORLD = "world"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from friction_estimator.core.exceptions import RobotModelError
+from friction_estimator.errors import RobotModelError
 
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=/>]+)\s*=\s*("[^"]*"|'[^']*')""")
 _NAME = re.compile(rb"<[^\s/>]+")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError
 from friction_estimator.identification.excitation.fourier_trajectory import FourierTrajectory
 from friction_estimator.identification.excitation.motion_limits import MotionLimits
 from friction_estimator.identification.excitation.plan import ExcitationOptions
 from friction_estimator.identification.excitation.slow_sweeps import slow_sweeps, sweep_duration, sweep_reach
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.types import FloatArray
 
 Signals = tuple[FloatArray, FloatArray, FloatArray]
 """Position, velocity, acceleration, each (N, n)."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.excitation.motion_limits import MotionLimits
 from friction_estimator.identification.rigid_body.base_parameters import base_parameters
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.types import FloatArray
 
 _RANDOM_MOTIONS = 60
 _SCHATTEN = 8.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from friction_estimator.core.types import FloatArray, IntArray
 from friction_estimator.identification.excitation.fourier_trajectory import FourierTrajectory, fourier_bases, rest_basis
 from friction_estimator.identification.excitation.motion_limits import MotionLimits
+from friction_estimator.types import FloatArray, IntArray
 
 _GRID = 24  # samples in one period of the highest harmonic
 _BETWEEN = 1.0 / np.cos(np.pi / _GRID)  # a peak between two samples is at most so much higher (Ehlich & Zeller 1964)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import null_space
 
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.errors import ConfigError
+from friction_estimator.types import FloatArray, IntArray
 
 MINIMUM_HARMONICS = 3
 """With fewer, the conditions of rest leave hardly anything to choose."""

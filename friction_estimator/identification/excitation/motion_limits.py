@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.exceptions import ConfigError, RobotModelError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError, RobotModelError, choices
+from friction_estimator.types import FloatArray
 
 DEFAULT_SPEED = 1.0
 """Velocity limit where neither the URDF nor the user gives one [rad/s or m/s]."""

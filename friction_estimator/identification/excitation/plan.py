@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.joint_trajectory import JointTrajectory
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.excitation.criterion import ExcitationQuality
+from friction_estimator.identification.joint_trajectory import JointTrajectory
+from friction_estimator.types import FloatArray
 
 CRITERIA = ("balanced", "condition", "determinant")
 """What is minimised: ln of the condition number plus mean ln of the error bars, or one of the two alone."""

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.excitation.assembly import assemble, shrink_to_effort
 from friction_estimator.identification.excitation.criterion import ExcitationCriterion, ExcitationQuality, quality
 from friction_estimator.identification.excitation.feasible_trajectories import FeasibleTrajectories
@@ -16,6 +15,7 @@ from friction_estimator.identification.excitation.fourier_trajectory import Four
 from friction_estimator.identification.excitation.motion_limits import MotionLimits
 from friction_estimator.identification.excitation.plan import ExcitationOptions, ExcitationPlan
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.types import FloatArray
 
 _RANDOM_STARTS = 20  # looked at before each optimisation; their median is what planning is compared with
 _GRID = 8  # samples in one period of the highest harmonic: every column of W is band-limited, more adds nothing

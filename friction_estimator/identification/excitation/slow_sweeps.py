@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import BPoly
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 
 def slow_sweeps(

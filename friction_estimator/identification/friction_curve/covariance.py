@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.friction_curve.problem import CurveProblem
 from friction_estimator.identification.regression.least_squares import column_condition
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.identification.regression.residual_blocks import block_jackknife, residual_blocks
+from friction_estimator.types import FloatArray
 
 
 def curve_covariance(problem: CurveProblem, values: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:

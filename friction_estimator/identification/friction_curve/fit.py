@@ -8,13 +8,13 @@ import numpy as np
 from scipy.optimize import least_squares, lsq_linear
 from scipy.stats import qmc
 
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.friction import FrictionLaw
-from friction_estimator.core.friction.gradient import torque_gradient
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.friction_curve.covariance import curve_covariance
 from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
 from friction_estimator.identification.regression.least_squares import HUBER, MAD
+from friction_estimator.laws import FrictionLaw
+from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.types import FloatArray
 
 LOSSES = ("huber", "linear", "soft_l1")
 _SCREENED, _POLISHED = 500, 5000

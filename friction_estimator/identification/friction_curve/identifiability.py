@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.friction import NonlinearFrictionLaw
-from friction_estimator.core.friction.gradient import torque_gradient
-from friction_estimator.core.types import BoolArray
 from friction_estimator.identification.friction_curve.fit import CurveFit
 from friction_estimator.identification.friction_curve.problem import CurveSamples
+from friction_estimator.laws import NonlinearFrictionLaw
+from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.types import BoolArray
 
 _VAGUE = 0.3
 """A parameter is known when its standard deviation is below this part of its value,"""

@@ -7,17 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError, InputError
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.identification import (
-    FrictionSamples,
-    Identification,
-    JointScore,
-    ParameterTable,
-    Provenance,
-)
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveFit, CurveOptions, fit_curve, refit
 from friction_estimator.identification.friction_curve.identifiability import Identifiability, judge_parameters
 from friction_estimator.identification.friction_curve.problem import CurveSamples, torque_of
@@ -25,6 +15,16 @@ from friction_estimator.identification.friction_curve.samples import curve_sampl
 from friction_estimator.identification.friction_curve.verdict import curve_verdicts
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.regression.validation import FOLDS, fold_numbers
+from friction_estimator.identification.result import (
+    FrictionSamples,
+    Identification,
+    JointScore,
+    ParameterTable,
+    Provenance,
+)
+from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.types import FloatArray
 
 _DRAWN = 2000
 _FEWEST = 10

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.friction import FrictionLaw, NonlinearFrictionLaw
-from friction_estimator.core.friction.gradient import torque_gradient
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.errors import InputError
+from friction_estimator.laws import FrictionLaw, NonlinearFrictionLaw
+from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
 """No single term of a law gives more than so many times the largest friction that was seen."""

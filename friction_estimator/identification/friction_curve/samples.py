@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.friction_curve.problem import CurveSamples
 from friction_estimator.identification.recording.motion import FRICTION, SIGMA, Motion
+from friction_estimator.types import FloatArray, IntArray
 
 _LATEST, _STEPS = 0.3, 60
 """Observers are searched for lateness up to this [s], at so many places."""

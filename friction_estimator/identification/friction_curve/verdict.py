@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from friction_estimator.core.identification import JointScore
 from friction_estimator.identification.friction_curve.fit import CurveFit
 from friction_estimator.identification.friction_curve.identifiability import Identifiability
+from friction_estimator.identification.result import JointScore
 
 _USELESS, _POOR = 0.9, 0.3
 """Part of the friction that is left over on held-out data: as bad as nothing, and worth a word."""

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.recording.motion import TEMPERATURE
+from friction_estimator.types import FloatArray
 
 
 def conditions(solution: Estimate) -> tuple[FloatArray, ...]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.identification import FrictionSamples
-from friction_estimator.core.motor_side import MotorSide
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS
 from friction_estimator.identification.regression.lack_of_fit import velocity_dependent_rms, without_velocity
 from friction_estimator.identification.regression.verdict import Finding
+from friction_estimator.identification.result import FrictionSamples
 from friction_estimator.identification.rigid_body.sites import FrictionSite
+from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.robot.transmission import MotorSide
 
 OWN_FRICTION = (
     "{}: friction of the motors leaves {:.2g} N m RMS that go with the velocity of the joint, {:.0%} of its friction: "

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.motor_side import MotorSide
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.options import (
@@ -19,6 +17,8 @@ from friction_estimator.identification.inverse_dynamics.options import (
 )
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction
 from friction_estimator.identification.rigid_body.sites import FrictionSite
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.robot.transmission import MotorSide
 
 
 def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str]) -> MotorSide:

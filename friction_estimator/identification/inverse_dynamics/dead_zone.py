@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction
+from friction_estimator.types import BoolArray, FloatArray
 
 _FRACTIONS = np.array([0.0, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05])
 """Borders of the bins of speed that are judged, in reference speeds of the joint."""

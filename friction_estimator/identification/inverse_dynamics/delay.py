@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.inverse_dynamics.conditions import conditions
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
+from friction_estimator.types import FloatArray
 
 _USUAL = 5e-3
 """Standard deviation of the delay that any recording may have: a bus cycle, a filter of 30 Hz in the drive [s]."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
 from friction_estimator.identification.regression.least_squares import SolverOptions
+from friction_estimator.types import BoolArray, FloatArray
 
 
 def insignificant(

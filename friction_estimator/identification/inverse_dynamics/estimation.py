@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.inverse_dynamics.torque_model import TorqueModel
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem, select_columns
 from friction_estimator.identification.rigid_body.base_parameters import base_parameters
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 DATA_TOLERANCE = 1e-6
 """Columns nearer than this, relative to their norm, to the span of others cannot be told apart by any real data."""

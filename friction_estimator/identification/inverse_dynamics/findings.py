@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.identification import FrictionSamples
 from friction_estimator.identification.inverse_dynamics.delay import delay_error
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
 from friction_estimator.identification.inverse_dynamics.joint_scores import RARE, outlier_shares
 from friction_estimator.identification.regression.lack_of_fit import velocity_dependent_rms
 from friction_estimator.identification.regression.verdict import Finding
+from friction_estimator.identification.result import FrictionSamples
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
+from friction_estimator.laws import make_law
 
 IMPOSSIBLE = (
     "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): somebody else moved the "

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.friction.gradient import load_slope
-from friction_estimator.core.friction.simple_friction import depends_on_load
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.identification.rigid_body.sites import FrictionSite
+from friction_estimator.laws.gradient import load_slope
+from friction_estimator.types import BoolArray, FloatArray
 
 OFFSET = "offset"
 
@@ -116,7 +115,7 @@ class FrictionColumns:
         first = 0
         for site in self.sites:
             last = first + len(site.law.parameter_names)
-            if depends_on_load(site.law):
+            if site.law.needs_load:
                 share = site.direction / (site.direction @ site.direction)
                 slope = load_slope(site.law, values[first:last], velocity @ site.direction, load @ share)
                 friction += site.direction[:, None] * (slope[:, None] * (share @ change))[:, None, :]

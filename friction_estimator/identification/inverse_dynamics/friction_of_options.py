@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError, InputError, choices
-from friction_estimator.core.friction import laws_of_joints, linear_law_names
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import (
@@ -24,6 +22,8 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction
 from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.identification.rigid_body.sites import friction_sites
+from friction_estimator.laws import laws_of_joints, linear_law_names
+from friction_estimator.types import FloatArray
 
 _STRIBECK_SHARE = 0.025
 """q_s before it is searched, in reference speeds: 0.03 of 1.2 rad/s in Hamon et al. 2010."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.identification import JointScore
-from friction_estimator.core.types import FloatArray, IntArray
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearProblem, select_columns, select_rows
 from friction_estimator.identification.regression.validation import fold_numbers, held_out_prediction, rms_by_joint
+from friction_estimator.identification.result import JointScore
+from friction_estimator.types import FloatArray, IntArray
 
 RARE = 0.05
 """Up to this share of a joint's rows may be left out of its scores."""

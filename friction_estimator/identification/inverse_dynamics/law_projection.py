@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from friction_estimator.core.friction import LinearFrictionLaw
-from friction_estimator.core.friction.gradient import load_slope
-from friction_estimator.core.friction.simple_friction import depends_on_load
-from friction_estimator.core.types import FloatArray
+from friction_estimator.laws import LinearFrictionLaw
+from friction_estimator.laws.gradient import load_slope
+from friction_estimator.types import FloatArray
 
 _FLOOR = 1e-4
 """Part of a torque below which differences do not count: there, the prior of the law decides."""
@@ -87,7 +86,7 @@ def said_in_motor_torque(
     values, covariance : (p,), (p, p) of the law with the load behind friction
     velocity, load : (N,) at which friction was seen [rad/s], torque behind friction [N m]
     """
-    if not depends_on_load(law):
+    if not law.needs_load:
         return values, covariance
     speeds, loads, weight = _points(law, values, velocity, load)
     phi = law.regressor(speeds, loads)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.friction import FrictionLaw, LinearFrictionLaw, make_law, make_linear_law
-from friction_estimator.core.friction.gradient import load_slope
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.friction.load_velocity import LoadVelocity, LoadVelocityAt
-from friction_estimator.core.friction.simple_friction import depends_on_load
-from friction_estimator.core.identification import FrictionSamples
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
 from friction_estimator.identification.inverse_dynamics.law_projection import said_in_law, said_in_motor_torque
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction
+from friction_estimator.identification.result import FrictionSamples
+from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, make_law, make_linear_law
+from friction_estimator.laws.gradient import load_slope
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.linear import load_velocity_at
+from friction_estimator.laws.nonlinear import LoadVelocity
+from friction_estimator.types import BoolArray, FloatArray
 
 _FIGURE_SAMPLES = 2000
 
@@ -128,7 +128,7 @@ def _linear(law: FrictionLaw, friction: Friction, joint: int) -> tuple[LinearFri
     if isinstance(law, LoadVelocity) and isinstance(friction, LoadVelocityFriction):
         speed = float(friction.stribeck_velocity[joint])
         sigma = 0.0 if friction.stribeck_sigma is None else float(friction.stribeck_sigma[joint])
-        return LoadVelocityAt(speed), np.array([speed]), np.array([[sigma**2]])
+        return load_velocity_at(speed), np.array([speed]), np.array([[sigma**2]])
     return make_linear_law(law.name), np.zeros(0), np.zeros((0, 0))
 
 
@@ -137,7 +137,7 @@ def _live(law: LinearFrictionLaw, seen: JointFriction, covariance: FloatArray) -
     velocity, output = seen.velocity[seen.used], seen.output[seen.used]
     found = said_in_law(law, velocity, output, seen.friction[seen.used])
     jacobian = seen.jacobian[seen.used]
-    if depends_on_load(law):  # a load that changes takes the columns of the law with it
+    if law.needs_load:  # a load that changes takes the columns of the law with it
         slope = load_slope(law, found.values, velocity, output)
         jacobian = jacobian - slope[:, None] * seen.output_jacobian[seen.used]
     gradient = found.gradient @ jacobian

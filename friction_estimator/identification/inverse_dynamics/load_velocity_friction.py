@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.friction_columns import ColumnNames
+from friction_estimator.types import BoolArray, FloatArray
 
 LOAD_VELOCITY = "load_velocity"
 """Name of this model among the friction laws that inverse dynamics can identify."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
 from friction_estimator.identification.regression.linear_problem import LinearProblem, select_columns
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.types import BoolArray, FloatArray
 
 _FACTORS = ("a_m", "b_m", "a_g", "b_g")
 """1 + alpha_m, gamma_m - alpha_m, 1 - alpha_g, gamma_g - alpha_g: what multiplies a base parameter (eq. 25)."""

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.identification import Identification, ParameterTable, Provenance
+from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.inverse_dynamics.conditions import conditions
 from friction_estimator.identification.inverse_dynamics.coupled_findings import about_joints_of_motors, about_projection
 from friction_estimator.identification.inverse_dynamics.coupled_friction import (
@@ -35,6 +34,7 @@ from friction_estimator.identification.inverse_dynamics.torque_model import Torq
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
+from friction_estimator.identification.result import Identification, ParameterTable, Provenance
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.recording.at_motors import at_motors
 from friction_estimator.identification.recording.filters import low_pass
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import FULL_BAND, ORDER, ParallelFilter, make_parallel_filter
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _WORKING_RATE = 50.0
 """Samples a period of the cut-off frequency at which columns are computed: the step of sgn(dq) stays sharp."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from friction_estimator.core.coupling import Coupling
+from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.identification.regression.validation import FOLDS
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia, nearest_physical
+from friction_estimator.types import BoolArray
 
 
 def physical_inertia(solution: Estimate) -> PhysicalInertia | None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.dead_zone import (
     FIRST,
     choose_dead_zone,
@@ -18,6 +17,7 @@ from friction_estimator.identification.inverse_dynamics.live_law import joint_fr
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.inverse_dynamics.torque_model import TorqueModel
+from friction_estimator.types import BoolArray, FloatArray
 
 
 def moving_rows(

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from friction_estimator.core.types import BoolArray
 from friction_estimator.identification.inverse_dynamics.dead_zone import reference_speeds
 from friction_estimator.identification.inverse_dynamics.estimation import estimate
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
@@ -18,6 +17,7 @@ from friction_estimator.identification.regression.least_squares import SolverOpt
 from friction_estimator.identification.regression.linear_problem import LinearFit
 from friction_estimator.identification.regression.residual_blocks import correlation_time
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.types import BoolArray
 
 _ROUNDS = 4
 _SIDE = 0.3

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.types import BoolArray, FloatArray
 
 Friction = FrictionColumns | LoadVelocityFriction
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.motor.friction import MotorFriction
 from friction_estimator.identification.motor.motion import MotorSamples
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
+from friction_estimator.types import FloatArray
 
 UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
 _LEAST = 30

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
+from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.motor.law import SLOW_SAMPLES
 from friction_estimator.identification.motor.result import MotorResult
 from friction_estimator.identification.regression.verdict import Finding

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.motor.law import MotorLaw, registered_law
 from friction_estimator.identification.motor.motion import MotorSamples
 from friction_estimator.identification.motor.problem import (
@@ -22,6 +20,8 @@ from friction_estimator.identification.motor.problem import (
 )
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearFit
+from friction_estimator.laws import make_law
+from friction_estimator.types import FloatArray
 
 _ROUNDS = 2
 

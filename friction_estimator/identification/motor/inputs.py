@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.types import FloatArray
 
 TORQUE = "joint_torque"
 DRIVES = ("pwm", "current")

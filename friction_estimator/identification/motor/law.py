@@ -6,15 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.friction import make_linear_law
-from friction_estimator.core.friction.asymmetric import (
-    STRIBECK_VELOCITY,
-    AsymmetricStribeck,
-    AsymmetricStribeckScaled,
-    stribeck_columns,
-)
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.laws import make_linear_law
+from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
+from friction_estimator.laws.nonlinear import AsymmetricStribeckScaled, stribeck_columns
+from friction_estimator.types import BoolArray, FloatArray
 
 ZERO_SLOPES = ("none", "positive", "negative", "both")
 SLOW_SAMPLES = 20
@@ -47,7 +43,7 @@ class MotorLaw:
             raise ConfigError(f"unknown zero slope {self.zero_slope!r}; it is one of {choices(ZERO_SLOPES)}")
         if not self.is_stribeck and (self.zero_slope != "none" or self.stribeck_velocity != STRIBECK_VELOCITY):
             raise ConfigError(
-                f"a Stribeck velocity and a zero slope at standstill are for the law {AsymmetricStribeck.name!r}, "
+                f"a Stribeck velocity and a zero slope at standstill are for the law {ASYMMETRIC_STRIBECK.name!r}, "
                 f"not for {self.name!r}"
             )
         if not self.stribeck_velocity > 0.0:
@@ -56,7 +52,7 @@ class MotorLaw:
     @property
     def is_stribeck(self) -> bool:
         """Whether the law has a Stribeck velocity that can be chosen."""
-        return self.name == AsymmetricStribeck.name
+        return self.name == ASYMMETRIC_STRIBECK.name
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

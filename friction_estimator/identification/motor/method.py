@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.identification import Identification, Provenance
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.motor.drive_gain import fit_drive_gain
 from friction_estimator.identification.motor.findings import motor_choices, motor_findings
 from friction_estimator.identification.motor.friction import fit_motor_friction
@@ -32,6 +30,8 @@ from friction_estimator.identification.motor.result import (
 )
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.regression.verdict import verdicts
+from friction_estimator.identification.result import Identification, Provenance
+from friction_estimator.types import FloatArray
 
 __all__ = ["MotorOptions", "identify_motor"]
 

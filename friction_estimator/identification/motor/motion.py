@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.motor.inputs import joint_columns, motor_drive, motor_torque
 from friction_estimator.identification.motor.stick import StickOptions, sliding
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _GAP = 1.5
 """Stamps that are further apart, in periods, are no neighbours."""

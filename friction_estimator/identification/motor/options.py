@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.exceptions import ConfigError, choices
-from friction_estimator.core.friction.asymmetric import STRIBECK_VELOCITY, AsymmetricStribeck
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.motor.law import MotorLaw
 from friction_estimator.identification.motor.problem import FrictionUnknowns
 from friction_estimator.identification.motor.stick import StickOptions
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.identification.regression.validation import FOLDS
+from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class MotorOptions:
     folds : of the validation
     """
 
-    law: str = AsymmetricStribeck.name
+    law: str = ASYMMETRIC_STRIBECK.name
     stribeck_velocity: float | None = STRIBECK_VELOCITY
     zero_slope: str = "none"
     inertia: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -61,8 +61,8 @@ def motor_law(options: MotorOptions) -> MotorLaw:
     ConfigError
         When it is not known, or Stribeck options are given for a law without them.
     """
-    if options.stribeck_velocity is None and options.law != AsymmetricStribeck.name:
-        raise ConfigError(f"a Stribeck velocity is searched for {AsymmetricStribeck.name!r}, not for {options.law!r}")
+    if options.stribeck_velocity is None and options.law != ASYMMETRIC_STRIBECK.name:
+        raise ConfigError(f"a Stribeck velocity is searched for {ASYMMETRIC_STRIBECK.name!r}, not for {options.law!r}")
     velocity = STRIBECK_VELOCITY if options.stribeck_velocity is None else options.stribeck_velocity
     law = MotorLaw(options.law, velocity, options.zero_slope)
     if options.offset and not law.offset_shows:

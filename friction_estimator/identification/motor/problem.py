@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from friction_estimator.core.friction import make_law
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.motor.law import MotorLaw
 from friction_estimator.identification.motor.motion import MotorSamples
 from friction_estimator.identification.regression.linear_problem import LinearProblem
+from friction_estimator.laws import make_law
+from friction_estimator.types import FloatArray
 
 INERTIA, OFFSET = "inertia", "free_offset"
 _GRID = 30

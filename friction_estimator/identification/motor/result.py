@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.identification import FrictionSamples, JointScore, ParameterTable
-from friction_estimator.core.types import BoolArray, FloatArray
 from friction_estimator.identification.motor.drive_gain import UNITS, DriveGain
 from friction_estimator.identification.motor.friction import MotorFriction
 from friction_estimator.identification.motor.motion import MotorSamples
@@ -17,6 +14,9 @@ from friction_estimator.identification.motor.problem import OFFSET
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import select_rows
 from friction_estimator.identification.regression.validation import fold_numbers, held_out_prediction
+from friction_estimator.identification.result import FrictionSamples, JointScore, ParameterTable
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.types import BoolArray, FloatArray
 
 _FIGURE_SAMPLES = 2000
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import ConfigError
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.errors import ConfigError
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 STOP_NOISE = 4.0
 """A velocity beyond so many standard deviations of its noise has a sign that can be believed."""

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.core.motor_side import MotorSide
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.recording.motion import FRICTION, SIGMA, TEMPERATURE, Motion
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.types import FloatArray
 
 
 def at_motors(motion: Motion, motors: MotorSide) -> Motion:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.columns import column_suspicions
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.repair import repair
@@ -19,6 +18,7 @@ from friction_estimator.identification.recording.torque_sign import TorqueSign, 
 from friction_estimator.identification.recording.torque_work import NetWork, net_works
 from friction_estimator.identification.recording.units import degree_suspicions
 from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.types import FloatArray
 
 _JITTER = 0.1  # of the period
 _LOST = 0.01  # of the samples

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.integrate import cumulative_trapezoid
 
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.joint_spectrum import joint_spectrum
 from friction_estimator.identification.recording.sampling import evenly, longest_stretch
 from friction_estimator.identification.recording.spectrum import SHORTEST
+from friction_estimator.types import FloatArray
 
 _ALIKE, _UNLIKE = 0.9, 0.75  # correlations
 _CLOSE, _SCALED = 1.2, 1.5  # factors between slopes: equal below the first, in other units above the second

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.recording import filters
+from friction_estimator.types import FloatArray
 
 METHODS = ("butterworth", "savitzky_golay")
 

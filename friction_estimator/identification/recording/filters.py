@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.signal import butter, savgol_coeffs, savgol_filter, sosfilt, sosfiltfilt
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
+from friction_estimator.types import FloatArray
 
 _CENTRAL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 """First derivative, exact for polynomials up to degree 8: true to 1 % up to a fifth of the sampling rate."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import welch
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.recording.filters import HIGHEST
+from friction_estimator.types import FloatArray
 
 FLAT = 2.0
 """A low-pass of order 4 changes amplitudes by less than 1 % up to its cut-off divided by this."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.joint_log import Payload
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.identification.joint_log import Payload
+from friction_estimator.types import FloatArray, IntArray
 
 FRICTION, SIGMA, TEMPERATURE = "friction", "friction_sigma", "temperature"
 """Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K]."""
@@ -29,7 +29,7 @@ class Motion:
     time : (N,) [s]
     position, velocity, acceleration : (N, n) band-limited [rad, rad/s, rad/s^2]
     effort : (N, n) motor torque, not filtered [N m]; None when not recorded
-    inputs : other columns by kind, (N, n), not filtered (see `core.joint_log.JointLog`)
+    inputs : other columns by kind, (N, n), not filtered (see `identification.joint_log.JointLog`)
     segment : (N,) number of the stretch of time that a sample belongs to: folds of the validation never cut through one
     payload : what the robot carried
     digest : of the file

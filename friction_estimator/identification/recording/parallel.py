@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.recording.filters import low_pass, low_pass_edge
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.types import FloatArray, IntArray
 
 ORDER = 4
 _BLOCK = 64  # columns filtered at once: bounds the memory

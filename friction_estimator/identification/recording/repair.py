@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import BoolArray
+from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.sampling import EVEN, places, usual_period
+from friction_estimator.types import BoolArray
 
 FEWEST_SAMPLES = 50
 _BAD_SHARE = 0.1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.errors import InputError
+from friction_estimator.types import FloatArray, IntArray
 
 LONGEST_BRIDGE = 3.5
 """Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""

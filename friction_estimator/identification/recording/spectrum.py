@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.recording.joint_spectrum import FLAT, Spectrum, joint_spectrum, welch_density
 from friction_estimator.identification.recording.sampling import evenly, longest_stretch, usual_period
+from friction_estimator.types import FloatArray
 
 ORDER = 4
 _HIGHEST_SHARE = 0.8  # of the Nyquist frequency

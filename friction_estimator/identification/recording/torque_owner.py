@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import make_parallel_filter
+from friction_estimator.types import FloatArray
 
 _STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
 _MORE = 3.0  # times as much of the torque must answer to the other joint as to its own

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import make_parallel_filter
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearProblem
+from friction_estimator.types import FloatArray
 
 _ROWS_A_COLUMN = 4
 _WEAK = 1e3  # sigma of what is known before, in the norm of the torque: only what columns share is decided by it

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.types import FloatArray
 
 _PARTS = 8
 _MOST = 0.75

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording import filters
 from friction_estimator.identification.recording.joint_spectrum import joint_spectrum
 from friction_estimator.identification.recording.sampling import evenly, longest_stretch
 from friction_estimator.identification.recording.spectrum import SHORTEST
+from friction_estimator.types import FloatArray
 
 _OVER = 1.05  # of a limit, for what a controller overshoots
 _FAST = 30.0  # rad/s: five turns a second, behind the gear

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording import filters
 from friction_estimator.identification.recording.joint_spectrum import joint_spectrum
 from friction_estimator.identification.recording.sampling import evenly, longest_stretch
+from friction_estimator.types import FloatArray
 
 SOURCES = ("auto", "measured", "position")
 _ORDER = 4

@@ -8,9 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError, choices
-from friction_estimator.core.joint_log import JointLog
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.differentiators import METHODS, Differentiator, make_differentiator
 from friction_estimator.identification.recording.joint_spectrum import FLAT
 from friction_estimator.identification.recording.motion import Motion
@@ -24,6 +23,7 @@ from friction_estimator.identification.recording.sampling import (
 )
 from friction_estimator.identification.recording.spectrum import ORDER, Cutoff, choose_cutoff
 from friction_estimator.identification.recording.velocity_source import VelocitySource, choose_velocity_source
+from friction_estimator.types import FloatArray, IntArray
 
 __all__ = ["METHODS", "to_motion"]
 

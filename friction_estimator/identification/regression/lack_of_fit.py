@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.regression.parts import alternating_halves, equal_ranges
+from friction_estimator.types import FloatArray
 
 _BINS = 24
 _SAMPLES_OF_A_BIN = 15

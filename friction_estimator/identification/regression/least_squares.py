@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import BoolArray, FloatArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
 from friction_estimator.identification.regression.residual_blocks import block_jackknife, residual_blocks
+from friction_estimator.types import BoolArray, FloatArray
 
 HUBER = 1.345
 """Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""

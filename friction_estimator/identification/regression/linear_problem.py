@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

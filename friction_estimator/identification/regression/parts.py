@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray, IntArray
 
 _STRETCHES = 20
 """Many enough that both halves have seen the same motions, few enough that a push lies in one of them."""

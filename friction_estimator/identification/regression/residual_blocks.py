@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray, IntArray
 from friction_estimator.identification.regression.linear_problem import LinearProblem
+from friction_estimator.types import FloatArray, IntArray
 
 _BLOCK_TIMES = 5.0
 """Length of a block in correlation times: neighbouring blocks are then nearly independent."""

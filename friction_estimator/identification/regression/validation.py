@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from friction_estimator.core.exceptions import InputError
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
+from friction_estimator.errors import InputError
 from friction_estimator.identification.regression.linear_problem import LinearProblem
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 FOLDS = 5
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.friction import linear_law_names, make_linear_law
-from friction_estimator.core.friction.identified import IdentifiedParameters
-from friction_estimator.core.friction.law import LinearFrictionLaw
-from friction_estimator.core.identification import JointScore
+from friction_estimator.identification.result import JointScore
+from friction_estimator.laws import linear_law_names, make_linear_law
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.linear import LinearFrictionLaw
 
 _GOOD = 0.1
 """Relative error of a torque that is predicted well."""

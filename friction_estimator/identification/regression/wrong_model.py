@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.core.types import BoolArray, FloatArray, IntArray
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
 from friction_estimator.identification.regression.parts import alternating_halves, equal_ranges
 from friction_estimator.identification.regression.residual_blocks import block_jackknife
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _RANGES = 6
 """Ranges of a condition that are left out, one at a time."""

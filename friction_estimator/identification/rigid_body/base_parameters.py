@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray, IntArray
 from friction_estimator.identification.rigid_body.parameter_names import in_words
+from friction_estimator.types import FloatArray, IntArray
 
 RANK_TOLERANCE = 3e-5
 """A column nearer than this, relative to its norm, to the span of the kept ones cannot be told apart: the angles

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.exceptions import RobotModelError, choices
-from friction_estimator.core.types import FloatArray
+from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.types import FloatArray
 
 
 class DrivenJoints:

@@ -8,10 +8,10 @@ from types import MappingProxyType
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.core.exceptions import InputError, RobotModelError, choices
-from friction_estimator.core.joint_log import Payload
-from friction_estimator.core.types import GRAVITY, FloatArray
+from friction_estimator.errors import InputError, RobotModelError, choices
+from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.rigid_body.driven_joints import DrivenJoints
+from friction_estimator.types import GRAVITY, FloatArray
 
 STANDARD_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of a link in pinocchio's order: mass, first moments, inertia about the joint's origin."""

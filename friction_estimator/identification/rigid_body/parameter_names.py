@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.core.types import FloatArray
+from friction_estimator.types import FloatArray
 
 _CLEAN = 1e-4
 """Coefficients below this, in units of the parameters, are not worth a word."""

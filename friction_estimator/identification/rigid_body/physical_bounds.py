@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 from scipy.stats import chi2
 
-from friction_estimator.core.types import FloatArray
 from friction_estimator.identification.rigid_body.fixed_base_model import STANDARD_COUNT
+from friction_estimator.types import FloatArray
 
 _PULL = 0.01
 """Weight of a body's divergence from that of the URDF: a hundred times its mass is as likely as an error of three

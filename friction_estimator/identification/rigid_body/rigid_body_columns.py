@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.rigid_body.base_parameters import BaseParameters, base_parameters
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.sites import drive_inertia_columns
+from friction_estimator.types import FloatArray
 
 _RANDOM_SAMPLES = 200
 _DRIVE_UNIT = "kg m^2"

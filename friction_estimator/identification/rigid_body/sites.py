@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.core.coupling import Coupling
-from friction_estimator.core.friction import LinearFrictionLaw, make_linear_law
-from friction_estimator.core.types import FloatArray
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.laws import LinearFrictionLaw, make_linear_law
+from friction_estimator.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,242 @@
+"""Base state from standing feet, gyroscope and accelerometer: ``base_state.method: odometry``.
+
+    attitude ─► heading that the soles hold ─► velocity by accelerometer and legs ─► tilt that explains the velocity
+                                                                  │                                 │
+    soles by the joints, in proportion to their load ─────────────┴─► place on the ground, height ◄─┘
+
+World: the robot starts above its origin, x forward, the lowest sole on z = 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.base.heading import HeadingFilter, correct_heading, step_heading
+from friction_estimator.base.soles import SoleHeights, SolePlaces, step_heights, step_places
+from friction_estimator.base.velocity import InertialVelocity, level_attitude, step_velocity
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.rotations import cross, product, skew, turned
+from friction_estimator.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
+
+
+@kernel("M M M M M V B")
+def base_covariances(
+    soles: FloatArray,
+    rotation: FloatArray,
+    covariance: FloatArray,
+    rate_covariance: FloatArray,
+    imu_lever: FloatArray,
+    velocity_variance: FloatArray,
+    standing: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Covariances (6, 6) of pose and twist, as far as attitude and velocity make them.
+
+    ``R_true = exp(e) R``: the base leans about its standing soles, ``p_true = p + soles x e``.
+
+    Parameters
+    ----------
+    soles : (k, 3) from the base origin to the soles, world axes [m]
+    rotation, covariance, rate_covariance : (3, 3) of the attitude
+    imu_lever : (3, 3) of the cross product with the IMU's position in the base [m]
+    velocity_variance : (3,) of the IMU, world axes [m^2/s^2]
+    """
+    pose, twist = np.zeros((6, 6)), np.zeros((6, 6))
+    count, middle = 0, np.zeros(3)
+    for foot in range(standing.size):
+        if standing[foot]:
+            count += 1
+            middle += soles[foot]
+    lever = skew(middle / max(count, 1))
+    lean = product(lever, covariance)
+    turn = product(rotation, imu_lever)
+    rates = product(turn, rate_covariance)
+    for i in range(3):
+        for j in range(3):
+            pose[3 + i, 3 + j], twist[3 + i, 3 + j] = covariance[i, j], rate_covariance[i, j]
+            pose[i, 3 + j] = pose[3 + j, i] = lean[i, j]
+            for k in range(3):
+                pose[i, j] += lean[i, k] * lever[j, k]
+                twist[i, j] += rates[i, k] * turn[j, k]
+        twist[i, i] += velocity_variance[i]
+    return pose, twist
+
+
+@kernel("V M B T B V f8 M B V V V B M M f8 V M B B V V V M V V M M B B M V T M T V M f8 b1 M M")
+def step_odometry(
+    heading: FloatArray,
+    heading_covariance: FloatArray,
+    heading_stood: BoolArray,
+    landed_as: FloatArray,
+    holds: BoolArray,
+    heading_tuning: FloatArray,
+    bias_prior: float,
+    velocity_state: FloatArray,
+    accelerated: BoolArray,
+    velocity_tuning: FloatArray,
+    place: FloatArray,
+    place_variance: FloatArray,
+    place_stood: BoolArray,
+    sole_place: FloatArray,
+    sole_place_variance: FloatArray,
+    landing_variance: float,
+    height: FloatArray,
+    height_covariance: FloatArray,
+    height_stood: BoolArray,
+    height_running: BoolArray,
+    height_tuning: FloatArray,
+    settings: FloatArray,
+    speed: FloatArray,
+    rotation: FloatArray,
+    rate: FloatArray,
+    specific_force: FloatArray,
+    covariance: FloatArray,
+    rate_covariance: FloatArray,
+    contact: BoolArray,
+    wrench_fresh: BoolArray,
+    wrenches: FloatArray,
+    generalised_velocity: FloatArray,
+    foot_jacobian: FloatArray,
+    foot_position: FloatArray,
+    foot_rotation: FloatArray,
+    imu: FloatArray,
+    imu_lever: FloatArray,
+    dt: float,
+    imu_fresh: bool,
+    state: FloatArray,
+    covariances: FloatArray,
+) -> None:
+    """Advance all filters by one sample, in place, and write the fields of :class:`BaseState`.
+
+    Parameters
+    ----------
+    state : (6, 3) rotation, position, velocity, angular velocity
+    covariances : (12, 6) of the pose, of the twist
+    """
+    rest_speed, error_time, sole_speed_variance = settings[0], settings[1], settings[2]
+    k = contact.size
+    standing = contact & wrench_fresh
+    count, mean = 0, 0.0
+    for foot in range(k):
+        if standing[foot]:
+            count += 1
+            mean += wrenches[foot, 2]
+    mean = mean / count if count else 1.0
+    load, normal_force, heights = np.zeros(k), np.empty(k), np.empty(k)
+    foot_to_world = np.empty((k, 3, 3))
+    for foot in range(k):
+        normal_force[foot] = wrenches[foot, 2]
+        load[foot] = normal_force[foot] / mean if mean > 0.0 else 0.0
+        foot_to_world[foot] = product(rotation, foot_rotation[foot])
+    distance = max(speed[0], rest_speed) * dt
+    step_heading(
+        heading, heading_covariance, heading_stood, landed_as, heading_tuning,
+        foot_to_world, standing & holds, load, distance, dt, imu_fresh,
+    )  # fmt: skip
+    R, omega, tilt_covariance, omega_covariance = correct_heading(
+        heading, heading_covariance, rotation, rate, covariance, rate_covariance, bias_prior
+    )
+    step_velocity(
+        velocity_state, accelerated, velocity_tuning, R, specific_force, tilt_covariance, standing, normal_force,
+        foot_jacobian, foot_rotation, foot_position, generalised_velocity, dt, imu_fresh, imu,
+    )  # fmt: skip
+    R, tilt_covariance = level_attitude(velocity_state, R, tilt_covariance, velocity_tuning[7])
+    velocity = velocity_state[0] - turned(R, cross(omega, imu))
+    speed[0] = math.hypot(velocity[0], velocity[1])
+    soles = np.empty((k, 3))
+    for foot in range(k):
+        soles[foot] = turned(R, foot_position[foot])
+    pose, twist = base_covariances(
+        soles, R, tilt_covariance, omega_covariance, imu_lever, velocity_state[1] + sole_speed_variance, standing
+    )  # fmt: skip
+    moved, spread = dt * velocity, np.empty(3)
+    for axis in range(3):
+        spread[axis] = 2.0 * error_time * dt * twist[axis, axis]
+    for foot in range(k):
+        heights[foot] = soles[foot, 2]
+    step_places(
+        place, place_variance, place_stood, sole_place, sole_place_variance, landing_variance,
+        soles, standing, load, moved, spread,
+    )  # fmt: skip
+    step_heights(
+        height, height_covariance, height_stood, height_running, height_tuning,
+        heights, standing, load, distance, moved[2], spread[2],
+    )  # fmt: skip
+    pose[0, 0] += place_variance[0]
+    pose[1, 1] += place_variance[1]
+    pose[2, 2] += height_covariance[0, 0]
+    for i in range(3):
+        for j in range(3):
+            state[i, j] = R[i, j]
+        state[3, i] = height[0] if i == 2 else place[i]
+        state[4, i], state[5, i] = velocity[i], omega[i]
+    for i in range(6):
+        for j in range(6):
+            covariances[i, j], covariances[6 + i, j] = pose[i, j], twist[i, j]
+
+
+class Odometry:
+    """The base-state stage in which standing feet measure position and velocity, and hold heading and tilt.
+
+    Parameters
+    ----------
+    config : ``base_state``, ``attitude``, ``sensors`` and the feet
+    robot : whose IMU is where
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        base, feet = config.base_state, len(config.feet)
+        self._imu = robot.imu_position_in_base
+        self._imu_lever = skew(self._imu)
+        self._heading = HeadingFilter(config)
+        self._velocity = InertialVelocity(config)
+        self._places = SolePlaces(feet, base.landing_std)
+        self._heights = SoleHeights(base, feet)
+        sole_speed_variance = self._velocity.sole_speed_variance
+        self._settings = np.array([base.rest_speed, base.acceleration_error_time, sole_speed_variance])
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, above the origin of the world, at the next sample."""
+        heading, velocity, places, heights = self._heading, self._velocity, self._places, self._heights
+        for part in (heading, velocity, places, heights):
+            part.reset()
+        self._state = (
+            *(heading.state, heading.covariance, heading.stood, heading.landed_as, heading.holds, heading.tuning),
+            heading.bias_prior,
+            *(velocity.state, velocity.accelerated, velocity.tuning),
+            *(places.position, places.variance, places.stood, places.place, places.place_variance),
+            places.landing_variance,
+            *(heights.state, heights.covariance, heights.stood, heights.running, heights.tuning),
+            self._settings,
+            np.zeros(1),
+        )
+
+    def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
+        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``."""
+        state, covariances = np.empty((6, 3)), np.empty((12, 6))
+        step_odometry(
+            *self._state,
+            attitude.rotation_base_to_world,
+            attitude.angular_velocity,
+            attitude.specific_force,
+            attitude.covariance,
+            attitude.rate_covariance,
+            phase.contact,
+            frame.wrench_fresh,
+            frame.wrenches,
+            dynamics.velocity,
+            dynamics.foot_jacobian,
+            dynamics.foot_position_in_base,
+            dynamics.foot_rotation_to_base,
+            self._imu,
+            self._imu_lever,
+            frame.dt,
+            frame.imu_fresh,
+            state,
+            covariances,
+        )
+        return BaseState(state[3], state[:3], state[4], state[5], covariances[:6], covariances[6:])

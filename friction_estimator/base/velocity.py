@@ -1,0 +1,311 @@
+"""Velocity of the IMU in the world: the accelerometer between the samples, the standing legs in the long run.
+
+Legs that are not rigid, velocities that are not the slope of the positions and noisy encoders all give a velocity by
+the legs that oscillates, in a way that no datasheet has. An accelerometer has no such errors, but drifts. So the noise
+of the legs is measured: their velocity is compared with what the accelerometer has predicted since the last sample, and
+errors that last longer than a sample weigh accordingly. That takes time to learn; a standing sole that seems to turn
+shows at once that it rolls, or that joints are wrong.
+
+What the accelerometer lacks in the long run is the error of the tilt, which lets gravity appear along the ground.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config
+from friction_estimator.rotations import cross, matrix_from_quaternion, product, quaternion_exp, turned
+from friction_estimator.types import GRAVITY, BoolArray, FloatArray
+
+_LEAST_PART = 0.05
+"""Part of the innovation's variance that always counts as noise of the legs: less cannot be separated from the
+prediction."""
+_LONGEST = 0.98
+"""Largest correlation of successive innovations."""
+_TINY = 1e-300
+"""Denominators below this are zero."""
+
+# Rows of the state (12, 3) of :class:`InertialVelocity`, one column a world axis
+_VELOCITY, _VARIANCE, _ERROR, _COVARIANCE, _ERROR_VARIANCE, _PRIOR_ERROR_VARIANCE = range(6)
+_ACCELERATION, _TURNING, _SQUARE, _PRODUCT, _INNOVATION, _LEVEL = range(6, 12)
+
+
+@kernel("V B M T T V")
+def imu_velocity_by_legs(
+    load: FloatArray,
+    standing: BoolArray,
+    rotation_base_to_world: FloatArray,
+    foot_jacobian: FloatArray,
+    foot_rotation_to_base: FloatArray,
+    generalised_velocity: FloatArray,
+) -> FloatArray:
+    """Velocity of the IMU origin that keeps the standing soles at rest, weighted by load, world axes, (3,) [m/s].
+
+    ``generalised_velocity`` has the IMU at rest: what a sole does there, the IMU does the other way round in the world.
+
+    Parameters
+    ----------
+    load : (k,) normal forces, positive in sum over the standing feet
+    standing : (k,), at least one
+    """
+    total, in_base = 0.0, np.zeros(3)
+    for foot in range(standing.size):
+        if standing[foot]:
+            total += load[foot]
+            in_base += load[foot] * turned(foot_rotation_to_base[foot], foot_jacobian[foot, :3] @ generalised_velocity)
+    return turned(rotation_base_to_world, in_base / -total)
+
+
+@kernel("V B M T T M V V")
+def imu_velocity_by_turning(
+    load: FloatArray,
+    standing: BoolArray,
+    rotation_base_to_world: FloatArray,
+    foot_jacobian: FloatArray,
+    foot_rotation_to_base: FloatArray,
+    foot_position_in_base: FloatArray,
+    generalised_velocity: FloatArray,
+    imu: FloatArray,
+) -> FloatArray:
+    """Mean square of the velocity that turning soles may hide from the legs, world axes, (3,) [m^2/s^2].
+
+    A standing sole should not turn. What it seems to turn by, ``w``, it rolls, or some joint of its leg is measured
+    wrong: the IMU is then faster than the legs show by ``w`` times a lever of at most the leg,
+    ``w x (r_imu - r_sole)``.
+
+    Parameters
+    ----------
+    load, standing : as in :func:`imu_velocity_by_legs`
+    imu : (3,) position of the IMU in the base [m]
+    """
+    total, square = 0.0, np.zeros(3)
+    for foot in range(standing.size):
+        if standing[foot]:
+            total += load[foot]
+            turning = turned(foot_rotation_to_base[foot], foot_jacobian[foot, 3:] @ generalised_velocity)
+            hidden = turned(rotation_base_to_world, cross(turning, imu - foot_position_in_base[foot]))
+            square += load[foot] * hidden**2
+    return square / total
+
+
+@kernel("M B V b1 V f8 V")
+def predict_velocity(
+    s: FloatArray,
+    accelerated: BoolArray,
+    acceleration: FloatArray,
+    fresh: bool,
+    error_variance: FloatArray,
+    dt: float,
+    tuning: FloatArray,
+) -> None:
+    """Advance the state (12, 3) of :class:`InertialVelocity` by ``dt`` [s], in place.
+
+    Parameters
+    ----------
+    accelerated : (1,) True where ``s`` holds the acceleration of the last sample
+    acceleration : (3,) of the IMU origin, world axes, now [m/s^2]; not read while the IMU is silent, ``fresh`` False
+    error_variance : (3,) of its lasting error [m^2/s^4]
+    """
+    white_variance, error_time, silent_std, silent_time = tuning[0], tuning[1], tuning[2], tuning[3]
+    if not fresh:
+        for i in range(3):
+            s[_VARIANCE, i] += 2.0 * silent_std * silent_std * silent_time * dt
+            s[_COVARIANCE, i] = 0.0
+        accelerated[0] = False
+        return
+    if not accelerated[0]:  # the attitude has been found anew
+        for row in (_ERROR, _COVARIANCE, _ERROR_VARIANCE, _PRIOR_ERROR_VARIANCE, _LEVEL):
+            for i in range(3):
+                s[row, i] = 0.0
+    keep = math.exp(-dt / error_time)
+    for i in range(3):
+        before = s[_ACCELERATION, i] if accelerated[0] else acceleration[i]
+        s[_VELOCITY, i] += dt * (0.5 * (before + acceleration[i]) + s[_ERROR, i])
+        known = s[_ERROR_VARIANCE, i]
+        s[_VARIANCE, i] += 2.0 * dt * s[_COVARIANCE, i] + dt * dt * (known + white_variance)
+        s[_COVARIANCE, i] = keep * (s[_COVARIANCE, i] + dt * known)
+        grown = (1.0 - keep * keep) * error_variance[i]
+        s[_ERROR_VARIANCE, i] = keep * keep * known + grown
+        s[_PRIOR_ERROR_VARIANCE, i] = keep * keep * s[_PRIOR_ERROR_VARIANCE, i] + grown
+        s[_ERROR, i] *= keep
+        s[_ACCELERATION, i] = acceleration[i]
+    accelerated[0] = True
+
+
+@kernel("M V f8 V V")
+def correct_velocity(
+    s: FloatArray, velocity: FloatArray, dt: float, least_noise: FloatArray, tuning: FloatArray
+) -> None:
+    """Use the velocity by the legs (3,) [m/s], and learn how noisy it is, at least ``least_noise`` (3,) [m^2/s^2]."""
+    new = -math.expm1(-dt / tuning[4])
+    for i in range(3):
+        innovation = velocity[i] - s[_VELOCITY, i]
+        s[_SQUARE, i] += new * (innovation * innovation - s[_SQUARE, i])
+        s[_PRODUCT, i] += new * (innovation * s[_INNOVATION, i] - s[_PRODUCT, i])
+        s[_INNOVATION, i] = innovation
+        rho = min(max(s[_PRODUCT, i] / max(s[_SQUARE, i], _TINY), 0.0), _LONGEST)
+        white = max(s[_SQUARE, i] - s[_VARIANCE, i], _LEAST_PART * s[_SQUARE, i])
+        noise = max(white * (1.0 + rho) / (1.0 - rho) + 1e-12, least_noise[i])
+        spread = s[_VARIANCE, i] + noise
+        gain, error_gain = s[_VARIANCE, i] / spread, s[_COVARIANCE, i] / spread
+        s[_VELOCITY, i] += gain * innovation
+        s[_ERROR, i] += error_gain * innovation
+        s[_ERROR_VARIANCE, i] -= error_gain * s[_COVARIANCE, i]
+        s[_COVARIANCE, i] *= 1.0 - gain
+        s[_VARIANCE, i] *= 1.0 - gain
+
+
+@kernel("M B V M V M B V T T M V f8 b1 V")
+def step_velocity(
+    s: FloatArray,
+    accelerated: BoolArray,
+    tuning: FloatArray,
+    rotation: FloatArray,
+    specific_force: FloatArray,
+    covariance: FloatArray,
+    standing: BoolArray,
+    normal_force: FloatArray,
+    foot_jacobian: FloatArray,
+    foot_rotation_to_base: FloatArray,
+    foot_position_in_base: FloatArray,
+    generalised_velocity: FloatArray,
+    dt: float,
+    fresh: bool,
+    imu: FloatArray,
+) -> None:
+    """Advance the state of :class:`InertialVelocity` by one sample, in place.
+
+    Parameters
+    ----------
+    rotation, specific_force, covariance : (3, 3), (3,), (3, 3) of the attitude
+    standing, normal_force : (k,), (k,) [N]
+    imu : (3,) its position in the base [m]
+    """
+    turning_time, level_time, bias_variance = tuning[5], tuning[6], tuning[7]
+    if dt > 0.0:
+        acceleration = turned(rotation, specific_force)
+        acceleration[2] -= GRAVITY
+        error_variance = np.full(3, bias_variance)
+        # a tilt about y lets gravity appear along x, one about x along y
+        error_variance[0] += GRAVITY**2 * covariance[1, 1]
+        error_variance[1] += GRAVITY**2 * covariance[0, 0]
+        predict_velocity(s, accelerated, acceleration, fresh, error_variance, dt, tuning)
+    load, total = np.maximum(normal_force, 0.0), 0.0
+    for foot in range(standing.size):
+        if standing[foot]:
+            total += load[foot]
+    if total > 0.0:
+        feet = foot_jacobian, foot_rotation_to_base
+        turning = imu_velocity_by_turning(
+            load, standing, rotation, feet[0], feet[1], foot_position_in_base, generalised_velocity, imu
+        )
+        for i in range(3):
+            s[_TURNING, i] = max(turning[i], s[_TURNING, i] * math.exp(-dt / turning_time))
+        legs = imu_velocity_by_legs(load, standing, rotation, feet[0], feet[1], generalised_velocity)
+        correct_velocity(s, legs, dt, s[_TURNING], tuning)
+    for i in range(2):
+        s[_LEVEL, i] -= math.expm1(-dt / level_time) * (s[_ERROR, i] - s[_LEVEL, i])
+
+
+@kernel("M M M f8")
+def level_attitude(
+    s: FloatArray, rotation: FloatArray, covariance: FloatArray, bias_variance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Rotation and covariance (3, 3) without the tilt that explains the error of the acceleration, ``e = g x tilt``.
+
+    The tilt's share of the error is its share of the variance; the covariance falls as that of the error. The error is
+    averaged over ``base_state.level_time``, since noise of the legs must not shake the trunk.
+    """
+    tilt, scale = np.zeros(3), np.ones(3)
+    for along, about in ((0, 1), (1, 0)):  # an error along x is a tilt about y, and the other way round
+        gravity = GRAVITY**2 * covariance[about, about]
+        part = gravity / max(gravity + bias_variance, _TINY)
+        tilt[about] = part * s[_LEVEL, along] / GRAVITY
+        prior = s[_PRIOR_ERROR_VARIANCE, along]
+        learned = (prior - s[_ERROR_VARIANCE, along]) / max(prior, _TINY)
+        scale[about] = math.sqrt(1.0 - part * min(max(learned, 0.0), 1.0))
+    tilt[0] = -tilt[0]
+    levelled = covariance.copy()
+    for i in range(3):
+        for j in range(3):
+            levelled[i, j] *= scale[i] * scale[j]
+    return product(matrix_from_quaternion(quaternion_exp(tilt)), rotation), levelled
+
+
+class InertialVelocity:
+    """Kalman filter of ``x = [v, e]`` on each world axis, with measured noise of the legs.
+
+    ``dv/dt = a + e`` with the measured acceleration ``a``, of which white noise and the Gauss-Markov error ``e`` (tilt
+    error, accelerometer bias) are wrong. The legs see ``v`` with the variance
+
+        R = max(<r^2> - P_vv, <r^2> / 20) (1 + rho) / (1 - rho)
+
+    of innovations ``r``: their mean square less that of the prediction, as in eqs. 21-23 but over a time and not over
+    samples; ``rho`` is the correlation of successive innovations, since errors that last are not averaged out. It is
+    at least what :func:`imu_velocity_by_turning` gave within ``base_state.turning_time``.
+
+    Parameters
+    ----------
+    config : ``base_state``, ``attitude`` and ``sensors``
+
+    Attributes
+    ----------
+    state : (12, 3) of the three axes, rows as named at the top of this file
+    accelerated : (1,) True where the state holds the acceleration of the last sample
+    sole_speed_variance : how fast standing soles creep, which lasts and shows in no innovation [m^2/s^2]
+    bias_variance : of the accelerometer [m^2/s^4]
+    tuning : parameters of the kernels
+    """
+
+    def __init__(self, config: Config) -> None:
+        base, attitude, sensors = config.base_state, config.attitude, config.sensors
+        self.sole_speed_variance = base.sole_speed_std**2
+        self.bias_variance = attitude.acceleration_bias_std**2 + sensors.specific_force_bias_std**2
+        self._first_variance, self._first_square = base.initial_covariance, base.measurement_noise
+        self.tuning = np.array(
+            [
+                attitude.vibration_std**2 + sensors.specific_force_std**2,
+                base.acceleration_error_time,
+                attitude.acceleration_std,
+                attitude.acceleration_time,
+                base.velocity_noise_time,
+                base.turning_time,
+                base.level_time,
+                self.bias_variance,
+            ]
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: unknown velocity."""
+        self.state = np.zeros((12, 3))
+        self.state[_VARIANCE], self.state[_SQUARE] = self._first_variance, self._first_square
+        self.accelerated: BoolArray = np.zeros(1, dtype=bool)
+
+    @property
+    def velocity(self) -> FloatArray:
+        """Velocity of the IMU origin, world axes (3,) [m/s]."""
+        return self.state[_VELOCITY]
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variance of the filter's velocity (3,) [m^2/s^2]."""
+        return self.state[_VARIANCE]
+
+    @property
+    def published_variance(self) -> FloatArray:
+        """Variance of the velocity, creeping soles included, (3,) [m^2/s^2]."""
+        return self.variance + self.sole_speed_variance
+
+    def predict(self, acceleration: FloatArray | None, error_variance: FloatArray, dt: float) -> None:
+        """Advance by ``dt`` [s] with an acceleration (3,), None while the IMU is silent: :func:`predict_velocity`."""
+        fresh = acceleration is not None
+        measured = acceleration if acceleration is not None else np.zeros(3)
+        predict_velocity(self.state, self.accelerated, measured, fresh, error_variance, dt, self.tuning)
+
+    def correct(self, velocity: FloatArray, dt: float, least_noise: FloatArray | None = None) -> None:
+        """Use the velocity by the legs (3,) [m/s]: :func:`correct_velocity`."""
+        correct_velocity(self.state, velocity, dt, np.zeros(3) if least_noise is None else least_noise, self.tuning)

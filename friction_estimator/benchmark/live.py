@@ -1,0 +1,198 @@
+"""Rows of the live node: a robot, the node, a yardstick node and a listener, one process each."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+from friction_estimator.benchmark import machine
+from friction_estimator.benchmark.live_nodes import RELAYED
+from friction_estimator.benchmark.processes import Processes
+from friction_estimator.benchmark.rows import Figure, Progress, Run
+from friction_estimator.benchmark.timing import spread
+from friction_estimator.config import Config
+from friction_estimator.files.resources import robot_file
+from friction_estimator.messages import topics
+from friction_estimator.types import FloatArray, IntArray
+
+ROBOT = "suralp"
+_WARM_UP = 3.0
+"""Time before the measured window: discovery is over and the robot has begun to walk [s]."""
+_MARGIN = 1.0
+_WALK_SAMPLES = 10_000
+"""Length of the bag that the robot plays again and again."""
+_START_UP = 180.0
+_PATIENCE = 30.0
+_IDLE = 0.05
+"""CPU of a process that has nothing left to do [cores]."""
+_STARTS = 3
+
+
+def node(run: Run, progress: Progress) -> list[Figure]:
+    """CPU of the node against a node that only receives the inputs, lost samples, age of the estimates."""
+    seconds, folder = run.options.node_seconds, _folder(run, "node")
+    config, bag = _bag(run)
+    with Processes(folder) as processes:
+        listener = _listener(processes, folder / "heard.npz", (topics.FRICTION.name, RELAYED))
+        estimator = _estimator(processes)
+        types = _input_types(config)
+        relayed = config.output.joint_states_topic
+        yardstick = _role(processes, "yardstick", {"types": types, "relayed": relayed})
+        total = round(1e3 * (_WARM_UP + seconds + _MARGIN))
+        robot = _robot(processes, config, bag, folder, subscribers=2, samples=total)
+        start_ns = _await_start(processes, folder)
+        _sleep_until(start_ns + int(1e9 * _WARM_UP), processes)
+        before = {pid: machine.cpu_seconds(pid) for pid in (estimator, yardstick)}
+        begun = time.monotonic()
+        while (elapsed := time.monotonic() - begun) < seconds:
+            progress(elapsed, seconds)
+            time.sleep(min(0.5, seconds - elapsed))
+            processes.check()
+        elapsed = time.monotonic() - begun
+        cores = {pid: (machine.cpu_seconds(pid) - before[pid]) / elapsed for pid in before}
+        processes.wait(robot, _PATIENCE)
+        _await_idle(estimator)
+        processes.end(listener)
+    heard = np.load(folder / "heard.npz")
+    window = start_ns + np.array([1e9 * _WARM_UP, 1e9 * (_WARM_UP + seconds)]).astype(np.int64)
+    late_p50, late_p99 = json.loads((folder / "robot.json").read_text())["late_ms"]
+    ages = _ages(heard[topics.FRICTION.name], window)
+    relay_p50, relay_p99 = _p50_p99(_ages(heard[RELAYED], window))
+    p50, p99 = _p50_p99(ages)
+    of_yardstick = {"of the yardstick node's messages [ms]": relay_p50, "lateness of the robot [ms]": late_p50}
+    of_yardstick_p99 = {"of the yardstick node's messages [ms]": relay_p99, "lateness of the robot [ms]": late_p99}
+    return [
+        Figure(
+            "node, 4 inputs at 1 kHz: CPU / CPU of a node that only receives and publishes one",
+            cores[estimator] / cores[yardstick],
+            must=2.5,
+            aim=1.7,
+            details={
+                "node [cores]": cores[estimator],
+                "yardstick node [cores]": cores[yardstick],
+                "measured time [s]": seconds,
+            },
+        ),
+        Figure("node: lost joint samples", round(1e3 * seconds) - len(ages), must=0.0, aim=0.0),
+        Figure("node: age of the estimate at a subscriber, p50", p50, "ms", 1.0, 0.5, details=of_yardstick),
+        Figure("node: age of the estimate at a subscriber, p99", p99, "ms", 3.0, 1.5, details=of_yardstick_p99),
+    ]
+
+
+def start(run: Run, progress: Progress) -> list[Figure]:
+    """Start of the node's process until its first estimate has arrived at a subscriber that is there already."""
+    folder = _folder(run, "start")
+    config, bag = _bag(run)
+    durations = []
+    with Processes(folder) as processes:
+        samples = round(1e3 * (_STARTS + 1) * _START_UP)
+        _robot(processes, config, bag, folder, subscribers=0, samples=samples)
+        _await_start(processes, folder)
+        for repeat in range(_STARTS + 1):
+            output = folder / f"first_{repeat}.npz"
+            listener = _listener(processes, output, (topics.FRICTION.name,), first=True)
+            begun_ns = time.time_ns()
+            estimator = _estimator(processes)
+            processes.wait(listener, _START_UP)
+            durations.append(1e-9 * (int(np.load(output)[topics.FRICTION.name][0, 1]) - begun_ns))
+            processes.end(estimator)
+            progress(repeat + 1, _STARTS + 1)
+    figures = spread(np.array(durations[1:]))  # the first start fills the caches
+    return [
+        Figure(
+            "start of the node to the first estimate, warm cache",
+            **figures,
+            unit="s",
+            must=3.0,
+            aim=2.0,
+            details={"very first start [s]": durations[0]},
+        )
+    ]
+
+
+def _folder(run: Run, name: str) -> Path:
+    folder = run.folder / name
+    folder.mkdir()
+    return folder
+
+
+def _bag(run: Run) -> tuple[Config, Path]:
+    """Configuration of the robot and the bag that it plays."""
+    walk, bag = run.walk(ROBOT, "walk", _WALK_SAMPLES), run.folder / "walk_played"
+    if not bag.exists():
+        walk.write(bag, _WALK_SAMPLES)
+    return walk.robot.config, bag
+
+
+def _input_types(config: Config) -> dict[str, str]:
+    """Input topics with their types in the order of sending: joints last, as from the simulator."""
+    types = {foot.wrench_topic: topics.WRENCH for foot in config.feet}
+    return {**types, config.imu.topic: topics.IMU, config.output.joint_states_topic: topics.JOINT_STATE}
+
+
+def _estimator(processes: Processes) -> int:
+    parameters = ("--ros-args", "--params-file", str(robot_file(ROBOT)))
+    return processes.start("estimator", "friction_estimator.ros.executables", "estimator_node", *parameters)
+
+
+def _role(processes: Processes, role: str, settings: dict[str, object]) -> int:
+    return processes.start(role, "friction_estimator.benchmark.live_nodes", role, json.dumps(settings))
+
+
+def _robot(processes: Processes, config: Config, bag: Path, folder: Path, subscribers: int, samples: int) -> int:
+    settings = {
+        "bag": str(bag),
+        "topics": list(_input_types(config)),
+        "subscribers": subscribers,
+        "samples": samples,
+        "report": str(folder / "robot.json"),
+    }
+    return _role(processes, "robot", settings)
+
+
+def _listener(processes: Processes, output: Path, names: tuple[str, ...], first: bool = False) -> int:
+    """Start a listener to topics with joint states, and wait until it has subscribed."""
+    types = dict.fromkeys(names, topics.JOINT_STATE)
+    pid = _role(processes, "listener", {"types": types, "output": str(output), "first": first})
+    processes.wait_until(output.with_suffix(".ready").exists, _START_UP, "the listener has not started")
+    return pid
+
+
+def _await_start(processes: Processes, folder: Path) -> int:
+    """Stamp of the first sample [ns]."""
+    report = folder / "robot.json"
+    processes.wait_until(report.exists, _START_UP, "the nodes have not subscribed to the topics of the robot")
+    return int(json.loads(report.read_text())["start_ns"])
+
+
+def _sleep_until(time_ns: int, processes: Processes) -> None:
+    time.sleep(max(0.0, 1e-9 * (time_ns - time.time_ns())))
+    processes.check()
+
+
+def _await_idle(pid: int) -> None:
+    """Wait until a node has worked off what is in its queues, or until patience ends."""
+    give_up = time.monotonic() + _PATIENCE
+    used, is_idle = machine.cpu_seconds(pid), False
+    while not is_idle and time.monotonic() < give_up:
+        time.sleep(1.0)
+        before, used = used, machine.cpu_seconds(pid)
+        is_idle = used - before < _IDLE
+
+
+def _ages(heard: IntArray, window: IntArray) -> FloatArray:
+    """Ages of the messages with a stamp in the window when they arrived, each stamp once [ms]."""
+    stamps, first = np.unique(heard[:, 0], return_index=True)
+    inside = (stamps >= window[0]) & (stamps < window[1])
+    ages: FloatArray = 1e-6 * (heard[first, 1] - stamps)[inside]
+    return ages
+
+
+def _p50_p99(ages: FloatArray) -> tuple[float, float]:
+    if not ages.size:
+        return float("nan"), float("nan")
+    p50, p99 = np.quantile(ages, (0.5, 0.99)).tolist()
+    return p50, p99

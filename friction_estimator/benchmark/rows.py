@@ -1,0 +1,179 @@
+"""The rows of the benchmark: their names, the numbers that a row gives, and the measurement of one row."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from friction_estimator.benchmark.walk import Walk, simulate
+from friction_estimator.errors import FrictionEstimatorError
+
+Progress = Callable[[float, float], None]
+"""Called now and then with the part that is done and with the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the benchmark.
+
+    Attributes
+    ----------
+    function : ``module.function`` of this room; the function takes a :class:`Run` and a progress callback
+    description : what the row measures
+    by_default : False for rows that run only when they are named
+    """
+
+    function: str
+    description: str
+    by_default: bool = True
+
+
+ROWS: Mapping[str, Row] = {
+    "kalman": Row("steps.kalman", "step of the observer kalman, 12 joints, against the floor; its p99"),
+    "observers": Row("steps.observers", "steps of the observers fbse and momentum against the floor"),
+    "joints": Row("steps.joints", "step of kalman with 29 joints (Unitree G1) against 12 joints"),
+    "samples": Row("steps.samples", "raw sensor samples through synchronizer, checks and step against the floor"),
+    "replay": Row("replaying.replay", "replay of a 1 kHz bag: read, step, write"),
+    "smooth": Row("replaying.smooth", "the same with the fixed-lag smoother (replay --smooth)"),
+    "node": Row("live.node", "node with 4 inputs at 1 kHz: CPU, lost samples, age of the estimates"),
+    "start": Row("live.start", "start of the node to its first estimate, compiled kernels in the cache"),
+    "demo": Row("programs.demo", "the demo: real time and CPU of all its processes"),
+    "endurance": Row("steps.endurance", "many steps in one run: memory and step time"),
+    "tests": Row("programs.tests", "CPU time of README's test command; runs only when it is named", by_default=False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Length of the measurements.
+
+    Attributes
+    ----------
+    blocks : alternating blocks of 100 steps
+    replay_seconds : duration of the replayed bag [s]
+    node_seconds : measured time of the live node [s]
+    demo_seconds : simulated time of the demo [s]
+    steps : number of steps of the row endurance
+    """
+
+    blocks: int = 50
+    replay_seconds: float = 10.0
+    node_seconds: float = 60.0
+    demo_seconds: float = 60.0
+    steps: int = 20_000
+
+
+class Run:
+    """One run of the benchmark.
+
+    Parameters
+    ----------
+    options : length of the measurements
+    folder : for bags and logs
+    """
+
+    def __init__(self, options: Options, folder: Path) -> None:
+        self.options = options
+        self.folder = folder
+        self._walks: dict[tuple[str, str], Walk] = {}
+
+    def walk(self, robot: str, scenario: str, samples: int) -> Walk:
+        """Simulated walk with at least this number of samples; every row gets the same one.
+
+        Raises
+        ------
+        FrictionEstimatorError
+            When the robot is not found or cannot be simulated.
+        """
+        known = self._walks.get((robot, scenario))
+        if known is None or len(known.samples) < samples:
+            known = self._walks[robot, scenario] = simulate(robot, scenario, samples)
+        return known
+
+
+class NotMeasurableError(FrictionEstimatorError):
+    """A row cannot be measured here; the message names what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number.
+
+    Attributes
+    ----------
+    what : what was measured
+    value : the number
+    unit : unit of the number, empty for a ratio
+    must, aim : values to reach, None where there are none
+    at_least : True where more is better
+    low, high : quartiles over the blocks or repetitions, None without repetition
+    details : further numbers of the same measurement, by name with unit
+    """
+
+    what: str
+    value: float
+    unit: str = ""
+    must: float | None = None
+    aim: float | None = None
+    at_least: bool = False
+    low: float | None = None
+    high: float | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def missed(self) -> bool:
+        """True where the value is on the wrong side of ``must``."""
+        if self.must is None:
+            return False
+        reached = self.value >= self.must if self.at_least else self.value <= self.must
+        return not reached  # also for NaN
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """What one row gave.
+
+    Attributes
+    ----------
+    name : of the row
+    figures : measured numbers
+    skipped : why the row was not measured here, or empty
+    failed : why the measurement failed, or empty
+    """
+
+    name: str
+    figures: tuple[Figure, ...] = ()
+    skipped: str = ""
+    failed: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for a JSON file; a number that is not finite becomes null."""
+        figures = [{**_finite(asdict(figure)), "missed": figure.missed} for figure in self.figures]
+        return {**asdict(self), "figures": figures}
+
+
+def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy of nested numbers with None for those that JSON cannot hold."""
+    return {name: _finite(value) if isinstance(value, Mapping) else _number(value) for name, value in values.items()}
+
+
+def _number(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def measure(name: str, run: Run, progress: Progress) -> RowResult:
+    """Measure one row; what is missing or fails becomes a sentence of the result, so that other rows still run."""
+    module, function = ROWS[name].function.split(".")
+    try:
+        row = getattr(importlib.import_module(f"friction_estimator.benchmark.{module}"), function)
+        return RowResult(name, tuple(row(run, progress)))
+    except NotMeasurableError as reason:
+        return RowResult(name, skipped=str(reason))
+    except ModuleNotFoundError as error:
+        return RowResult(name, skipped=f"the Python package {(error.name or '').split('.')[0]!r} is not installed")
+    except FrictionEstimatorError as error:
+        return RowResult(name, failed=str(error))

@@ -1,0 +1,179 @@
+"""Rows of the estimator alone, by CPU time: steps of the observers, raw samples, many steps in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from friction_estimator.benchmark import machine
+from friction_estimator.benchmark.rows import Figure, NotMeasurableError, Progress, Run
+from friction_estimator.benchmark.timing import STEPS, interleave, microseconds, ratio, spread
+from friction_estimator.benchmark.walk import Walk, make_simulator
+from friction_estimator.benchmark.yardstick import Floor
+from friction_estimator.compiled import prepare
+from friction_estimator.errors import ConfigError, RobotModelError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.pipeline import Pipeline
+from friction_estimator.files.robot import load_robot
+from friction_estimator.simulation import SimulationSample
+from friction_estimator.types import FloatArray, FrictionEstimate
+
+ROBOT, LARGE_ROBOT = "suralp", "g1"
+WARM_UP = 2000
+"""Samples before the first timed one: the robot has begun to walk, and the friction laws are being identified."""
+_MIB = 2.0**20
+
+
+def kalman(run: Run, progress: Progress) -> list[Figure]:
+    """Step of the default observer."""
+    times = _against_the_floor(run, ("kalman",), progress)
+    step, floor = times["kalman"], times["floor"]
+    return [
+        _over_floor("kalman", step, floor, must=12.0, aim=8.0),
+        Figure(
+            "p99 / median of that step",
+            **spread(np.quantile(step, 0.99, axis=1) / np.median(step, axis=1)),
+            must=2.0,
+            aim=1.5,
+            details={"p99 of all steps [us]": float(1e6 * np.quantile(step, 0.99))},
+        ),
+    ]
+
+
+def observers(run: Run, progress: Progress) -> list[Figure]:
+    """Steps of the published observers."""
+    names = ("fbse", "momentum")
+    times = _against_the_floor(run, names, progress)
+    return [_over_floor(name, times[name], times["floor"], must=8.0, aim=5.0) for name in names]
+
+
+def joints(run: Run, progress: Progress) -> list[Figure]:
+    """Step of the default observer for a large robot and for the built-in one, both stepping in place."""
+    try:
+        large = run.walk(LARGE_ROBOT, "in_place", _sample_count(run))
+    except (ConfigError, RobotModelError) as error:
+        raise NotMeasurableError(
+            f"the row needs the Python package 'example-robot-data', which has the URDF: {error}"
+        ) from None
+    small = run.walk(ROBOT, "in_place", _sample_count(run))
+    cases = {"small": _stepping(small, "kalman"), "large": _stepping(large, "kalman")}
+    times = interleave(cases, run.options.blocks, progress)
+    counts = len(large.joint_names), len(small.joint_names)
+    return [
+        Figure(
+            f"step, kalman: {counts[0]} joints / {counts[1]} joints",
+            **ratio(times["large"], times["small"]),
+            must=2.0,
+            aim=1.6,
+            details={
+                f"{counts[0]} joints [us]": microseconds(times["large"]),
+                f"{counts[1]} joints [us]": microseconds(times["small"]),
+            },
+        )
+    ]
+
+
+def samples(run: Run, progress: Progress) -> list[Figure]:
+    """Four raw samples through checks, synchronizer, step and diagnosis; the step alone is interleaved with them."""
+    walk = run.walk(ROBOT, "walk", _sample_count(run))
+    frames = walk.frames()
+    estimator = Estimator(walk.robot.config, walk.robot.urdf_xml)
+    prepare()
+    for sample in walk.samples[:WARM_UP]:
+        _add(estimator, sample)
+    cases: dict[str, Callable[[int], object]] = {
+        "floor": Floor(walk.robot, frames[WARM_UP:]),
+        "step": _stepping(walk, "kalman"),
+        "samples": lambda k: _add(estimator, walk.samples[WARM_UP + k]),
+    }
+    times = interleave(cases, run.options.blocks, progress)
+    beyond = np.median(times["samples"], axis=1) - np.median(times["step"], axis=1)
+    beyond_floors = float(np.median(beyond / np.median(times["floor"], axis=1)))
+    return [
+        Figure(
+            "4 raw samples (Estimator.add_*, with the step) / floor",
+            **ratio(times["samples"], times["floor"]),
+            details={"of that synchronizer, checks and diagnosis, in floors": beyond_floors},
+        )
+    ]
+
+
+def endurance(run: Run, progress: Progress) -> list[Figure]:
+    """Raw samples of one long walk, simulated between the timed blocks; memory and time of its first and last tenth."""
+    robot, blocks = load_robot(ROBOT), max(10, run.options.steps // STEPS)
+    simulator = make_simulator(robot, "walk", WARM_UP + blocks * STEPS)
+    estimator = Estimator(robot.config, robot.urdf_xml)
+    prepare()
+    for _ in range(WARM_UP):
+        _add(estimator, simulator.step())
+    floor = Floor(robot, run.walk(ROBOT, "walk", STEPS).frames()[:STEPS])
+    block: list[SimulationSample] = []
+    resident = np.full(blocks, np.nan)
+
+    def simulate(number: int) -> None:
+        if number % STEPS == 0:
+            resident[number // STEPS] = machine.resident_bytes()
+            block.clear()
+        block.append(simulator.step())
+
+    cases: dict[str, Callable[[int], object]] = {
+        "simulation": simulate,
+        "floor": lambda number: floor(number % STEPS),
+        "step": lambda number: _add(estimator, block[number % STEPS]),
+    }
+    times = interleave(cases, blocks, progress)
+    tenth = blocks // 10
+    growth = float(np.median(resident[-tenth:]) - np.median(resident[:tenth]))
+    first, last = (ratio(times["step"][part], times["floor"][part]) for part in (slice(tenth), slice(-tenth, None)))
+    return [
+        Figure("endurance: steps in one run", blocks * STEPS, must=1e6, at_least=True),
+        Figure("endurance: memory, last tenth minus first tenth", growth / _MIB, "MiB", must=1.0),
+        Figure(
+            "endurance: median step time / floor, last tenth / first tenth",
+            last["value"] / first["value"],
+            must=1.1,
+            details={"last tenth / floor": last["value"]},
+        ),
+    ]
+
+
+def _against_the_floor(run: Run, names: tuple[str, ...], progress: Progress) -> dict[str, FloatArray]:
+    """CPU times (blocks, STEPS) of the floor and of the steps of some observers, interleaved [s]."""
+    walk = run.walk(ROBOT, "walk", _sample_count(run))
+    cases: dict[str, Callable[[int], object]] = {"floor": Floor(walk.robot, walk.frames()[WARM_UP:])}
+    cases.update({name: _stepping(walk, name) for name in names})
+    return interleave(cases, run.options.blocks, progress)
+
+
+def _over_floor(name: str, step: FloatArray, floor: FloatArray, must: float, aim: float) -> Figure:
+    return Figure(
+        f"step, {name}, 12 joints: median / floor",
+        **ratio(step, floor),
+        must=must,
+        aim=aim,
+        details={"step [us]": microseconds(step), "floor [us]": microseconds(floor)},
+    )
+
+
+def _sample_count(run: Run) -> int:
+    return WARM_UP + run.options.blocks * STEPS
+
+
+def _stepping(walk: Walk, observer: str) -> Callable[[int], FrictionEstimate]:
+    """Function that steps a pipeline, which has seen the first frames of the walk, with one more frame."""
+    pipeline = Pipeline(replace(walk.robot.config, observer=observer), walk.robot.urdf_xml)
+    prepare()
+    frames = walk.frames()
+    for frame in frames[:WARM_UP]:
+        pipeline.step(frame)
+    return lambda number: pipeline.step(frames[WARM_UP + number])
+
+
+def _add(estimator: Estimator, sample: SimulationSample) -> None:
+    """Give the estimator all samples of one instant, joints last as from the simulator node."""
+    for wrench in sample.wrenches:
+        estimator.add_wrench(wrench)
+    estimator.add_imu(sample.imu)
+    estimator.add_joints(sample.joints)

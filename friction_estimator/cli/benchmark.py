@@ -1,0 +1,127 @@
+"""``benchmark``: speed of step, replay, node and demo, as ratios to yardsticks that are measured in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from friction_estimator.benchmark import machine, page
+from friction_estimator.benchmark.processes import BenchmarkError
+from friction_estimator.benchmark.rows import ROWS, Options, RowResult, Run, measure
+from friction_estimator.cli.arguments import positive_seconds, warn
+from friction_estimator.cli.progress import progress_bar
+from friction_estimator.files.atomic import write_atomically
+
+_DEFAULTS = Options()
+_WIDTH = 120
+
+
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the list of the rows as it is written, and shows defaults."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    parser.formatter_class = _HelpFormatter
+    listed = "\n".join(f"  {name:10} {row.description}" for name, row in ROWS.items())
+    parser.description = f"{parser.description}\n\nrows:\n{listed}"
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=ROWS,
+        metavar="ROW",
+        default=argparse.SUPPRESS,
+        help="measure these rows; without it all but tests",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help="also write the table into this Markdown page, between its markers",
+    )
+    parser.add_argument("--blocks", type=_count, default=_DEFAULTS.blocks, help="alternating blocks of 100 steps")
+    for name, what in (("replay", "duration of the replayed bag"), ("node", "measured time of the live node")):
+        default = getattr(_DEFAULTS, f"{name}_seconds")
+        parser.add_argument(f"--{name}-seconds", type=positive_seconds, default=default, help=f"{what} [s]")
+    parser.add_argument(
+        "--demo-seconds", type=positive_seconds, default=_DEFAULTS.demo_seconds, help="simulated time of the demo [s]"
+    )
+    parser.add_argument("--steps", type=_count, default=_DEFAULTS.steps, help="number of steps of the row endurance")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, print, and fill the page."""
+    path: Path | None = getattr(arguments, "page", None)
+    if path is not None:  # a page without markers is refused before the work, not after it
+        page.fill(path.read_text(encoding="utf-8"), (), ())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the processes of a measurement must end with it
+    options = Options(
+        arguments.blocks, arguments.replay_seconds, arguments.node_seconds, arguments.demo_seconds, arguments.steps
+    )
+    chosen = getattr(arguments, "only", [name for name, row in ROWS.items() if row.by_default])
+    names = [name for name in ROWS if name in chosen]
+    facts = {"command": arguments.command, **machine.describe(), "load average before": f"{machine.load_average():.2f}"}
+    results = []
+    with tempfile.TemporaryDirectory(prefix="friction_estimator_benchmark_") as folder:
+        work = Run(options, Path(folder))
+        for name in names:
+            with progress_bar(name) as progress:
+                results.append(measure(name, work, progress))
+    facts["load average after"] = f"{machine.load_average():.2f}"
+    if arguments.json:
+        print(json.dumps({"machine": facts, "rows": [result.to_json() for result in results]}, indent=2))
+    else:
+        _print(results, facts)
+    if path is not None:
+        write_atomically(path, page.fill(path.read_text(encoding="utf-8"), results, _sentences(facts)))
+    for result in results:
+        if result.skipped:
+            warn(f"the row {result.name} is not measured: {result.skipped}")
+    failures = [f"the row {result.name} failed: {result.failed}" for result in results if result.failed]
+    if failures:
+        raise BenchmarkError("; ".join(failures))
+
+
+def _print(results: Sequence[RowResult], facts: dict[str, str]) -> None:
+    """Table on stdout, and the machine below it."""
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    table = Table()
+    for heading in ("row", "what", "measured", "must", "aim"):
+        table.add_column(heading)
+    for result in results:
+        for figure in result.figures:
+            style = "red" if figure.missed else "green" if figure.must is not None else None
+            wanted = (page.wanted(figure, figure.must), page.wanted(figure, figure.aim))
+            table.add_row(result.name, figure.what, page.measured(figure), *wanted, style=style)
+            for name, value in figure.details.items():
+                table.add_row("", f"  {escape(name)}", page.number(value))
+    console.print(table)
+    for sentence in _sentences(facts):
+        console.print(sentence.replace("`", ""), markup=False, soft_wrap=True)
+
+
+def _sentences(facts: dict[str, str]) -> list[str]:
+    return [
+        f"Measured by `{facts['command']}`.",
+        f"Machine: {facts['processor']}, {facts['cores']} cores, Python {facts['python']}, NumPy {facts['numpy']}, "
+        f"numerical kernels: {facts['kernels']}.",
+        f"Load average of the machine before the run {facts['load average before']}, after it "
+        f"{facts['load average after']}.",
+    ]
+
+
+def _count(text: str) -> int:
+    """Type of an option that is a number of blocks or steps."""
+    if not text.replace("_", "").isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)

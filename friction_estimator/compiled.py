@@ -1,0 +1,120 @@
+"""The one decorator of the numerical kernels: numba compiles them, and without numba they run as plain Python.
+
+A kernel that Python calls states the types of its arguments, so that it is compiled before the first sample and never
+in the middle of a run. Small functions that only kernels call need no types::
+
+    @kernel
+    def skew(a): ...
+
+    @kernel("V M f8")
+    def turn_covariance(a, P, dt): ...
+
+The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
+``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
+scalars.
+
+:func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
+folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
+of its source file and of those of all kernels that it calls, because numba does not notice a change in another file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+numba: Any
+try:
+    import numba
+except ImportError:  # an optional speed-up
+    numba = None
+
+COMPILED = numba is not None and not numba.config.DISABLE_JIT
+"""True where kernels are machine code, False where they run as plain Python."""
+
+if COMPILED:
+    _TYPES = {
+        "f8": numba.float64,
+        "i8": numba.int64,
+        "b1": numba.boolean,
+        "V": numba.float64[::1],
+        "M": numba.float64[:, ::1],
+        "T": numba.float64[:, :, ::1],
+        "I": numba.int64[::1],
+        "IM": numba.int64[:, ::1],
+        "IT": numba.int64[:, :, ::1],
+        "B": numba.boolean[::1],
+        "BM": numba.boolean[:, ::1],
+    }
+
+KERNELS: list[tuple[Any, str]] = []
+"""Kernels that state their types, and these, in the order of their definition."""
+_prepared = 0
+
+
+def kernel(types: str | Callable[..., Any]) -> Any:
+    """Decorate a kernel: ``@kernel("V M f8")`` when Python calls it, ``@kernel`` when only other kernels do."""
+    if not isinstance(types, str):
+        return _compiled(types) if COMPILED else types
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if not COMPILED:
+            return function
+        dispatcher = _compiled(function)
+        KERNELS.append((dispatcher, types))
+        return dispatcher
+
+    return decorate
+
+
+def prepare(progress: Callable[[int, int], None] | None = None) -> None:
+    """Compile the kernels of all modules imported so far, or load them from the cache.
+
+    Parameters
+    ----------
+    progress : called with the number of kernels that are ready, and of all, whenever one more is ready
+    """
+    global _prepared
+    while _prepared < len(KERNELS):
+        dispatcher, types = KERNELS[_prepared]
+        dispatcher.compile(tuple(_TYPES[letter] for letter in types.split()))
+        _prepared += 1
+        if progress is not None:
+            progress(_prepared, len(KERNELS))
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_cache_folder(_source_files(function)))
+    try:
+        return numba.njit(cache=True, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def _source_files(function: Callable[..., Any]) -> set[str]:
+    """Files of a function and of all kernels that it calls, directly or not."""
+    called: list[Any] = [function.__globals__.get(name) for name in function.__code__.co_names]
+    files = (_source_files(other.py_func) for other in called if hasattr(other, "py_func"))
+    return {function.__code__.co_filename}.union(*files)
+
+
+def _cache_folder(sources: set[str]) -> Path:
+    """First folder that can be written: of the package, of the user's cache, a temporary one."""
+    stamps = ((path, os.stat(path)) for path in sorted(sources))
+    text = "".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stamps)
+    name = f"kernels-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    package = Path(__file__).resolve().parent
+    for parent in (package / "__pycache__", user / "friction_estimator", Path(tempfile.gettempdir())):
+        folder = parent / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return Path(tempfile.mkdtemp())

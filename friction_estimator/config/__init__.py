@@ -1,0 +1,54 @@
+"""Every number that somebody may want to tune: one frozen dataclass a stage, with unit, range and description.
+
+The parameter YAML of the ROS node, seen as a flat mapping ``{"contact_phase.debounce": 0.01, ...}``, is the only way
+in: :func:`config_from_parameters` builds and validates a :class:`Config`, refusing unknown keys by name.
+:func:`parameter_fields` lists the same fields for the node, which declares its ROS parameters from them.
+"""
+
+from friction_estimator.config.base import AttitudeConfig, BaseStateConfig, ContactPhaseConfig
+from friction_estimator.config.friction import CompensationConfig, IdentifierConfig, TrustConfig
+from friction_estimator.config.kalman import KalmanConfig
+from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, MomentumConfig
+from friction_estimator.config.parameters import (
+    ParameterField,
+    ParameterValue,
+    config_from_parameters,
+    parameter_fields,
+)
+from friction_estimator.config.robot import (
+    CouplingConfig,
+    FootConfig,
+    ImuConfig,
+    RobotConfig,
+    SensorNoise,
+    SynchronizerConfig,
+)
+from friction_estimator.config.root import OBSERVER_NAMES, Config, OutputConfig
+from friction_estimator.config.validation import Range
+
+__all__ = [
+    "AttitudeConfig",
+    "BaseStateConfig",
+    "CompensationConfig",
+    "Config",
+    "ConstrainedConfig",
+    "ContactPhaseConfig",
+    "CouplingConfig",
+    "FbseConfig",
+    "FootConfig",
+    "IdentifierConfig",
+    "ImuConfig",
+    "KalmanConfig",
+    "MomentumConfig",
+    "OBSERVER_NAMES",
+    "OutputConfig",
+    "ParameterField",
+    "ParameterValue",
+    "Range",
+    "RobotConfig",
+    "SensorNoise",
+    "SynchronizerConfig",
+    "TrustConfig",
+    "config_from_parameters",
+    "parameter_fields",
+]

@@ -1,0 +1,168 @@
+"""Feed-forward torque that cancels the friction that the identified law predicts (Hashlamon & Erbatur 2014, §7.4)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from friction_estimator.config import CompensationConfig
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.types import BoolArray, DesiredSample, FloatArray, FrictionEstimate
+
+_NOISE_MARGIN = 3.0
+"""Speeds below this many standard deviations of the velocity have no sure sign."""
+
+_QUEUE = 1000
+"""Desired samples kept that are newer than the joint states: one second at 1 kHz."""
+
+
+class FrictionLaws(Protocol):
+    """The friction of all joints, as :class:`~friction_estimator.laws.joint_laws.JointLaws` computes it."""
+
+    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Friction torque (n,) [N m] for parameters (n, p), velocities (n,) and motor torques (n,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransmittedLaws:
+    """Friction of the joints from the laws of the motors, ``S f(S^T dq, S^-1 tau)`` (Guedelha et al. 2017, eq. 34).
+
+    Attributes
+    ----------
+    laws : of the motors (n)
+    motors : and how they move the joints
+    """
+
+    laws: JointLaws
+    motors: MotorSide
+
+    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Friction (n,) [N m] of the joints for the motors' parameters (n, p), at velocities and torques of joints."""
+        motors = self.motors
+        return motors.at_joints(self.laws.torque(parameters, motors.velocity(velocity), motors.torque(load)))
+
+
+class FrictionCompensation:
+    """Torque to add to the motor command, one per joint-state sample.
+
+    It starts at zero, changes at most with ``slew_rate``, and is zero for a joint whose law is not trusted, and for all
+    joints after a gap of the joint states or while there is no fresh desired velocity.
+
+    Parameters
+    ----------
+    config : limits
+    laws : friction torque from parameters and velocity
+    effort_limit : (n,) of the motors, infinite where the URDF gives none [N m]
+    velocity_std : noise of measured velocities, within which the torque fades whatever ``fade_velocity`` says [rad/s]
+
+    Attributes
+    ----------
+    gain : part of the friction that is cancelled, 0 to 1
+    idle : why all torques are zero now, empty when they need not be
+    trusted : (n,) True where the law was known well enough for some torque at the newest sample
+    """
+
+    def __init__(
+        self, config: CompensationConfig, laws: FrictionLaws, effort_limit: FloatArray, velocity_std: float
+    ) -> None:
+        self._config = config
+        self._laws = laws
+        self._limit: FloatArray = np.minimum(effort_limit, config.limit)
+        noise = _NOISE_MARGIN * velocity_std if config.velocity == "measured" else 0.0
+        self._fade_velocity = max(config.fade_velocity, noise)
+        self._desired: deque[DesiredSample] = deque(maxlen=_QUEUE)
+        self.gain = config.gain
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again from zero torque, without a desired velocity."""
+        self._desired.clear()
+        self._torque: FloatArray = np.zeros(self._limit.size)
+        self._stamp_ns: int | None = None
+        self.idle = "no joint state yet"
+        self.trusted: BoolArray = np.zeros(self._limit.size, dtype=bool)
+
+    def desire(self, sample: DesiredSample) -> None:
+        """Hear what the controller wants; a stamp that jumps back starts anew."""
+        if self._desired and sample.stamp_ns < self._desired[-1].stamp_ns:
+            self._desired.clear()
+        self._desired.append(sample)
+
+    def step(self, estimate: FrictionEstimate) -> FloatArray:
+        """Torque to add to the motor command from the stamp of this estimate on, (n,) [N m]; always finite."""
+        elapsed = self._elapsed(estimate.stamp_ns)
+        velocity = self._velocity_at(estimate)
+        if elapsed is None or velocity is None:
+            self._torque = np.zeros(self._limit.size)
+            self.trusted = np.zeros(self._limit.size, dtype=bool)
+            return self._torque
+        config = self._config
+        friction = self._laws.torque(estimate.parameters, velocity, estimate.effort)
+        trusted = trusted_torque(friction, estimate.model_sigma / config.max_relative_sigma)
+        wanted = bounded(self.gain * faded(trusted, velocity, self._fade_velocity), self._limit)
+        self.idle, self.trusted = "", trusted != 0.0
+        self._torque = self._torque + bounded(wanted - self._torque, config.slew_rate * elapsed)
+        return self._torque
+
+    def _elapsed(self, stamp_ns: int) -> float | None:
+        """Time since the sample before [s]; None after a gap, a jump back and at the start."""
+        before, self._stamp_ns = self._stamp_ns, stamp_ns
+        elapsed = None if before is None else 1e-9 * (stamp_ns - before)
+        if elapsed is None or not 0.0 <= elapsed <= self._config.timeout:
+            self.idle = "the joint states have just begun, or come more slowly than compensation.timeout"
+            return None
+        return elapsed
+
+    def _velocity_at(self, estimate: FrictionEstimate) -> FloatArray | None:
+        """Velocity at which the law is asked (n,); None while there is none."""
+        if self._config.velocity == "measured":
+            return estimate.velocity
+        desired, now = self._desired, estimate.stamp_ns
+        while len(desired) > 1 and desired[1].stamp_ns <= now:
+            desired.popleft()
+        if desired and 0 <= now - desired[0].stamp_ns <= 1e9 * self._config.timeout:
+            return desired[0].velocity
+        self.idle = f"no desired velocity within {self._config.timeout:g} s"
+        return None
+
+
+def trusted_torque(friction: FloatArray, sigma: FloatArray) -> FloatArray:
+    """Friction where it is known: all of it below sigma = half of it, none of it above sigma = all of it.
+
+    Continuous in both, so that it cannot switch to and fro.
+
+    Parameters
+    ----------
+    friction : (n,) what the law says [N m]
+    sigma : (n,) its standard deviation [N m]
+    """
+    size = np.abs(friction)
+    known = np.copysign(np.minimum(np.maximum(2.0 * (size - sigma), 0.0), size), friction)
+    return np.where(np.isfinite(known), known, 0.0)
+
+
+def faded(torque: FloatArray, velocity: FloatArray, fade_velocity: float) -> FloatArray:
+    """Torque that only helps motion: in proportion to the speed below ``fade_velocity``, zero against the velocity.
+
+    A torque with a jump at zero velocity, fed back from a velocity with noise or delay, makes a resting joint chatter.
+
+    Parameters
+    ----------
+    torque : (n,) [N m]
+    velocity : (n,) [rad/s]
+    fade_velocity : zero for no fade [rad/s]
+    """
+    helping = np.where(torque * velocity > 0.0, torque, 0.0)
+    if fade_velocity == 0.0:
+        return helping
+    return helping * np.minimum(np.abs(velocity) / fade_velocity, 1.0)
+
+
+def bounded(values: FloatArray, limit: FloatArray | float) -> FloatArray:
+    """Values within plus and minus a limit."""
+    return np.minimum(np.maximum(values, -limit), limit)

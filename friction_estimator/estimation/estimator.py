@@ -1,0 +1,214 @@
+"""The estimator as its users drive it: raw samples in, friction estimates out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from friction_estimator.config import Config
+from friction_estimator.errors import InputError
+from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.pipeline import Pipeline, has_effort
+from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.estimation.trust import JointTrust, TrustMonitor, judge
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.projection import with_linear_laws
+from friction_estimator.types import (
+    DesiredSample,
+    FloatArray,
+    FrictionEstimate,
+    ImuSample,
+    JointSample,
+    SensorFrame,
+    WrenchSample,
+)
+
+_LARGEST = np.finfo(np.float64).max
+_WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
+
+
+class Estimator:
+    """Synchronizer and pipeline as one object: what the node, the replay, the benchmarks and the tests drive.
+
+    Parameters
+    ----------
+    config : the whole configuration
+    urdf_xml : text of the URDF
+
+    Attributes
+    ----------
+    health : counters and flags for diagnostics
+    compensation : what makes ``FrictionEstimate.compensation``; None unless ``compensation.enabled``
+    trust : watches the estimates; :meth:`verdicts` says what it thinks of them
+
+    Raises
+    ------
+    ConfigError, RobotModelError
+        When configuration and robot do not fit.
+    """
+
+    def __init__(self, config: Config, urdf_xml: str) -> None:
+        self.config = config
+        self.health = Health(foot_stale={foot.name: True for foot in config.feet})
+        self._pipeline = Pipeline(config, urdf_xml)
+        self._synchronizer = Synchronizer(
+            config.synchronizer, len(config.feet), not config.robot.fixed_base, self.health
+        )
+        self.compensation: FrictionCompensation | None = None
+        laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
+        if config.compensation.enabled:
+            transmitted_laws = TransmittedLaws(laws, robot.motors)
+            self.compensation = FrictionCompensation(
+                config.compensation, transmitted_laws, robot.effort_limit, velocity_std
+            )
+        self.trust = TrustMonitor(config.trust, laws, parameters_sigma(self.identified), velocity_std, robot.motors)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Order of every joint array, (n)."""
+        return self._pipeline.robot.joint_names
+
+    @property
+    def foot_names(self) -> tuple[str, ...]:
+        """Order of every foot array, (k)."""
+        return self._pipeline.robot.foot_names
+
+    def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
+        """Add a joint sample; return the estimates that became possible, oldest first.
+
+        Raises
+        ------
+        InputError
+            When a value is not finite or cannot be true; the sample is not used.
+        """
+        robot = self.config.robot
+        checks = [("position", sample.position, math.inf), ("velocity", sample.velocity, robot.max_velocity)]
+        if has_effort(sample):
+            checks.append(("effort", sample.effort, robot.max_effort))
+        else:
+            self._note_missing_effort()
+        for label, values, limit in checks:
+            self._refuse_glitch(values, limit, f"joint {label}", self.joint_names)
+        return self._estimates(self._synchronizer.add_joints(sample))
+
+    def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
+        """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
+        imu = self.config.imu
+        self._refuse_glitch(sample.angular_velocity, imu.max_rate, "angular velocity", "xyz")
+        self._refuse_glitch(sample.specific_force, imu.max_specific_force, "specific force", "xyz")
+        return self._estimates(self._synchronizer.add_imu(sample))
+
+    def add_wrench(self, sample: WrenchSample) -> list[FrictionEstimate]:
+        """Add a foot wrench; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
+        foot = self.config.feet[sample.foot]
+        self._refuse_glitch(sample.wrench, foot.max_force, f"wrench of {foot.name}", _WRENCH_NAMES)
+        return self._estimates(self._synchronizer.add_wrench(sample))
+
+    def add_desired(self, sample: DesiredSample) -> list[FrictionEstimate]:
+        """Add desired velocities for friction compensation; like the other ``add_*``, but no estimate waits for them.
+
+        Raises
+        ------
+        InputError
+            When a value is not finite or cannot be true; the sample is not used.
+        """
+        self._refuse_glitch(sample.velocity, self.config.robot.max_velocity, "desired velocity", self.joint_names)
+        if self.compensation is not None:
+            self.compensation.desire(sample)
+        return []
+
+    def flush(self) -> list[FrictionEstimate]:
+        """Estimates of the joint samples that still wait for other sensors: the end of a recording."""
+        return self._estimates(self._synchronizer.flush())
+
+    def reset(self) -> None:
+        """Restart all filters and forget waiting samples; identified parameters stay."""
+        self._synchronizer.reset()
+        self._pipeline.reset()
+        self.trust.restart()
+        if self.compensation is not None:
+            self.compensation.reset()
+
+    def forget(self) -> None:
+        """Reset, and drop the identified parameters too."""
+        self.reset()
+        self._pipeline.friction.forget()
+        self.trust.forget()
+
+    @property
+    def frozen(self) -> bool:
+        """True while identification pauses."""
+        return self._pipeline.friction.frozen
+
+    @frozen.setter
+    def frozen(self, value: bool) -> None:
+        self._pipeline.friction.frozen = value
+
+    @property
+    def identified(self) -> IdentifiedParameters:
+        """Parameters worth keeping over a restart."""
+        return self._pipeline.friction.identified
+
+    def restore(self, identified: IdentifiedParameters) -> tuple[str, ...]:
+        """Start from saved parameters; those of nonlinear laws are said in the linear laws that the filters have.
+
+        Returns
+        -------
+        What was said in another law, and what that one cannot say, one sentence a joint; and which joints start anew.
+
+        Raises
+        ------
+        ConfigError
+            When the parameters do not fit.
+        """
+        names = self._pipeline.robot.motors.names
+        fitting, notes = with_linear_laws(identified, names, self._pipeline.friction.laws.law_names)
+        self._pipeline.friction.restore(fitting)
+        self.trust.forget(parameters_sigma(self.identified))
+        anew = [name for name in names if name not in identified.joint_names]
+        return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
+
+    def verdicts(self) -> tuple[JointTrust, ...]:
+        """Which joints should not be believed now, and why, (n)."""
+        return judge(self.trust.figures(), self.config.trust, self.joint_names)
+
+    @staticmethod
+    def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
+        magnitude = np.abs(values)
+        if magnitude.max() <= min(limit, _LARGEST):  # false for NaN too
+            return
+        worst = int(np.flatnonzero(~(magnitude <= limit) | np.isinf(magnitude))[0])
+        raise InputError(f"{what} {names[worst]} = {values[worst]} cannot be true; the limit is {limit:g}")
+
+    def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
+        if not frames:
+            return []
+        estimates = [self._pipeline.step(frame) for frame in frames]
+        if (compensation := self.compensation) is not None:
+            estimates = [replace(estimate, compensation=compensation.step(estimate)) for estimate in estimates]
+        for estimate in estimates:
+            if has_effort(estimate):
+                self.trust.add(estimate)
+        self._note_silence(frames[-1])
+        return estimates
+
+    def _note_missing_effort(self) -> None:
+        if not self.health.without_effort:
+            self.health.last_event = (
+                "joint states carry no effort, the motor torques: friction is not estimated (NaN), "
+                "but attitude, contact phase and base state are"
+            )
+        self.health.without_effort += 1
+
+    def _note_silence(self, frame: SensorFrame) -> None:
+        health = self.health
+        health.imu_stale = not frame.imu_fresh
+        suspect = self._pipeline.contact_phase.sign_suspect()
+        for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
+            health.foot_stale[name] = not fresh
+        if suspect.any() or health.wrench_sign_suspect:
+            health.wrench_sign_suspect = tuple(np.array(self.foot_names)[suspect].tolist())

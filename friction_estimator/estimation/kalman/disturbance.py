@@ -1,0 +1,293 @@
+"""External torque: what neither model, foot wrenches, friction nor calibration explain, within milliseconds.
+
+A momentum observer (Lim et al. 2024, section 3.2) on the filtered joint velocities; the expected friction passes the
+same low-pass. The torque is published, and large ones are pushes, from which nothing is learned.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config, KalmanConfig, SensorNoise
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
+from friction_estimator.estimation.kalman.law_now import LawNow
+from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
+from friction_estimator.estimation.observers.momentum import initial_residual, residual_variances, step_residual
+from friction_estimator.robot.limbs import Limb
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.sensor_variances import constant_vector, white_vector
+from friction_estimator.types import BoolArray, Dynamics, FloatArray, SensorFrame, record
+
+_CORRELATED = 0.2
+"""Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
+
+
+@record(frozen=True, slots=True)
+class Disturbance:
+    """External torque of one instant.
+
+    Attributes
+    ----------
+    torque, sigma : (n,) external torque and its standard deviation [N m]; NaN while unknown
+    large : (n,) True for joints where it is beyond its noise and beyond the friction; None where there is none
+    wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
+    """
+
+    torque: FloatArray
+    sigma: FloatArray
+    large: BoolArray | None
+    wrenches: FloatArray
+
+
+@kernel
+def is_large(torque: float, sigma: float, friction: float, gate: float, ratio: float, smallest: float) -> bool:
+    """Whether an external torque is beyond its noise and beyond the friction; never with a sigma of NaN or zero."""
+    size = abs(torque)
+    return sigma > 0.0 and size > gate * sigma and size > ratio * abs(friction) + smallest
+
+
+@kernel("M V V T V V M M M V V V V V B B b1 B BM f8 f8 b1 i8 V V V V V V V V V V f8 f8 f8 M V V B")
+def step_disturbance(
+    H: FloatArray,
+    generalised_velocity: FloatArray,
+    beta: FloatArray,
+    J: FloatArray,
+    specific_force: FloatArray,
+    effort: FloatArray,
+    wrenches: FloatArray,
+    wrench_bias: FloatArray,
+    wrench_gain: FloatArray,
+    residual: FloatArray,
+    running_for: FloatArray,
+    momentum: FloatArray,
+    held: FloatArray,
+    smooth: FloatArray,
+    was_known: BoolArray,
+    started: BoolArray,
+    imu_fresh: bool,
+    wrench_fresh: BoolArray,
+    limb: BoolArray,
+    dt: float,
+    gain: float,
+    forward: bool,
+    base: int,
+    joint_velocity: FloatArray,
+    law_torque: FloatArray,
+    calibration_torque: FloatArray,
+    law_variance: FloatArray,
+    velocity_variance: FloatArray,
+    calibration_variance: FloatArray,
+    mismatch_variance: FloatArray,
+    residual_variance: FloatArray,
+    filtered: FloatArray,
+    last: FloatArray,
+    gate: float,
+    ratio: float,
+    smallest: float,
+    calibrated: FloatArray,
+    torque: FloatArray,
+    sigma: FloatArray,
+    large: BoolArray,
+) -> bool:
+    """External torque: the expected friction behind the observer's low-pass, less the residual; True if one is large.
+
+    Parameters
+    ----------
+    H, ..., base : of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
+    wrench_bias, wrench_gain : (k, 6) of the foot sensors, taken away first
+    joint_velocity : (n,) filtered, in place of that in ``generalised_velocity``
+    law_torque, calibration_torque : (n,) expected of the residual [N m]
+    law_variance, ..., mismatch_variance : (n,) of that expectation [(N m)^2]
+    residual_variance : (n,) of the residual; NaN while unknown [(N m)^2]
+    filtered, last : (n,) state of the low-pass; NaN before the first sample
+    gate, ratio, smallest : a torque is large beyond this many sigma, and this many times the friction plus a torque
+    calibrated : (k, 6) output: wrenches without bias and gain error
+    torque, sigma, large : (n,) output
+    """
+    v, available = generalised_velocity.copy(), np.empty(effort.size, dtype=np.bool_)
+    for i in range(effort.size):
+        v[base + i] = joint_velocity[i]
+    for foot in range(wrenches.shape[0]):
+        for axis in range(6):
+            reading = wrenches[foot, axis] - wrench_bias[foot, axis]
+            calibrated[foot, axis] = reading * (1.0 - wrench_gain[foot, axis])
+    step_residual(
+        H, v, beta, J, specific_force, effort, calibrated, residual, running_for, momentum, held, smooth, was_known,
+        started, imu_fresh, wrench_fresh, limb, dt, gain, forward, base, torque, available,
+    )  # fmt: skip
+    decay, found = math.exp(-gain * dt), False
+    for i in range(effort.size):
+        expected = law_torque[i] + calibration_torque[i]
+        if math.isnan(filtered[i]):
+            filtered[i] = expected
+        elif dt > 0.0:
+            filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
+        last[i] = expected
+        torque[i] = filtered[i] - torque[i]
+        variance = law_variance[i] + velocity_variance[i] + calibration_variance[i] + mismatch_variance[i]
+        sigma[i] = math.sqrt(residual_variance[i] + variance) if math.isfinite(torque[i]) else math.nan
+        large[i] = is_large(torque[i], sigma[i], law_torque[i], gate, ratio, smallest)
+        found = found or large[i]
+    return found
+
+
+class DisturbanceObserver:
+    """The observer of the external torque.
+
+    Parameters
+    ----------
+    config : ``kalman.disturbance_*``, ``momentum.input_hold``, ``sensors``
+    robot : the model that also made the :class:`Dynamics`
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        kalman = config.kalman
+        self._settings = kalman.disturbance_gain, config.momentum.input_hold == "forward", robot.base_dofs
+        self._gates = kalman.disturbance_gate, kalman.disturbance_ratio, kalman.smallest_push
+        self._limb, self._shape = robot.limb, (len(robot.joint_names), len(robot.foot_names))
+        self._period = 1.0 / config.sensors.sigma_rate
+        self.retune(config.sensors)
+        self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the standard deviations of this noise from now on."""
+        self._white, self._constant = white_vector(noise), constant_vector(noise)
+
+    def reset(self) -> None:
+        """Begin anew."""
+        n = self._shape[0]
+        self._state = initial_residual(n)
+        self._filtered, self._last = np.full(n, np.nan), np.zeros(n)
+        self._age = math.inf
+        self._variance: FloatArray = np.full(n, np.nan)
+
+    def step(
+        self, frame: SensorFrame, dynamics: Dynamics, motion: JointMotion, law: LawNow, estimates: LimbEstimates
+    ) -> Disturbance:
+        """Torque on the joints from outside, and the calibrated wrenches.
+
+        Parameters
+        ----------
+        motion, law, estimates : filtered motion of the joints, law at that motion, calibration
+        """
+        n, k = self._shape
+        self._age += frame.dt
+        if self._age >= self._period and frame.dt > 0.0:
+            self._age = 0.0
+            self._white[5] = _CORRELATED * float((motion.velocity_std**2).mean())  # filtered velocities
+            gain, _, base = self._settings
+            self._variance, _ = residual_variances(
+                dynamics.mass_matrix,
+                dynamics.foot_jacobian,
+                frame.effort,
+                frame.wrenches,
+                frame.readings,
+                self._white,
+                self._constant,
+                frame.dt,
+                gain,
+                base,
+            )
+        wrenches, out, large = np.empty((k, 6)), np.empty((2, n)), np.empty(n, dtype=bool)
+        torque, sigma = out
+        found = step_disturbance(
+            dynamics.mass_matrix,
+            dynamics.velocity,
+            dynamics.momentum_bias,
+            dynamics.foot_jacobian,
+            dynamics.specific_force,
+            frame.effort,
+            frame.wrenches,
+            estimates.wrench_bias,
+            estimates.wrench_gain,
+            *self._state,
+            frame.imu_fresh,
+            frame.wrench_fresh,
+            self._limb,
+            frame.dt,
+            *self._settings,
+            motion.velocity,
+            law.torque,
+            estimates.calibration_torque,
+            law.variance,
+            law.velocity_variance,
+            estimates.calibration_variance,
+            law.mismatch_variance,
+            self._variance,
+            self._filtered,
+            self._last,
+            *self._gates,
+            wrenches,
+            torque,
+            sigma,
+            large,
+        )
+        return Disturbance(torque, sigma, large if found else None, wrenches)
+
+
+class DisturbanceWatch:
+    """Notices pushes, limb by limb.
+
+    Parameters
+    ----------
+    config : gates and times
+    limbs : joints that are judged together
+    joint_count : n
+
+    Attributes
+    ----------
+    pushed : (n,) True while the limb of a joint is pushed, and a little longer
+    """
+
+    def __init__(self, config: KalmanConfig, limbs: tuple[Limb, ...], joint_count: int) -> None:
+        self._config = config
+        self._limbs = limbs
+        self._joint_count = joint_count
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing has happened."""
+        count = len(self._limbs)
+        self._since_push = np.full(count, math.inf)
+        self._since_release = np.full(count, math.inf)
+        self._pushed_for = np.zeros(count)
+        self._calm = True
+        self.pushed: BoolArray = np.zeros(self._joint_count, dtype=bool)
+
+    def step(self, large: BoolArray | None, dt: float) -> list[int]:
+        """Judge one instant; return the limbs whose push has lasted too long to be one.
+
+        Parameters
+        ----------
+        large : (n,) joints with a large external torque; None where there is none
+        """
+        config = self._config
+        lasting: list[int] = []
+        self._since_release += dt
+        if self._calm and large is None:
+            return lasting
+        self.pushed = self.pushed.copy()  # the array of the instant before has left
+        for index, limb in enumerate(self._limbs):
+            rows = limb.joints
+            if self._push(index, large is not None and bool(large[rows].any()), dt):
+                lasting.append(index)
+            self.pushed[rows] = self._since_push[index] < config.push_settle
+        self._calm = not self.pushed.any()
+        return lasting
+
+    def _push(self, index: int, large: bool, dt: float) -> bool:
+        """Follow a push; True when it has lasted too long to be one. Then nothing is a push for as long again."""
+        longest = self._config.longest_push
+        large = large and self._since_release[index] > longest
+        self._since_push[index] = 0.0 if large else self._since_push[index] + dt
+        if self._since_push[index] >= self._config.push_settle:
+            self._pushed_for[index] = 0.0
+            return False
+        self._pushed_for[index] += dt
+        if self._pushed_for[index] < longest:
+            return False
+        self._since_push[index], self._since_release[index] = math.inf, 0.0
+        return True

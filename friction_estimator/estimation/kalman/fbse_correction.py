@@ -1,0 +1,71 @@
+"""Correction by the friction of the instant, for joints so near to rest that the law has no sure sign there.
+
+A joint that crosses zero, or sticks and chatters, turns its friction around within milliseconds. No filter follows, and
+the law follows only as well as the velocity is known. But while its foot stands firmly, foot-base sensor estimation
+(Hashlamon & Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than an unknown sign.
+Both are weighed by their variances, so that elsewhere it does not count. A foot that lands, lifts off or chatters
+is no firm ground to the method: it moves, and errors are newton metres.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.config import Config
+from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, SensorFrame
+
+
+class FbseCorrection:
+    """Corrects an estimate whose error comes from an uncertain velocity.
+
+    Parameters
+    ----------
+    config : ``fbse``, ``sensors``, ``kalman.instant_std``
+    robot : the model that also made the :class:`Dynamics`
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._threshold = config.kalman.instant_std**2
+        self._useful = bool(robot.base_dofs) and bool(robot.foot_names)
+        self._observer = FootBaseSensorEstimation(config, robot)
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._observer.reset()
+
+    def correct(
+        self,
+        friction: FloatArray,
+        velocity_variance: FloatArray,
+        frame: SensorFrame,
+        wrenches: FloatArray,
+        attitude: Attitude,
+        phase: ContactPhase,
+        dynamics: Dynamics,
+        calibration: tuple[FloatArray, FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Weigh the estimate against the measurement of the instant.
+
+        Parameters
+        ----------
+        friction : (n,) the estimate [N m]
+        velocity_variance : (n,) the part of its variance that the uncertain velocity makes, zero where nothing shall be
+            corrected [(N m)^2]
+        wrenches : (k, 6) of the ground on the feet, calibrated
+        frame, attitude, phase, dynamics : outputs of the stages before
+        calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)
+
+        Returns
+        -------
+        friction, velocity_variance : (n,), (n,) what is left of it
+        """
+        if not self._useful or max(velocity_variance.tolist()) < self._threshold:
+            return friction, velocity_variance
+        measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
+        known = measured.available
+        variance = np.where(known, measured.sigma**2 + calibration[1], 1.0)
+        gain = np.where(known, velocity_variance / (velocity_variance + variance), 0.0)
+        innovation = np.where(known, measured.friction - calibration[0] - friction, 0.0)
+        return friction + gain * innovation, (1.0 - gain) * velocity_variance

@@ -1,0 +1,321 @@
+"""Joint velocities from encoders: a bank of stationary Kalman filters, and how probable each of their models is.
+
+A walking joint rests for a second and then swings with 20 rad/s^2. One constant-acceleration Kalman filter is either
+too noisy for the first or too slow for the second. Here several run side by side, all with their stationary gains:
+interacting multiple models (Bar-Shalom, Li & Kirubarajan 2001, section 11.6.6). A joint now and then begins to move in
+another way, so that no model is ever ruled out; each filter starts a period from the mean of all models.
+
+A moving joint has an acceleration that lasts: white jerk. A joint that dry friction holds back, near rest, keeps its
+velocity: white acceleration, and no acceleration to estimate, so that the same readings determine its velocity better
+(constant-acceleration and constant-velocity models: sections 6.2.2 and 6.2.3 there).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import solve_discrete_are
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.types import FloatArray, record
+
+TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
+WHITE_ACCELERATION = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])
+_IGNORED = 1e6
+"""Standard deviation of a reading that carries nothing, in units of that of the position."""
+_FINEST_POSITION = 1e-7
+"""Lower bound on the noise of an encoder, or of a simulator's integrator [rad]."""
+
+
+@record(frozen=True, slots=True)
+class JointMotion:
+    """Filtered motion of the joints.
+
+    Attributes
+    ----------
+    position, velocity, acceleration : (n,) [rad, rad/s, rad/s^2]
+    velocity_std : (n,) standard deviation of the velocity [rad/s]
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    velocity_std: FloatArray
+
+
+@record(frozen=True, slots=True)
+class MotionModels:
+    """The models of the bank.
+
+    Attributes
+    ----------
+    jerk_densities : (b,) of the models with white jerk [rad^2/s^5]
+    acceleration_densities : (c,) of the models with white acceleration [rad^2/s^3]
+    """
+
+    jerk_densities: FloatArray
+    acceleration_densities: FloatArray
+
+
+@record(frozen=True, slots=True)
+class StationaryFilters:
+    """Stationary Kalman filters of ``m`` models at one period, for the state ``[q, dq dt, ddq dt^2]``.
+
+    Attributes
+    ----------
+    transition : (m, 3, 3)
+    gain : (m, 3, 2)
+    information : (m, 2, 2) inverse of the innovation covariance
+    log_determinant : (m,) of the innovation covariance
+    velocity_variance : (m,) of ``dq dt``, after the correction
+    """
+
+    transition: FloatArray
+    gain: FloatArray
+    information: FloatArray
+    log_determinant: FloatArray
+    velocity_variance: FloatArray
+
+
+def reading_noise(position_std: float, velocity_std: float, dt: float) -> FloatArray:
+    """Covariance (2, 2) of a reading ``[q, dq dt]``, in units of the variance of the position."""
+    return np.diag([1.0, min((velocity_std * dt / position_std) ** 2, _IGNORED**2)])
+
+
+def stationary_filters(models: MotionModels, position_std: float, velocity_std: float, dt: float) -> StationaryFilters:
+    """Solve the Riccati equation of every model, those with white jerk first.
+
+    Parameters
+    ----------
+    position_std, velocity_std : of the readings [rad, rad/s]; an infinite velocity_std ignores the velocity
+    dt : period [s]
+    """
+    R = reading_noise(position_std, velocity_std, dt)
+    jerk = [(TRANSITION, d * dt**5 * WHITE_JERK) for d in models.jerk_densities]
+    acceleration = [(TRANSITION[:2, :2], d * dt**3 * WHITE_ACCELERATION) for d in models.acceleration_densities]
+    transitions, gains, innovations, variances = [], [], [], []
+    for A, Q in jerk + acceleration:
+        size = len(A)
+        C = np.eye(2, size)
+        P = solve_discrete_are(A.T, C.T, Q / position_std**2, R)
+        S = C @ P @ C.T + R
+        K = np.linalg.solve(S, C @ P).T
+        missing = 3 - size  # no acceleration: it is and stays zero
+        transitions.append(np.pad(A, (0, missing)))
+        gains.append(np.pad(K, ((0, missing), (0, 0))))
+        innovations.append(S * position_std**2)
+        variances.append((P - K @ C @ P)[1, 1] * position_std**2)
+    S = np.array(innovations)
+    return StationaryFilters(
+        np.array(transitions), np.array(gains), np.linalg.inv(S), np.linalg.slogdet(S)[1], np.array(variances)
+    )
+
+
+@kernel("T V V f8 T T T M")
+def advance_bank(
+    state: FloatArray,
+    position: FloatArray,
+    velocity: FloatArray,
+    dt: float,
+    transition: FloatArray,
+    gain: FloatArray,
+    information: FloatArray,
+    distance: FloatArray,
+) -> None:
+    """Use a reading (n,), in place: states (m, 3, n), and squared Mahalanobis distances (m, n) of the reading."""
+    m, _, n = state.shape
+    per_dt, per_square = 1.0 / dt, 1.0 / (dt * dt)
+    for model in range(m):
+        A, K, W = transition[model], gain[model], information[model]
+        for joint in range(n):
+            x0, x1, x2 = state[model, 0, joint], state[model, 1, joint] * dt, state[model, 2, joint] * dt * dt
+            q = A[0, 0] * x0 + A[0, 1] * x1 + A[0, 2] * x2
+            dq = A[1, 0] * x0 + A[1, 1] * x1 + A[1, 2] * x2
+            ddq = A[2, 0] * x0 + A[2, 1] * x1 + A[2, 2] * x2
+            r0, r1 = position[joint] - q, velocity[joint] * dt - dq
+            state[model, 0, joint] = q + K[0, 0] * r0 + K[0, 1] * r1
+            state[model, 1, joint] = (dq + K[1, 0] * r0 + K[1, 1] * r1) * per_dt
+            state[model, 2, joint] = (ddq + K[2, 0] * r0 + K[2, 1] * r1) * per_square
+            distance[model, joint] = r0 * (W[0, 0] * r0 + W[0, 1] * r1) + r1 * (W[1, 0] * r0 + W[1, 1] * r1)
+
+
+@kernel
+def _mean_state(state: FloatArray, weight: FloatArray, out: FloatArray) -> None:
+    """Write the weighted mean of the bank's states into the first rows of ``out`` (4, n), zero into the last."""
+    out[:] = 0.0
+    for model in range(state.shape[0]):
+        for row in range(3):
+            for joint in range(state.shape[2]):
+                out[row, joint] += weight[model, joint] * state[model, row, joint]
+
+
+@kernel("T M V M")
+def weighted_motion(state: FloatArray, weight: FloatArray, velocity_variance: FloatArray, out: FloatArray) -> None:
+    """Write the mean of the bank into ``out`` (4, n): position, velocity, acceleration, standard deviation of velocity.
+
+    Parameters
+    ----------
+    state : (m, 3, n)
+    weight : (m, n)
+    velocity_variance : (m,) of each filter's velocity [rad^2/s^2]
+    """
+    m, _, n = state.shape
+    _mean_state(state, weight, out)
+    for model in range(m):
+        for joint in range(n):
+            spread = state[model, 1, joint] - out[1, joint]
+            out[3, joint] += weight[model, joint] * (velocity_variance[model] + spread * spread)
+    for joint in range(n):
+        out[3, joint] = math.sqrt(out[3, joint])
+
+
+@kernel("T M M V V f8 f8 T T T V V M")
+def step_motion(
+    state: FloatArray,
+    probability: FloatArray,
+    distance: FloatArray,
+    position: FloatArray,
+    velocity: FloatArray,
+    dt: float,
+    changed: float,
+    transition: FloatArray,
+    gain: FloatArray,
+    information: FloatArray,
+    log_determinant: FloatArray,
+    velocity_variance: FloatArray,
+    out: FloatArray,
+) -> None:
+    """One period of the interacting models: states (m, 3, n), probabilities (m, n) in place, motion in ``out`` (4, n).
+
+    Parameters
+    ----------
+    distance : (m, n) working array
+    changed : probability that a joint has begun to move in another way
+    """
+    m, _, n = state.shape
+    _mean_state(state, probability, out)
+    for model in range(m):
+        for joint in range(n):
+            same = (1.0 - changed) * probability[model, joint]
+            probability[model, joint] = same + changed / m
+            distance[model, joint] = same / probability[model, joint]  # part that keeps its own state
+        for row in range(3):
+            for joint in range(n):
+                state[model, row, joint] = out[row, joint] + distance[model, joint] * (
+                    state[model, row, joint] - out[row, joint]
+                )
+    advance_bank(state, position, velocity, dt, transition, gain, information, distance)
+    for joint in range(n):
+        largest = -math.inf
+        for model in range(m):
+            distance[model, joint] = -0.5 * (distance[model, joint] + log_determinant[model])
+            largest = max(largest, distance[model, joint])
+        total = 0.0
+        for model in range(m):
+            probability[model, joint] *= math.exp(distance[model, joint] - largest)
+            total += probability[model, joint]
+        for model in range(m):
+            probability[model, joint] /= total
+    weighted_motion(state, probability, velocity_variance / dt**2, out)
+
+
+class MotionBank:
+    """Gains of the stationary filters of all models, for the present period and noise.
+
+    Parameters
+    ----------
+    models : m of them
+    noise : of the joint positions and velocities
+    """
+
+    def __init__(self, models: MotionModels, noise: SensorNoise) -> None:
+        self.models = models
+        self.count = models.jerk_densities.size + models.acceleration_densities.size
+        self.retune(noise)
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the gains of this noise from now on."""
+        self.position_std = max(noise.position_std, _FINEST_POSITION)
+        self.velocity_std = math.inf if noise.velocity_cutoff > 0.0 else noise.velocity_std
+        self._filters: dict[int, StationaryFilters] = {}
+
+    def begin(self, position: FloatArray, velocity: FloatArray) -> FloatArray:
+        """States (m, 3, n) with the first reading."""
+        state = np.zeros((self.count, 3, position.size))
+        state[:, 0] = position
+        if math.isfinite(self.velocity_std):
+            state[:, 1] = velocity
+        return state
+
+    def first_motion(self, state: FloatArray) -> JointMotion:
+        """Motion by the first reading, from the states that begin with it."""
+        n = state.shape[2]
+        std = self.velocity_std if math.isfinite(self.velocity_std) else 1.0
+        return JointMotion(state[0, 0].copy(), state[0, 1].copy(), np.zeros(n), np.full(n, std))
+
+    @staticmethod
+    def nearby_period(dt: float) -> tuple[int, float]:
+        """Number and length [s] of the period near this one for which gains are computed: they change slowly."""
+        key = round(10.0 * math.log(dt))
+        return key, math.exp(0.1 * key)
+
+    def filters(self, dt: float) -> StationaryFilters:
+        """Filters of a period within a tenth of this one [s]."""
+        key, period = self.nearby_period(dt)
+        if key not in self._filters:
+            self._filters[key] = stationary_filters(self.models, self.position_std, self.velocity_std, period)
+        return self._filters[key]
+
+
+class JointMotionFilter:
+    """Interacting multiple models of all joints.
+
+    Parameters
+    ----------
+    config : ``jerk_densities``, ``acceleration_densities``, ``motion_change_time``
+    noise : of the joint positions and velocities
+    """
+
+    def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
+        self._change_time = config.motion_change_time
+        models = MotionModels(np.array(config.jerk_densities), np.array(config.acceleration_densities))
+        self._bank = MotionBank(models, noise)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin at rest with the next reading."""
+        self._running = False
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the gains of this noise from now on."""
+        self._bank.retune(noise)
+
+    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
+        """Use one reading of positions and velocities (n,)."""
+        if not self._running or dt == 0.0:
+            self._state = self._bank.begin(position, velocity)
+            self._probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
+            self._distance = np.empty_like(self._probability)
+            self._running = True
+            return self._bank.first_motion(self._state)
+        filters = self._bank.filters(dt)
+        out = np.empty((4, position.size))
+        step_motion(
+            self._state,
+            self._probability,
+            self._distance,
+            position,
+            velocity,
+            dt,
+            -math.expm1(-dt / self._change_time),
+            filters.transition,
+            filters.gain,
+            filters.information,
+            filters.log_determinant,
+            filters.velocity_variance,
+            out,
+        )
+        return JointMotion(*out)

@@ -1,0 +1,447 @@
+"""The filters of all limbs, and their estimates joint by joint for every frame to use.
+
+    window ─► UnloadedFeet, WindowDynamics ─► limb 1 (the next frame), limb 2 (the one after), ... ─► LimbEstimates
+
+The limbs take turns so that no frame bears the work of all of them (:class:`LimbSchedule`); their estimates are
+published when the last one is done, so that their order does not matter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbWindow, lay_out
+from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
+from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, WindowTerms
+from friction_estimator.estimation.kalman.windows import Window
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import Limb, find_limbs
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import BoolArray, FloatArray, IntArray, record
+
+_SWEEPS = 2
+"""Moving to one bound may leave another."""
+
+
+@record(frozen=True, slots=True)
+class LimbEstimates:
+    """Estimates of all joints after the newest window. Never changed once they are published.
+
+    Attributes
+    ----------
+    parameters : (n, p) of the friction laws, motor by motor, within their bounds
+    mismatch : (n,) what the laws miss now, motor by motor [N m]
+    covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
+    mismatch_variance : (n,) of the mismatch when nothing is measured [(N m)^2]
+    calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart
+    calibration_variance : (n,) of all calibration [(N m)^2]
+    explained_torque : (n,) of all calibration, the wrenches' too [N m]
+    consistency : (n,) squared innovation over its variance, NaN before the first window
+    measured_at : (n,) since the restart, when a window was last used [s]
+    wrench_bias, wrench_gain : (k, 6)
+    parameters_sigma : (n, p)
+    coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) of each joint that moves alone [N m], [N m s/rad]
+    """
+
+    parameters: FloatArray
+    mismatch: FloatArray
+    covariance: FloatArray
+    mismatch_variance: FloatArray
+    calibration_torque: FloatArray
+    calibration_variance: FloatArray
+    explained_torque: FloatArray
+    consistency: FloatArray
+    measured_at: FloatArray
+    wrench_bias: FloatArray
+    wrench_gain: FloatArray
+    parameters_sigma: FloatArray
+    coulomb: FloatArray
+    viscous: FloatArray
+    coulomb_sigma: FloatArray
+    viscous_sigma: FloatArray
+
+    @staticmethod
+    def empty(joints: int, parameters: int, feet: int, group: int = 1) -> LimbEstimates:
+        """Estimates before any window: n joints, p parameters, k feet, g motors that act on a joint."""
+        n, p, k, g = joints, parameters, feet, group
+        arrays = {field.name: np.zeros(n) for field in dataclasses.fields(LimbEstimates)}
+        arrays |= {"parameters": np.zeros((n, p)), "parameters_sigma": np.zeros((n, p))}
+        arrays |= {"covariance": np.zeros((n, g * (p + 1), g * (p + 1)))}
+        arrays |= {"wrench_bias": np.zeros((k, 6)), "wrench_gain": np.zeros((k, 6))}
+        arrays |= {"consistency": np.full(n, np.nan), "measured_at": np.full(n, -math.inf)}
+        return LimbEstimates(**arrays)
+
+    def copy(self) -> LimbEstimates:
+        """Copy of all arrays; it may be changed until it is published."""
+        return LimbEstimates(*[getattr(self, field.name).copy() for field in dataclasses.fields(self)])
+
+
+def law_bounds(laws: JointLaws) -> FloatArray:
+    """Rows (n, b, p) whose product with a joint's parameters is never negative; zero rows bind nothing.
+
+    They hold the nonnegative parameters, which come first, one row a parameter, and F_c.
+    """
+    p = laws.parameter_count
+    single = np.eye(p) * laws.nonnegative[:, :, None]
+    return np.concatenate((single, laws.coulomb_weights[:, None, :]), axis=1)
+
+
+@kernel
+def _move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
+    """Move the parameters (p,) of one joint to their bounds (b, p), in place: see :func:`within_bounds`."""
+    p = x.size
+    direction = np.empty(p)
+    for _ in range(_SWEEPS):
+        for row in range(bounds.shape[0]):
+            value, variance = 0.0, 0.0
+            for i in range(p):
+                value += bounds[row, i] * x[i]
+            if value >= 0.0:
+                continue
+            for i in range(p):
+                direction[i] = 0.0
+                for j in range(p):
+                    direction[i] += P[i, j] * bounds[row, j]
+                variance += bounds[row, i] * direction[i]
+            if variance > 0.0:
+                for i in range(p):
+                    x[i] -= direction[i] * value / variance
+    for i in range(p):  # what the sweeps have left
+        if bounds[i, i] > 0.0 and x[i] < 0.0:
+            x[i] = 0.0
+
+
+@kernel("M T T")
+def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatArray) -> FloatArray:
+    """The nearest parameters (r, p) within their bounds (n, b, p), in the metric of the covariance (r, p, p).
+
+    For a Gaussian that is the most likely point within the bounds (Simon 2010), one bound after the other. Rows go
+    through the joints again and again where there are more rows than bounds.
+    """
+    moved = parameters.copy()
+    for row in range(len(moved)):
+        _move_within_bounds(moved[row], covariance[row], bounds[row % len(bounds)])
+    return moved
+
+
+@kernel
+def _spread_variance(row: FloatArray, group: IntArray, weights: FloatArray, P: FloatArray) -> float:
+    """Variance of ``sum_g weights_g row[group_g] theta_g`` for the covariance P of parameters and mismatch."""
+    g, p = weights.size, row.shape[1]
+    total = 0.0
+    for a in range(g):
+        for i in range(p):
+            left = weights[a] * row[group[a], i]
+            if left != 0.0:
+                for b in range(g):
+                    for j in range(p):
+                        total += left * P[a * (p + 1) + i, b * (p + 1) + j] * weights[b] * row[group[b], j]
+    return max(total, 0.0)
+
+
+@kernel("I V M V i8 i8 M IM M T M M M V T V M V V V V")
+def gather_limb(
+    rows: IntArray,
+    state: FloatArray,
+    P: FloatArray,
+    limb_mismatch_variance: FloatArray,
+    law: int,
+    mismatch_start: int,
+    to_joints: FloatArray,
+    group: IntArray,
+    weights: FloatArray,
+    bounds: FloatArray,
+    coulomb_weights: FloatArray,
+    viscous_weights: FloatArray,
+    parameters: FloatArray,
+    mismatch: FloatArray,
+    covariance: FloatArray,
+    mismatch_variance: FloatArray,
+    parameters_sigma: FloatArray,
+    coulomb: FloatArray,
+    viscous: FloatArray,
+    coulomb_sigma: FloatArray,
+    viscous_sigma: FloatArray,
+) -> None:
+    """Write a limb's law and mismatch, and all that follows from them, into its rows of the estimates.
+
+    Parameters
+    ----------
+    rows : (m,) joints of the limb
+    law, mismatch_start : first state of the law and of the mismatch
+    to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors
+    bounds : (n, b, p)
+    """
+    m, g = group.shape
+    p = coulomb_weights.shape[1]
+    for a in range(m):
+        joint = rows[a]
+        for b in range(g):
+            for c in range(g):
+                for i in range(p + 1):
+                    left = law + group[a, b] * p + i if i < p else mismatch_start + group[a, b]
+                    for j in range(p + 1):
+                        right = law + group[a, c] * p + j if j < p else mismatch_start + group[a, c]
+                        covariance[joint, b * (p + 1) + i, c * (p + 1) + j] = P[left, right]
+        for i in range(p):
+            parameters[joint, i] = state[law + a * p + i]
+            parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
+        _move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
+        mismatch[joint] = state[mismatch_start + a]
+        mismatch_variance[joint] = limb_mismatch_variance[a]
+    limb_coulomb, limb_viscous = coulomb_weights[rows], viscous_weights[rows]
+    for a in range(m):
+        joint = rows[a]
+        coulomb[joint] = viscous[joint] = 0.0
+        for b in range(m):
+            if to_joints[a, b] != 0.0:
+                for i in range(p):
+                    coulomb[joint] += abs(to_joints[a, b]) * limb_coulomb[b, i] * parameters[rows[b], i]
+                    viscous[joint] += to_joints[a, b] ** 2 * limb_viscous[b, i] * parameters[rows[b], i]
+        coulomb_sigma[joint] = math.sqrt(
+            _spread_variance(limb_coulomb, group[a], np.abs(weights[a]), covariance[joint])
+        )
+        viscous_sigma[joint] = math.sqrt(_spread_variance(limb_viscous, group[a], weights[a] ** 2, covariance[joint]))
+
+
+@kernel("V M M i8 i8 i8")
+def calibration_terms(
+    x: FloatArray, P: FloatArray, columns: FloatArray, first: int, wrench_first: int, wrench_last: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Torque (m,) of all calibration but the wrenches', its variance (m,) with all of it, torque (m,) of all of it."""
+    m, size = columns.shape
+    torque, variance, explained = np.zeros(m), np.zeros(m), np.zeros(m)
+    for a in range(m):
+        for i in range(first, size):
+            part = columns[a, i] * x[i]
+            explained[a] += part
+            if i < wrench_first or i >= wrench_last:
+                torque[a] += part
+            row = 0.0
+            for j in range(first, size):
+                row += P[i, j] * columns[a, j]
+            variance[a] += row * columns[a, i]
+    return torque, variance, explained
+
+
+class LimbBank:
+    """The filters of all limbs and what follows from them.
+
+    Parameters
+    ----------
+    config : ``kalman``, ``sensors``, ``contact_phase.on_fraction``
+    robot : whose limbs they are
+    laws : friction laws of the joints
+    history : True keeps the history of every filter
+
+    Attributes
+    ----------
+    limbs, filters : joints that couple, and their filters
+    estimates : from all windows that all limbs have used
+    contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground
+    """
+
+    def __init__(self, config: Config, robot: RobotModel, laws: JointLaws, history: bool = False) -> None:
+        self._config = config.kalman
+        group = robot.motors.group.shape[1]
+        self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
+        # a kernel takes no read-only arrays
+        self._coulomb_weights, self._viscous_weights = laws.coulomb_weights.copy(), laws.viscous_weights.copy()
+        self._bounds = law_bounds(laws)
+        self.limbs = find_limbs(robot)
+        self._motors = [robot.motors.select(limb.joints) for limb in self.limbs]
+        self.filters = [
+            LimbFilter(
+                lay_out(limb, laws, config.kalman, config.sensors, bool(robot.base_dofs)),
+                config.kalman,
+                self._bounds[limb.joints],
+                history,
+            )
+            for limb in self.limbs
+        ]
+        self._dynamics = WindowDynamics(config, robot)
+        self._unloaded_feet = UnloadedFeet(
+            len(robot.foot_names),
+            config.sensors.force_std,
+            max(config.kalman.force_bias_std, config.sensors.force_bias_std),
+            config.contact_phase.on_fraction * robot.weight,
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Restart the filters; law and calibration stay."""
+        self._dynamics.reset()
+        self._unloaded_feet.reset()
+        self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
+        self._next = LimbEstimates.empty(*self._shape)
+        for limb_filter in self.filters:
+            limb_filter.restart()
+        self.refresh()
+
+    def forget(self) -> None:
+        """Drop law and calibration, and reset."""
+        for limb_filter in self.filters:
+            limb_filter.forget()
+        self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the variances of this noise from now on."""
+        self._dynamics.retune(noise)
+        self._unloaded_feet.retune(noise.force_std)
+
+    def open(self, window: Window) -> WindowTerms:
+        """Evaluate a window, for :meth:`use` of every limb."""
+        self._next = self.estimates.copy()
+        terms = self._dynamics.advance(window)
+        self._readings = self._unloaded_feet.step(window)
+        for limb in self.limbs:
+            self.contact_transition[limb.joints] = self._unloaded_feet.contact_transition[limb.feet].any()
+        return terms
+
+    def use(self, index: int, terms: WindowTerms, usable: bool, frozen: bool) -> None:
+        """Let one limb use a window, if its sensors delivered and nothing pushes it.
+
+        Parameters
+        ----------
+        usable : False when the noise of the sensors is not known yet
+        frozen : True keeps law and calibration as they are
+        """
+        limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
+        known = window.complete and window.imu_fresh and window.wrench_fresh[limb.feet].all()
+        if not known or not usable or window.disturbed[limb.joints[0]]:
+            limb_filter.skip(window.duration)
+        elif limb_filter.running and window.duration > 0.0:
+            self._step(index, terms, frozen)
+        else:
+            limb_filter.begin(*self._dynamics.momentum(terms, limb))
+        limb_filter.close(window.time)
+        self._gather(index)
+
+    def publish(self) -> None:
+        """Let all limbs' newest estimates count."""
+        self.estimates = self._next
+
+    def refresh(self) -> None:
+        """Take over what has been changed in the filters from outside."""
+        self._next = self._next.copy()
+        for index in range(len(self.limbs)):
+            self._gather(index)
+        self.publish()
+
+    def _step(self, index: int, terms: WindowTerms, frozen: bool) -> None:
+        limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
+        layout = limb_filter.layout
+        limb_window = self._dynamics.of_limb(terms, limb, self._motors[index], layout, limb_filter.state)
+        resting = float(np.abs(window.end.velocity[limb.joints]).max()) < self._config.least_velocity
+        limb_filter.step(limb_window, frozen or resting, touching=bool(self.contact_transition[limb.joints[0]]))
+        if not frozen:
+            for place, foot in enumerate(limb.feet):
+                if self._unloaded_feet.unloaded[foot]:
+                    variance = self._dynamics.wrench_variance / window.readings[1 + foot]
+                    limb_filter.update_foot_bias(place, self._readings[foot], variance)
+        self._note_calibration(limb, limb_filter, limb_window, window.time)
+
+    def _note_calibration(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow, time: float) -> None:
+        """Errors of model and sensors by now, and how well the window fitted."""
+        layout, state, estimates, rows = limb_filter.layout, limb_filter.state, self._next, limb.joints
+        torque, variance, explained = calibration_terms(
+            state,
+            limb_filter.covariance,
+            window.force_columns,
+            layout.links.start,
+            layout.foot_bias.start,
+            layout.foot_gain.stop,
+        )
+        estimates.calibration_torque[rows] = torque
+        estimates.calibration_variance[rows] = variance
+        estimates.explained_torque[rows] = explained
+        estimates.consistency[rows] = limb_filter.consistency
+        estimates.measured_at[rows] = time
+        estimates.wrench_bias[limb.feet] = state[layout.foot_bias].reshape(-1, 6)
+        estimates.wrench_gain[limb.feet] = state[layout.foot_gain].reshape(-1, 6)
+
+    def _gather(self, index: int) -> None:
+        """Law and mismatch of a limb's motors, and their covariance joint by joint."""
+        limb_filter, motors, estimates = self.filters[index], self._motors[index], self._next
+        gather_limb(
+            self.limbs[index].joints,
+            limb_filter.state,
+            limb_filter.covariance,
+            limb_filter.mismatch_variance,
+            limb_filter.layout.law.start,
+            limb_filter.layout.mismatch.start,
+            motors.to_joints,
+            motors.group,
+            motors.weights,
+            self._bounds,
+            self._coulomb_weights,
+            self._viscous_weights,
+            estimates.parameters,
+            estimates.mismatch,
+            estimates.covariance,
+            estimates.mismatch_variance,
+            estimates.parameters_sigma,
+            estimates.coulomb,
+            estimates.viscous,
+            estimates.coulomb_sigma,
+            estimates.viscous_sigma,
+        )
+
+    def inflate_law_covariance(self, limbs: Sequence[int]) -> None:
+        """What was taken for a push on these limbs has lasted too long to be one."""
+        for index in limbs:
+            self.filters[index].inflate_law_covariance()
+
+
+class LimbSchedule:
+    """Spreads the work of a window over the frames after it: its dynamics in the first, then one limb a frame.
+
+    Parameters
+    ----------
+    bank : of the filters
+    """
+
+    def __init__(self, bank: LimbBank) -> None:
+        self._bank = bank
+        self.reset()
+
+    def reset(self) -> None:
+        """Drop the window that waits to be used."""
+        self._window: Window | None = None
+        self._turns: deque[int] = deque()
+
+    def open(self, window: Window, usable: bool) -> None:
+        """A window is complete; every :meth:`step` from now on does a part of its work."""
+        self._window, self._usable = window, usable
+
+    def step(self, frozen: bool) -> bool:
+        """Do the next part of the work, if any is left; True when the estimates are new."""
+        if self._window is not None:
+            self._terms, self._window = self._bank.open(self._window), None
+            self._turns.extend(range(len(self._bank.limbs)))
+        elif self._turns:
+            self._bank.use(self._turns.popleft(), self._terms, self._usable, frozen)
+            if not self._turns:
+                self._bank.publish()
+                return True
+        return False
+
+    def finish(self, frozen: bool) -> bool:
+        """Do all the work that is left; True when the estimates are new."""
+        new = False
+        while self._window is not None or self._turns:
+            new = self.step(frozen)
+        return new
+
+
+def joint_state_indices(starts: IntArray, m: int, p: int) -> IntArray:
+    """Indices (m, p + 1) into a limb's state: law parameters of each joint, then its mismatch."""
+    law = starts[2] + np.arange(m * p).reshape(m, p)
+    return np.concatenate((law, starts[1] + np.arange(m)[:, None]), axis=1)

@@ -1,0 +1,540 @@
+"""Kalman filter of one limb: momentum, friction law, what the law misses, and the errors of model and sensors.
+
+Seen from the IMU, the joint rows of the momentum balance over a window of length T read (Lim et al. 2024, eqs. 4-10)
+
+    p(t + T) = p(t) + T (tau + C^T v - g + J^T F - friction) + noise
+    friction = S (Phi(dq) theta + delta)            # S is the identity without a transmission
+    delta(t + T) = exp(-T / tau_delta) delta(t) + noise
+
+with errors of model and sensors acting as more torques, each linear in its size. Everything is linear, so one Kalman
+filter on ``[p, delta, theta, calibration]`` weighs it all; p is measured through joint velocities and gyroscope. The
+noise enters where it arises, white: that of the wrenches with the force, that of the velocities with the measurement. A
+low-pass on residual and regressors, as a momentum observer has it, is then not needed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.estimation.kalman.history import (
+    ConstraintStep,
+    Decay,
+    Measurement,
+    Record,
+    SchmidtUpdate,
+    Snapshot,
+    Transition,
+)
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.linear_algebra import cholesky, solve_cholesky, solve_positive
+from friction_estimator.robot.limbs import Limb
+from friction_estimator.types import FloatArray, IntArray, record
+
+_MOMENTUM_NOISE = 1e-5
+"""Lower bound on the standard deviation of the momentum [kg m^2/s]."""
+_IMPACT = 10.0
+"""Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
+_FEWEST_COHERENT = 2
+_COHERENT = 0.6
+"""Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
+_BLOCKS = ("momentum", "mismatch", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias")
+
+
+@record(frozen=True, slots=True)
+class LimbState:
+    """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
+
+    ``[momentum (m), mismatch (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
+    accelerometer bias (3)]``; everything from ``links`` on is called calibration. Law and links are joint by joint;
+    mismatch and law of joints that share motors are motor by motor.
+
+    Attributes
+    ----------
+    size : of the state
+    starts : (8,) first state of each block
+    prior_std : (size,) before any data; zero for what is known, or switched off
+    """
+
+    momentum: slice
+    mismatch: slice
+    law: slice
+    links: slice
+    foot_bias: slice
+    foot_gain: slice
+    effort_gain: slice
+    accelerometer_bias: slice
+    size: int
+    starts: IntArray
+    prior_std: FloatArray
+
+    @property
+    def calibration(self) -> slice:
+        """All errors of model and sensors."""
+        return slice(self.links.start, self.size)
+
+    @property
+    def learned(self) -> slice:
+        """Law and calibration: what stays over a restart."""
+        return slice(self.law.start, self.size)
+
+    def prior_covariance(self) -> FloatArray:
+        """Covariance before any data, (size, size).
+
+        No measurement separates a common scale of all torques, forces and masses from the scale of friction. The motor
+        torques are right on average, by convention: their gain errors add up to zero, and the filter keeps it so.
+        """
+        covariance = np.diag(self.prior_std**2)
+        gains = covariance[self.effort_gain, self.effort_gain]
+        gains -= gains.sum() / gains.shape[0] ** 2
+        return covariance
+
+    def foot(self, block: slice, foot: int) -> slice:
+        """The part of ``foot_bias`` or ``foot_gain`` that belongs to the limb's foot number ``foot``."""
+        return slice(block.start + 6 * foot, block.start + 6 * foot + 6)
+
+
+def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNoise, floating: bool) -> LimbState:
+    """State of a limb.
+
+    Parameters
+    ----------
+    floating : False for a fixed base, which has no accelerometer
+    """
+    m, f = limb.joints.size, limb.feet.size
+    bias = np.repeat(
+        (max(config.force_bias_std, noise.force_bias_std), max(config.moment_bias_std, noise.moment_bias_std)), 3
+    )
+    accelerometer = max(config.specific_force_bias_std, noise.specific_force_bias_std) if floating else 0.0
+    blocks = (
+        np.zeros(m),
+        np.full(m, config.mismatch_std),
+        laws.prior_std[limb.joints].ravel(),
+        np.tile((config.link_mass_std, *(config.link_com_std,) * 3), m),
+        np.tile(bias, f),
+        np.full(6 * f, max(config.force_gain_std, noise.force_gain_std)),
+        np.full(m, max(config.effort_gain_std, noise.effort_gain_std)),
+        np.full(3, accelerometer),
+    )
+    ends = np.cumsum([block.size for block in blocks]).tolist()
+    parts = dict(
+        zip(_BLOCKS, (slice(end - block.size, end) for block, end in zip(blocks, ends, strict=True)), strict=True)
+    )
+    starts = np.array([0, *ends[:-1]])
+    return LimbState(**parts, size=ends[-1], starts=starts, prior_std=np.concatenate(blocks))
+
+
+@record(frozen=True, slots=True)
+class LimbWindow:
+    """Input of the filter of a limb of ``m`` joints from one window.
+
+    Attributes
+    ----------
+    duration : T [s]
+    force : (m,) mean of ``tau + C^T v - g + J^T F`` [N m]
+    force_columns : (m, size) torque per unit of every state, the mismatch and the law's regressor included
+    force_variance : (m, m) of the white noise in ``force``, over the window [(N m)^2]
+    momentum : (m,) at the end of the window
+    momentum_covariance : (m, m)
+    """
+
+    duration: float
+    force: FloatArray
+    force_columns: FloatArray
+    force_variance: FloatArray
+    momentum: FloatArray
+    momentum_covariance: FloatArray
+
+
+@kernel("V M V i8 f8")
+def decay_mismatch(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, decay: float) -> None:
+    """Age the mismatch, states m to 2 m: ``x = d x``, ``P = d P d + (1 - d^2) variance``, in place."""
+    for i in range(m, 2 * m):
+        x[i] *= decay
+        for j in range(x.size):
+            P[i, j] *= decay
+        for j in range(x.size):
+            P[j, i] *= decay
+        P[i, i] += (1.0 - decay * decay) * variance[i - m]
+
+
+@kernel("V M V V M M V M f8 f8 V M i8 b1")
+def predict_limb(
+    x: FloatArray,
+    P: FloatArray,
+    mismatch_variance: FloatArray,
+    force: FloatArray,
+    G: FloatArray,
+    force_variance: FloatArray,
+    momentum: FloatArray,
+    momentum_covariance: FloatArray,
+    T: float,
+    decay: float,
+    law_noise: FloatArray,
+    calibration_noise: FloatArray,
+    calibration: int,
+    frozen: bool,
+) -> tuple[FloatArray, FloatArray, float]:
+    """One window ahead, in place; innovation (m,) of the momentum, its covariance S (m, m), its squared distance.
+
+    Only the rows of the momentum mix: ``p += T (force - G x)``.
+
+    Parameters
+    ----------
+    law_noise : (size,) variance of the random walk of the law's parameters a second, zero elsewhere
+    calibration_noise : (c, c) the same of the calibration, whose first state is ``calibration``
+    """
+    m, size = force.size, x.size
+    drive = G @ x
+    cross = G @ P
+    for a in range(m):
+        for j in range(size):
+            cross[a, j] = P[a, j] - T * cross[a, j]
+    block = cross @ G.T
+    for a in range(m):
+        x[a] += T * (force[a] - drive[a])
+        for b in range(m):
+            block[a, b] = cross[a, b] - T * block[a, b]
+    for a in range(m):
+        for j in range(m, size):
+            P[a, j] = P[j, a] = cross[a, j]
+        for b in range(m):
+            P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * force_variance[a, b]
+        P[a, a] += _MOMENTUM_NOISE**2
+    decay_mismatch(x, P, mismatch_variance, m, decay)
+    if not frozen:
+        for i in range(2 * m, calibration):
+            P[i, i] += T * law_noise[i]
+        for i in range(calibration, size):
+            for j in range(calibration, size):
+                P[i, j] += T * calibration_noise[i - calibration, j - calibration]
+    S = np.empty((m, m))
+    innovation = np.empty(m)
+    for a in range(m):
+        innovation[a] = momentum[a] - x[a]
+        for b in range(m):
+            S[a, b] = P[a, b] + momentum_covariance[a, b]
+    normalised = solve_positive(S, innovation.reshape((m, 1)))[0]
+    distance = 0.0
+    for a in range(m):
+        distance += innovation[a] * normalised[a, 0]
+    return innovation, S, distance
+
+
+@kernel("V M i8 V M i8")
+def correct_limb(
+    x: FloatArray, P: FloatArray, first: int, innovation: FloatArray, S: FloatArray, considered: int
+) -> FloatArray:
+    """Use a reading of the states from ``first`` on, in place; the transposed gain K^T (m, size).
+
+    States from ``considered`` on do not learn from it (Schmidt's consider filter): their gain is zero.
+    """
+    m, size = innovation.size, x.size
+    measured = P[first : first + m].copy()
+    K = solve_cholesky(cholesky(S)[0], measured)
+    for a in range(m):
+        for j in range(considered, size):
+            K[a, j] = 0.0
+        for j in range(considered):
+            x[j] += K[a, j] * innovation[a]
+    if considered == size:
+        for i in range(size):
+            for a in range(m):
+                k = K[a, i]
+                for j in range(i, size):
+                    P[i, j] -= k * measured[a, j]
+        for i in range(size):
+            for j in range(i):
+                P[i, j] = P[j, i]
+        return K
+    SK = S @ K
+    for i in range(considered):
+        for j in range(i, size):
+            change = 0.0
+            for a in range(m):
+                change += K[a, i] * (SK[a, j] - measured[a, j]) - measured[a, i] * K[a, j]
+            P[i, j] += change
+            P[j, i] = P[i, j]
+    return K
+
+
+@kernel("V M T i8")
+def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int) -> FloatArray:
+    """Keep the law within a standard deviation of its bounds, in place: what is further out extrapolates badly.
+
+    The state moves on the shortest path in the metric of its covariance (Simon 2010), which stays as it is.
+
+    Parameters
+    ----------
+    bounds : (m, b, p) rows whose product with the law's parameters of a joint cannot be negative; zero rows: no bound
+    law : first state of the law
+
+    Returns
+    -------
+    (m p,) direction d of the move ``x += P[:, law] d``
+    """
+    m, count, p = bounds.shape
+    limits, violated = np.zeros((m, count)), np.zeros((m, count), dtype=np.bool_)
+    direction = np.zeros(m * p)
+    for joint in range(m):
+        start = law + joint * p
+        for row in range(count):
+            spread, value = 0.0, 0.0
+            for i in range(p):
+                b = bounds[joint, row, i]
+                if b != 0.0:
+                    value += b * x[start + i]
+                    for j in range(p):
+                        spread += b * P[start + i, start + j] * bounds[joint, row, j]
+            limits[joint, row] = -math.sqrt(max(spread, 0.0))
+            violated[joint, row] = value < limits[joint, row]
+    for joint in range(m):
+        start = law + joint * p
+        for row in range(count):
+            if violated[joint, row]:
+                shift, value, variance = np.zeros(x.size), 0.0, 0.0
+                for i in range(p):
+                    b = bounds[joint, row, i]
+                    value += b * x[start + i]
+                    for j in range(x.size):
+                        shift[j] += b * P[start + i, j]
+                for i in range(p):
+                    variance += bounds[joint, row, i] * shift[start + i]
+                if variance > 0.0:
+                    step = (limits[joint, row] - value) / variance
+                    for j in range(x.size):
+                        x[j] += step * shift[j]
+                    for i in range(p):
+                        direction[joint * p + i] += step * bounds[joint, row, i]
+    return direction
+
+
+class ImpactDetector:
+    """Windows in a row that do not fit: impacts of changing direction, or a force that stays: changed friction.
+
+    Parameters
+    ----------
+    joints : m
+    """
+
+    def __init__(self, joints: int) -> None:
+        self._joints = joints
+        self.clear()
+
+    def clear(self) -> None:
+        """Start a new row."""
+        self._count = 0
+        self._impulse = np.zeros(self._joints)
+        self._distance = self._coherent = self._duration = 0.0
+
+    def add(self, innovation: FloatArray, S: FloatArray, distance: float, duration: float) -> None:
+        """One more window: its innovation (m,) with covariance (m, m), normalised square, and length [s]."""
+        self._count += 1
+        self._impulse = self._impulse + innovation
+        self._distance += distance
+        self._duration += duration
+        self._coherent = float(self._impulse @ np.linalg.solve(S, self._impulse)) / self._count
+
+    def is_change(self, config: KalmanConfig) -> bool:
+        """True when the row is long, and its windows agree or it is very long."""
+        agree = self._count >= _FEWEST_COHERENT and self._coherent > _COHERENT * self._distance
+        return (agree and self._duration >= config.change_time) or self._duration > config.longest_blow
+
+    @property
+    def force(self) -> FloatArray:
+        """Mean unexplained torque of the row, (m,), of the sign of friction [N m]."""
+        return -self._impulse / self._duration
+
+
+class LimbFilter:
+    """The filter.
+
+    Parameters
+    ----------
+    layout : of the state
+    config : mismatch, gates, random walk
+    bounds : (m, b, p) rows whose product with the law's parameters of each joint (or motor) cannot be negative
+    history : True keeps a record of every change, for the smoother
+
+    Attributes
+    ----------
+    state, covariance : (size,), (size, size)
+    mismatch_variance : (m,) stationary variance of delta, motor by motor, adapted [(N m)^2]
+    consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
+    windows : how many windows were learned from
+    running : False until :meth:`begin`
+    history : records since the start, or since they were last taken away; None without history
+    """
+
+    def __init__(self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, history: bool = False) -> None:
+        self.layout = layout
+        self.history: list[Record] | None = [] if history else None
+        self._config = config
+        self._bounds = bounds
+        self._joints = m = layout.momentum.stop
+        self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
+        part = layout.calibration
+        self._law_noise = np.zeros(layout.size)
+        self._law_noise[layout.law] = (config.law_walk * layout.prior_std[layout.law]) ** 2
+        self._calibration_noise = config.calibration_walk**2 * layout.prior_covariance()[part, part]
+        self.forget()
+
+    def forget(self) -> None:
+        """Back to the prior."""
+        self.state = np.zeros(self.layout.size)
+        self.covariance = self.layout.prior_covariance()
+        self.mismatch_variance: FloatArray = np.full(self._joints, self._config.mismatch_std**2)
+        self.windows = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """The momentum is unknown, and how far the law is off now; what was learned stays."""
+        self.running = False
+        self._impacts = ImpactDetector(self._joints)
+        self.consistency: FloatArray = np.full(self._joints, np.nan)
+        self._clear(self._head)
+        self._diagonal(self.layout.mismatch)[:] = self.mismatch_variance
+        self._record(Decay(self._head, 0.0))
+
+    def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
+        """Start, or pick up after a window that teaches nothing, at a measured momentum (m,), (m, m)."""
+        rows = self._momentum
+        self._clear(rows)
+        self.state[rows] = momentum
+        self.covariance[rows, rows] = momentum_covariance
+        self.running = True
+        self._record(Decay(rows, 0.0))
+
+    def skip(self, duration: float) -> None:
+        """Time passes without a measurement."""
+        decay = math.exp(-duration / self._config.mismatch_time)
+        decay_mismatch(self.state, self.covariance, self.mismatch_variance, self._joints, decay)
+        self._record(Decay(self.layout.mismatch, decay))
+        self.running = False
+
+    def step(self, window: LimbWindow, frozen: bool, touching: bool) -> None:
+        """Use one window.
+
+        Parameters
+        ----------
+        frozen : True keeps law and calibration as they are
+        touching : True while a foot lands or lifts off: what does not fit then is an impact, never changed friction
+        """
+        layout, config = self.layout, self._config
+        decay = math.exp(-window.duration / config.mismatch_time)
+        innovation, S, distance = predict_limb(
+            self.state,
+            self.covariance,
+            self.mismatch_variance,
+            window.force,
+            window.force_columns,
+            window.force_variance,
+            window.momentum,
+            window.momentum_covariance,
+            window.duration,
+            decay,
+            self._law_noise,
+            self._calibration_noise,
+            layout.links.start,
+            frozen,
+        )
+        self._record(Transition(self._momentum, window.duration * window.force_columns), Decay(layout.mismatch, decay))
+        self.consistency = innovation**2 / S.diagonal()
+        impact = distance > config.innovation_gate * self._joints
+        if impact:
+            self._impacts.add(innovation, S, distance, window.duration)
+            if not touching and self._impacts.is_change(config):
+                self._inflate_covariance(window, self._impacts.force, frozen)
+                self._impacts.clear()
+            else:
+                self._reset_momentum(innovation, distance)
+            S = self.covariance[self._momentum, self._momentum] + window.momentum_covariance
+        else:
+            self._impacts.clear()
+        self._correct(0, innovation, S, frozen)
+        if not frozen:
+            direction = hold_bounds(self.state, self.covariance, self._bounds, layout.law.start)
+            if self.history is not None and direction.any():
+                self._record(ConstraintStep(layout.law, direction))
+            self.windows += 1
+            if not impact:
+                self._adapt_mismatch(window.duration)
+
+    def close(self, time: float) -> None:
+        """The window that ends at ``time`` [s] has been used or skipped: keep mismatch and law in the history."""
+        if self.history is not None:
+            rows = self.output
+            self._record(Snapshot(time, rows, self.state[rows].copy(), self.covariance[rows].copy()))
+
+    @property
+    def output(self) -> slice:
+        """States that a snapshot of the history keeps: mismatch and law."""
+        return slice(self.layout.mismatch.start, self.layout.law.stop)
+
+    def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
+        """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
+        rows = self.layout.foot(self.layout.foot_bias, foot)
+        if self.layout.prior_std[rows].any():
+            S = self.covariance[rows, rows] + np.diag(np.maximum(variance, 1e-12))
+            self._correct(rows.start, reading - self.state[rows], S, False)
+
+    def inflate_law_covariance(self) -> None:
+        """Forget a part of the law: what was taken for something else has lasted too long."""
+        law = self.layout.law
+        self._diagonal(law)[:] += (self._config.relearn_ratio * self.layout.prior_std[law]) ** 2
+
+    def replace(self, columns: IntArray, values: FloatArray, covariance: FloatArray) -> None:
+        """Set some states (c,) to values known from elsewhere, with their covariance (c, c)."""
+        self._clear(columns)
+        self.state[columns] = values
+        self.covariance[np.ix_(columns, columns)] = covariance
+
+    def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
+        """The momentum alone jumps by an impact, at landing for instance; nothing else is learned from it."""
+        rows = self._momentum
+        unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
+        self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT * unexplained)
+
+    def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
+        """Friction has changed, by about ``force`` (m,) [N m]: from this window on believe law and mismatch less."""
+        layout, P = self.layout, self.covariance
+        more = np.zeros(layout.size)
+        known = layout.prior_std[layout.law] > 0.0
+        more[layout.law] = 0.0 if frozen else known * (self._config.change_ratio * np.abs(self.state[layout.law])) ** 2
+        rows, T, G = self._momentum, window.duration, window.force_columns
+        more[layout.mismatch] = np.linalg.solve(G[:, layout.mismatch], force) ** 2
+        into_momentum = -T * G * more
+        P[rows] += into_momentum
+        P[:, rows] += into_momentum.T
+        P[rows, rows] += T * T * (G * more) @ G.T
+        self._diagonal(slice(0, layout.size))[:] += more
+
+    def _correct(self, first: int, innovation: FloatArray, S: FloatArray, frozen: bool) -> None:
+        rows = slice(first, first + innovation.size)
+        considered = self.layout.law.start if frozen else self.layout.size
+        gain = correct_limb(self.state, self.covariance, first, innovation, S, considered)
+        if self.history is not None:
+            self._record(SchmidtUpdate(rows, gain.T) if frozen else Measurement(rows, innovation, S, gain.T))
+
+    def _adapt_mismatch(self, duration: float) -> None:
+        """Stationary variance of delta by covariance matching: the mean of its square, its uncertainty included."""
+        config, rows = self._config, self.layout.mismatch
+        square = self.state[rows] ** 2 + self._diagonal(rows)
+        variance = self.mismatch_variance + duration / config.mismatch_memory * (square - self.mismatch_variance)
+        self.mismatch_variance = np.maximum(variance, config.mismatch_floor**2)
+
+    def _clear(self, rows: slice | IntArray) -> None:
+        self.state[rows] = 0.0
+        self.covariance[rows] = 0.0
+        self.covariance[:, rows] = 0.0
+
+    def _diagonal(self, rows: slice) -> FloatArray:
+        """Writable view of a part of the covariance's diagonal."""
+        return self.covariance.ravel()[:: self.layout.size + 1][rows]
+
+    def _record(self, *records: Record) -> None:
+        if self.history is not None:
+            self.history.extend(records)

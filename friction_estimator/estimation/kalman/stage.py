@@ -1,0 +1,325 @@
+"""The Kalman stage: friction of every frame, identification in every window.
+
+every frame     encoders ─► joint motion ─► regressor of the law ─► friction = law + mismatch, sigma
+                                 │                │                        ▲
+                                 │                ▼                        │
+                                 ├────► disturbance observer ─► pushed? changed?
+                                 ▼                                │        │
+every window    window buffer ─► momentum, forces, columns ─► limb filters ┘
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Protocol
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
+from friction_estimator.estimation.kalman.fbse_correction import FbseCorrection
+from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
+from friction_estimator.estimation.kalman.law_now import LawNow, law_now
+from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule, joint_state_indices
+from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
+from friction_estimator.estimation.kalman.windows import WindowBuffer
+from friction_estimator.laws.identified import IdentifiedParameters, common_rows
+from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import (
+    Attitude,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    JointFriction,
+    LawEstimate,
+    SensorFrame,
+)
+
+_STALE = 3.0
+"""Windows without a measurement after which the mismatch is not known any more."""
+
+
+class MotionSource(Protocol):
+    """Where the stage gets the motion of the joints from: a filter, or the smoother of a recording."""
+
+    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
+        """Motion at the newest reading of positions and velocities (n,)."""
+        ...
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use this noise from now on."""
+        ...
+
+    def reset(self) -> None:
+        """Begin anew with the next reading."""
+        ...
+
+
+@kernel("V V V V V V V V V B B f8 f8 B M")
+def combine_law_and_mismatch(
+    torque: FloatArray,
+    mismatch: FloatArray,
+    law_variance: FloatArray,
+    velocity_variance: FloatArray,
+    friction_variance: FloatArray,
+    mismatch_variance: FloatArray,
+    external: FloatArray,
+    effort: FloatArray,
+    measured_at: FloatArray,
+    pushed: BoolArray,
+    transition: BoolArray,
+    oldest: float,
+    load_error: float,
+    measured: BoolArray,
+    out: FloatArray,
+) -> None:
+    """Law plus mismatch, or the law alone while nothing can be measured.
+
+    Parameters
+    ----------
+    torque, ..., mismatch_variance : (n,) of :class:`LawNow`
+    external : (n,) residual torque of the disturbance observer [N m]
+    effort : (n,) motor torque [N m]
+    measured_at : (n,) when a window was last used [s]; before ``oldest`` the mismatch is not known any more
+    pushed, transition : (n,) joints that something pushes, or whose foot lands or lifts off
+    load_error : part of the motor torque that nothing explains
+    measured : (n,) output
+    out : (6, n) output: friction, sigma, model sigma, external torque [N m]; variance of the friction without the part
+        of the uncertain velocity, and that part where the friction of the instant may correct it, else zero [(N m)^2]
+    """
+    friction, sigma, model_sigma, external_torque, variance, correctable = (
+        out[0],
+        out[1],
+        out[2],
+        out[3],
+        out[4],
+        out[5],
+    )
+    for i in range(torque.size):
+        measured[i] = measured_at[i] > oldest and not pushed[i]
+        missed = mismatch[i] if measured[i] else 0.0
+        unmodelled = (load_error * effort[i]) ** 2
+        alone = law_variance[i] + mismatch_variance[i] + unmodelled
+        variance[i] = friction_variance[i] + unmodelled if measured[i] else alone
+        friction[i] = torque[i] + missed
+        sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
+        model_sigma[i] = math.sqrt(alone + velocity_variance[i])
+        external_torque[i] = external[i] + missed
+        correctable[i] = velocity_variance[i] if measured[i] and not transition[i] else 0.0
+
+
+class KalmanFriction:
+    """Friction stage with one filter a limb.
+
+    Parameters
+    ----------
+    config : ``kalman``, ``sensors``, ``identifier`` (laws), ``momentum.input_hold``
+    robot : the model that also makes the :class:`Dynamics`
+    motion : of the joints, from encoders; None: the live filter
+    history : True keeps the history of the limbs' filters, for the smoother
+
+    Attributes
+    ----------
+    laws : friction laws of the joints
+    frozen : True while law and calibration stay as they are
+    bank : filters of the limbs and their estimates
+    time : since the restart [s]
+    """
+
+    def __init__(
+        self, config: Config, robot: RobotModel, motion: MotionSource | None = None, history: bool = False
+    ) -> None:
+        self._config = config.kalman
+        self._motors = motors = robot.motors
+        self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
+        self.frozen = False
+        self.bank = LimbBank(config, robot, self.laws, history)
+        self._schedule = LimbSchedule(self.bank)
+        self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
+        self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
+        self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
+        self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.input_hold == "forward")
+        self._disturbance = DisturbanceObserver(config, robot)
+        self._correction = FbseCorrection(config, robot)
+        self._watch = DisturbanceWatch(config.kalman, self.bank.limbs, len(robot.joint_names))
+        self.reset()
+
+    def reset(self) -> None:
+        """Restart the filters; law and calibration stay."""
+        for part in (self._clock, self._noise, self._motion, self._buffer, self._disturbance, self._correction):
+            part.reset()
+        self._watch.reset()
+        self._schedule.reset()
+        self.bank.reset()
+        self._publish_law()
+        self.time = 0.0
+        self._window_length = self._config.window
+
+    def forget(self) -> None:
+        """Reset, and drop law and calibration too."""
+        self.bank.forget()
+        self.reset()
+
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
+        """Use one frame."""
+        if self._schedule.step(self.frozen):
+            self._publish_law()
+        dt = self._clock.interval(frame.dt, frame.position)
+        if dt != frame.dt:
+            frame = dataclasses.replace(frame, dt=dt)
+        self.time += dt
+        if self._noise.add(self.time, frame):
+            self._retune(self._noise.noise)
+        motion = self._motion.step(frame.position, frame.velocity, dt)
+        law = law_now(self.laws, self._motors, self.bank.estimates, motion, frame.effort)
+        disturbance = self._watch_disturbance(frame, dynamics, motion, law)
+        self._identify(frame, attitude, motion, law)
+        return self._friction(frame, attitude, phase, dynamics, law, disturbance)
+
+    def _retune(self, noise: SensorNoise) -> None:
+        """The sensors are noisier than their datasheet."""
+        for part in (self._motion, self._buffer.fit, self.bank, self._disturbance):
+            part.retune(noise)
+
+    def _watch_disturbance(
+        self, frame: SensorFrame, dynamics: Dynamics, motion: JointMotion, law: LawNow
+    ) -> Disturbance:
+        """Watch for pushes."""
+        disturbance = self._disturbance.step(frame, dynamics, motion, law, self.bank.estimates)
+        lasting = self._watch.step(disturbance.large, frame.dt)
+        if lasting and not self.frozen:
+            self.bank.inflate_law_covariance(lasting)
+        return disturbance
+
+    def _identify(self, frame: SensorFrame, attitude: Attitude, motion: JointMotion, law: LawNow) -> None:
+        """Gather the frame; let the limbs use the windows that become complete."""
+        imu = attitude.angular_velocity, attitude.specific_force, attitude.angular_acceleration
+        window = self._buffer.add(
+            self.time, frame, imu, motion.acceleration, law.regressor, law.regressor_variance, self._watch.pushed
+        )
+        if window is not None:
+            self._window_length = max(self._config.window, window.duration)
+            self.finish_pending_updates()
+            self._schedule.open(window, self._noise.ready)
+
+    def finish_pending_updates(self) -> None:
+        """Let all limbs use the newest window that is complete."""
+        if self._schedule.finish(self.frozen):
+            self._publish_law()
+
+    def _publish_law(self) -> None:
+        """Rebuild what is published of the law after it has changed."""
+        estimates = self.bank.estimates
+        self._law = LawEstimate(
+            estimates.parameters,
+            estimates.parameters_sigma,
+            estimates.coulomb,
+            estimates.viscous,
+            estimates.coulomb_sigma,
+            estimates.viscous_sigma,
+        )
+
+    def _friction(
+        self,
+        frame: SensorFrame,
+        attitude: Attitude,
+        phase: ContactPhase,
+        dynamics: Dynamics,
+        law: LawNow,
+        disturbance: Disturbance,
+    ) -> JointFriction:
+        """Law and mismatch, corrected by the friction of the instant where the law's sign is not sure."""
+        estimates = self.bank.estimates
+        n = frame.effort.size
+        measured, out = np.empty(n, dtype=bool), np.empty((6, n))
+        combine_law_and_mismatch(
+            law.torque,
+            law.mismatch,
+            law.variance,
+            law.velocity_variance,
+            law.friction_variance,
+            law.mismatch_variance,
+            disturbance.torque,
+            frame.effort,
+            estimates.measured_at,
+            self._watch.pushed,
+            self.bank.contact_transition,
+            self.time - _STALE * self._window_length,
+            self._config.load_error,
+            measured,
+            out,
+        )
+        friction, sigma, model_sigma, external_torque, variance, correctable = out
+        calibration = estimates.calibration_torque, estimates.calibration_variance
+        corrected, left = self._correction.correct(
+            friction, correctable, frame, disturbance.wrenches, attitude, phase, dynamics, calibration
+        )
+        if left is not correctable:
+            friction = corrected
+            sigma = np.sqrt(variance + np.where(correctable > 0.0, left, law.velocity_variance))
+        return JointFriction(
+            friction,
+            sigma,
+            measured,
+            law.torque,
+            model_sigma,
+            external_torque,
+            disturbance.sigma,
+            estimates.consistency,
+            estimates.explained_torque,
+            self._watch.pushed,
+            self._law,
+        )
+
+    @property
+    def mismatch_variance(self) -> FloatArray:
+        """Of the joints (n,), when nothing is measured [(N m)^2]."""
+        return self._motors.variance_at_joints(self.bank.estimates.mismatch_variance)
+
+    @property
+    def identified(self) -> IdentifiedParameters:
+        """Parameters worth keeping over a restart; joints that share motors are saved motor by motor."""
+        self.finish_pending_updates()
+        estimates, n, p = self.bank.estimates, len(self._motors.names), self.laws.parameter_count
+        samples = np.zeros(n)
+        for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
+            samples[limb.joints] = limb_filter.windows
+        return IdentifiedParameters(
+            joint_names=self._motors.names,
+            law_names=self.laws.law_names,
+            values=estimates.parameters,
+            covariance=estimates.covariance[:, :p, :p],
+            residual_variance=estimates.mismatch_variance,
+            measurement_variance=np.zeros(n),
+            samples=samples,
+        )
+
+    def restore(self, identified: IdentifiedParameters) -> None:
+        """Start from parameters of an earlier run; joints that it does not name keep their present ones.
+
+        Raises
+        ------
+        ConfigError
+            When the parameters belong to other friction laws, or to none of these joints.
+        """
+        here, there = common_rows(identified, self._motors.names, self.laws.law_names)
+        row_of = dict(zip(here, there, strict=True))
+        width = min(self.laws.parameter_count, identified.values.shape[1])
+        for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
+            states = joint_state_indices(limb_filter.layout.starts, limb.joints.size, self.laws.parameter_count)
+            for row, joint in enumerate(limb.joints.tolist()):
+                if joint in row_of:
+                    saved = row_of[joint]
+                    limb_filter.replace(
+                        states[row, :width],
+                        identified.values[saved, :width],
+                        identified.covariance[saved, :width, :width],
+                    )
+                    limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
+                    limb_filter.mismatch_variance[row] = identified.residual_variance[saved]
+        self.bank.refresh()
+        self._publish_law()

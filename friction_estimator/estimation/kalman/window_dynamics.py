@@ -1,0 +1,382 @@
+"""From a window of readings to the input of each limb's filter: momentum, forces, and columns of all unknowns.
+
+Errors of the links act with the mean acceleration of the window. That of the window's readings alone is in time, and
+noisy; that of the filters is smooth, and late. Where the two differ by clearly more than noise explains, the readings
+count,
+
+    a = a_filter + k (a_readings - a_filter)        k = max(0, 1 - 4 var(noise) / E (a_readings - a_filter)^2)
+
+and elsewhere not at all: their noise is that of the momentum too, and would pull the calibration after it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.kalman.limb_filter import LimbState, LimbWindow
+from friction_estimator.estimation.kalman.windows import CLEARLY, Window
+from friction_estimator.robot.limbs import Limb
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.rotations import skew
+from friction_estimator.types import Dynamics, FloatArray, IntArray, record
+
+_FINEST_MOMENTUM = 1e-5
+_MEMORY = 1.0
+"""Time over which the square difference of both accelerations is averaged [s]."""
+_CORRELATION_TIME = 0.1
+"""Correlation time of errors that no mean over a window takes away: of the velocities, and of readings in phase with a
+chattering joint [s].
+
+Their variance is multiplied by this time over the length of a window: as white noise from window to window they then
+leave as much uncertainty over many windows as they do.
+"""
+
+
+@record(frozen=True, slots=True)
+class EndDynamics:
+    """Dynamics at the end of a window; rows of the joints.
+
+    Attributes
+    ----------
+    momentum : (n,) [kg m^2/s]
+    joint_inertia : (n, n)
+    gyro_lever : (n, 3) momentum per angular velocity of the base, lever arm of the IMU included
+    accelerometer_lever : (n, 3) torque per specific force, zero columns for a fixed base
+    bias : (n,) ``C^T v - g`` less the torque of the specific force [N m]
+    foot_jacobian : (k, 6, n)
+    """
+
+    momentum: FloatArray
+    joint_inertia: FloatArray
+    gyro_lever: FloatArray
+    accelerometer_lever: FloatArray
+    bias: FloatArray
+    foot_jacobian: FloatArray
+
+
+@kernel("M V V V T M i8")
+def end_dynamics(
+    H: FloatArray,
+    v: FloatArray,
+    beta: FloatArray,
+    specific_force: FloatArray,
+    J: FloatArray,
+    lever: FloatArray,
+    base: int,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Fields of :class:`EndDynamics` from those of :class:`~friction_estimator.types.Dynamics`."""
+    nv, k = v.size, J.shape[0]
+    n = nv - base
+    momentum, inertia, bias = H[base:] @ v, np.empty((n, n)), np.empty(n)
+    gyro, accelerometer, feet = np.zeros((n, 3)), np.zeros((n, 3)), np.empty((k, 6, n))
+    for i in range(n):
+        row = base + i
+        for j in range(n):
+            inertia[i, j] = H[row, base + j]
+        bias[i] = beta[row]
+        if base:
+            for axis in range(3):
+                accelerometer[i, axis] = H[row, axis]
+                gyro[i, axis] = H[row, 3 + axis]
+                bias[i] += H[row, axis] * specific_force[axis]
+                for other in range(3):
+                    gyro[i, axis] += H[row, other] * lever[other, axis]
+    for foot in range(k):
+        for axis in range(6):
+            for j in range(n):
+                feet[foot, axis, j] = J[foot, axis, base + j]
+    return momentum, inertia, gyro, accelerometer, bias, feet
+
+
+@record(frozen=True, slots=True)
+class WindowTerms:
+    """What all limbs need of a window.
+
+    Attributes
+    ----------
+    window : the readings
+    now : dynamics at its end
+    mean_accelerometer_lever, mean_bias, mean_foot_jacobian : (n, 3), (n,), (k, 6, n) halfway between both ends
+    link_columns : (n, n, 4) mean torque per error of the links over the window
+    effort_before, wrenches_before : (n,), (k, 6) means of the window before
+    """
+
+    window: Window
+    now: EndDynamics
+    mean_accelerometer_lever: FloatArray
+    mean_bias: FloatArray
+    mean_foot_jacobian: FloatArray
+    link_columns: FloatArray
+    effort_before: FloatArray
+    wrenches_before: FloatArray
+
+
+@kernel("I V M M V V")
+def limb_momentum(
+    rows: IntArray,
+    momentum: FloatArray,
+    inertia: FloatArray,
+    gyro_lever: FloatArray,
+    velocity_std: FloatArray,
+    gyro_std: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Momentum of a limb's joints (m,) and the covariance (m, m) of its noise."""
+    m = rows.size
+    p, covariance = np.empty(m), np.zeros((m, m))
+    for a in range(m):
+        p[a] = momentum[rows[a]]
+        for b in range(a + 1):
+            value = 0.0
+            for c in range(m):
+                joint = rows[c]
+                value += inertia[rows[a], joint] * velocity_std[joint] ** 2 * inertia[rows[b], joint]
+            for axis in range(3):
+                value += gyro_lever[rows[a], axis] * gyro_std[axis] ** 2 * gyro_lever[rows[b], axis]
+            covariance[a, b] = covariance[b, a] = value
+        covariance[a, a] += _FINEST_MOMENTUM**2
+    return p, covariance
+
+
+@kernel
+def _variance_of_mean(noise: float, rough: float, readings: float, duration: float) -> float:
+    """Variance of a window's mean, of readings with this noise, or of what shakes, where that is clearly more."""
+    return rough * (_CORRELATION_TIME / duration) if rough > CLEARLY * noise else noise / readings
+
+
+@kernel("I I I M V V M V V T T M V V M M V M V i8 V f8")
+def limb_terms(
+    rows: IntArray,
+    feet: IntArray,
+    starts: IntArray,
+    to_joints: FloatArray,
+    state: FloatArray,
+    effort: FloatArray,
+    wrenches: FloatArray,
+    specific_force: FloatArray,
+    bias: FloatArray,
+    foot_jacobian: FloatArray,
+    link_columns: FloatArray,
+    accelerometer: FloatArray,
+    effort_before: FloatArray,
+    regressor_variance: FloatArray,
+    wrenches_before: FloatArray,
+    regressor: FloatArray,
+    force_roughness: FloatArray,
+    wrench_roughness: FloatArray,
+    variances: FloatArray,
+    samples: int,
+    readings: FloatArray,
+    duration: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean force (m,), its columns (m, size) and the covariance (m, m) of its noise: see :class:`LimbWindow`.
+
+    Parameters
+    ----------
+    rows, feet : (m,), (f,) the limb's joints and feet among those of the robot
+    starts : first state of each block, in the order of :class:`LimbState`
+    to_joints : (m, m) S of the limb's motors
+    state : (size,) of the limb's filter
+    variances : (8,) of the white noise of motor torque, accelerometer, and the six components of a wrench
+    samples, readings : of the joints, and (1 + k,) of IMU and foot sensors
+    """
+    mismatch, law, links, foot_bias, foot_gain, effort_gain, accelerometer_bias = (
+        starts[1], starts[2], starts[3], starts[4], starts[5], starts[6], starts[7],
+    )  # fmt: skip
+    m, p = rows.size, regressor.shape[1]
+    force, columns, variance = np.zeros(m), np.zeros((m, state.size)), np.zeros((m, m))
+    for a in range(m):
+        i = rows[a]
+        force[a] = effort[i] + bias[i]
+        variance[a, a] = variances[0] / samples
+        columns[a, effort_gain + a] = effort_before[i]
+        for b in range(m):
+            j = rows[b]
+            columns[a, mismatch + b] = to_joints[a, b]
+            for parameter in range(p):
+                columns[a, law + b * p + parameter] = to_joints[a, b] * regressor[j, parameter]
+            for error in range(4):
+                columns[a, links + 4 * b + error] = link_columns[i, j, error]
+        for axis in range(3):
+            force[a] -= accelerometer[i, axis] * specific_force[axis]
+            columns[a, accelerometer_bias + axis] = -accelerometer[i, axis]
+    for axis in range(3):
+        white = _variance_of_mean(variances[1], force_roughness[axis], readings[0], duration)
+        for a in range(m):
+            for b in range(m):
+                variance[a, b] += accelerometer[rows[a], axis] * white * accelerometer[rows[b], axis]
+    for place in range(feet.size):
+        foot = feet[place]
+        for axis in range(6):
+            bias_state, gain_state = foot_bias + 6 * place + axis, foot_gain + 6 * place + axis
+            white = _variance_of_mean(variances[2 + axis], wrench_roughness[foot, axis], readings[1 + foot], duration)
+            # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
+            calibrated = wrenches_before[foot, axis] - state[bias_state]
+            for a in range(m):
+                lever = foot_jacobian[foot, axis, rows[a]]
+                force[a] += lever * wrenches[foot, axis]
+                columns[a, bias_state] = lever
+                columns[a, gain_state] = lever * calibrated
+                for b in range(m):
+                    variance[a, b] += lever * white * foot_jacobian[foot, axis, rows[b]]
+    for c in range(m):
+        of_law = regressor_variance[rows[c]] * (_CORRELATION_TIME / duration)
+        for a in range(m):
+            for b in range(m):
+                variance[a, b] += to_joints[a, c] * of_law * to_joints[b, c]
+    return force, columns, variance
+
+
+class LinkColumns:
+    """Torque that errors of the links have added over a window.
+
+    Parameters
+    ----------
+    robot : whose model is used
+    """
+
+    def __init__(self, robot: RobotModel) -> None:
+        self._robot = robot
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the window before, and how far both accelerations differ."""
+        self._before: tuple[Dynamics, FloatArray] | None = None
+        self._columns_before: FloatArray | None = None
+        self._power = np.zeros(3 + len(self._robot.joint_names))
+
+    def over(self, window: Window, dynamics: Dynamics) -> FloatArray:
+        """Mean columns (n, n, 4) of a window, from the dynamics at its end."""
+        before, columns_before = self._before, self._columns_before
+        acceleration = np.empty(self._power.size)
+        acceleration[:3], acceleration[3:] = window.angular_acceleration, window.acceleration
+        self._before, self._columns_before = (dynamics, acceleration), None
+        if before is None or window.duration <= 0.0:
+            self._columns_before = self._columns(dynamics, acceleration)
+            return self._columns_before
+        more = missing_acceleration(
+            window.mean_acceleration,
+            window.mean_acceleration_std,
+            before[1],
+            acceleration,
+            self._power,
+            min(window.duration / _MEMORY, 1.0),
+        )
+        if more.any():
+            return 0.5 * (self._columns(before[0], before[1] + more) + self._columns(dynamics, acceleration + more))
+        if columns_before is None:
+            columns_before = self._columns(*before)
+        self._columns_before = self._columns(dynamics, acceleration)
+        return 0.5 * (columns_before + self._columns_before)
+
+    def _columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
+        return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])
+
+
+@kernel("V V V V V f8")
+def missing_acceleration(
+    readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, part: float
+) -> FloatArray:
+    """What the filters' mean acceleration (c,) of both ends lacks; the mean square difference ``power`` in place."""
+    more = np.empty(power.size)
+    for i in range(power.size):
+        difference = readings[i] - 0.5 * (first[i] + last[i])
+        power[i] += part * (difference * difference - power[i])
+        noise = CLEARLY * std[i] ** 2
+        more[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
+    return more
+
+
+class WindowDynamics:
+    """Evaluates the robot model at the ends of windows, once for all limbs.
+
+    Parameters
+    ----------
+    config : ``sensors``, ``kalman``
+    robot : whose model is used
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._robot = robot
+        self._links = LinkColumns(robot)
+        self.retune(config.sensors)
+        self._lever = skew(robot.imu_position_in_base)
+        self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the variances of this noise from now on."""
+        self.wrench_variance: FloatArray = np.array([noise.force_std**2] * 3 + [noise.moment_std**2] * 3)
+        self._variances = np.array([noise.effort_std**2, noise.specific_force_std**2, *self.wrench_variance])
+
+    def reset(self) -> None:
+        """Forget the window before."""
+        self._before: WindowTerms | None = None
+        self._links.reset()
+
+    def advance(self, window: Window) -> WindowTerms:
+        """Evaluate the end of a window."""
+        robot, end, before = self._robot, window.end, self._before
+        dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
+        now = EndDynamics(
+            *end_dynamics(
+                dynamics.mass_matrix,
+                dynamics.velocity,
+                dynamics.momentum_bias,
+                window.specific_force,
+                dynamics.foot_jacobian,
+                self._lever,
+                robot.base_dofs,
+            )
+        )
+        first = now if before is None else before.now
+        self._before = WindowTerms(
+            window=window,
+            now=now,
+            mean_accelerometer_lever=0.5 * (first.accelerometer_lever + now.accelerometer_lever),
+            mean_bias=0.5 * (first.bias + now.bias),
+            mean_foot_jacobian=0.5 * (first.foot_jacobian + now.foot_jacobian),
+            link_columns=self._links.over(window, dynamics),
+            effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
+            wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
+        )
+        return self._before
+
+    def momentum(self, terms: WindowTerms, limb: Limb) -> tuple[FloatArray, FloatArray]:
+        """Momentum of a limb at the end of the window (m,), and the covariance of its noise (m, m)."""
+        now, end = terms.now, terms.window.end
+        return limb_momentum(
+            limb.joints, now.momentum, now.joint_inertia, now.gyro_lever, end.velocity_std, end.angular_velocity_std
+        )
+
+    def of_limb(
+        self, terms: WindowTerms, limb: Limb, motors: MotorSide, layout: LimbState, state: FloatArray
+    ) -> LimbWindow:
+        """Input of the filter of a limb with these motors and this state (size,)."""
+        window = terms.window
+        force, columns, variance = limb_terms(
+            limb.joints,
+            limb.feet,
+            layout.starts,
+            motors.to_joints,
+            state,
+            window.effort,
+            window.wrenches,
+            window.specific_force,
+            terms.mean_bias,
+            terms.mean_foot_jacobian,
+            terms.link_columns,
+            terms.mean_accelerometer_lever,
+            terms.effort_before,
+            window.regressor_variance,
+            terms.wrenches_before,
+            window.regressor,
+            window.specific_force_roughness,
+            window.wrench_roughness,
+            self._variances,
+            window.samples,
+            window.readings,
+            window.duration,
+        )
+        return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb))

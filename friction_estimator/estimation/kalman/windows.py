@@ -1,0 +1,513 @@
+"""Samples gathered to windows of some milliseconds: the clock of identification.
+
+    sample  0 . . . . . . . . . N . . . . .
+            |<---- window ----->|
+          fit around          fit around
+          the start           the end, h samples later
+
+The momentum at both ends comes from readings around them that no other window uses, so its noise is white from window
+to window. In between, torque, wrench and specific force count with their mean, which is their impulse.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.types import BoolArray, FloatArray, SensorFrame, record
+
+CLEARLY = 4.0
+"""Variances that are this many times those of the noise are no noise."""
+_FEWEST = 3
+_TIMED = 9
+"""Samples whose median distance gives the period."""
+_GAP = 2.5
+"""Distances of more than this many periods are gaps: what acted there is not known."""
+_FINEST = 1e-9
+_CACHED = 64
+
+
+@record(frozen=True, slots=True)
+class LocalMotion:
+    """Joints and base at one instant.
+
+    Attributes
+    ----------
+    position, velocity : (n,) of the joints
+    velocity_std : (n,) [rad/s]
+    angular_velocity : (3,) of the base, base axes [rad/s]
+    angular_velocity_std : (3,)
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    velocity_std: FloatArray
+    angular_velocity: FloatArray
+    angular_velocity_std: FloatArray
+
+
+@kernel
+def _unresolved_std(times: FloatArray, readings: FloatArray, column: int, std: float) -> float:
+    """Deviation of one column of readings (N, c) from a straight line where it is clearly more than noise, else zero.
+
+    What bends or shakes within a fit is missing from it, and by about as much.
+    """
+    N = times.size
+    middle, square, mean, slope, rest = 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(N):
+        middle += times[k] / N
+        mean += readings[k, column] / N
+    for k in range(N):
+        square += (times[k] - middle) ** 2
+        slope += (times[k] - middle) * (readings[k, column] - mean)
+    for k in range(N):
+        rest += (readings[k, column] - mean - (times[k] - middle) * slope / square) ** 2
+    variance = rest / max(N - 2, 1)
+    return math.sqrt(variance) if variance > CLEARLY * std * std else 0.0
+
+
+@kernel("V M M M M f8 f8 f8 M M")
+def fit_middle(
+    times: FloatArray,
+    position: FloatArray,
+    velocity: FloatArray,
+    angular_velocity: FloatArray,
+    weights: FloatArray,
+    fit_std: float,
+    velocity_std: float,
+    gyro_std: float,
+    joints: FloatArray,
+    base: FloatArray,
+) -> None:
+    """Motion at the middle of N readings: fields of :class:`LocalMotion`.
+
+    Parameters
+    ----------
+    weights : (3, 2 N) of positions and velocities in position, velocity and acceleration
+    fit_std : standard deviation of the fitted velocity [rad/s]
+    joints : (3, n) output: position, velocity, its standard deviation
+    base : (2, 3) output: angular velocity, its standard deviation
+    """
+    N = times.size
+    for joint in range(position.shape[1]):
+        q, dq = 0.0, 0.0
+        for k in range(N):
+            q += weights[0, k] * position[k, joint] + weights[0, N + k] * velocity[k, joint]
+            dq += weights[1, k] * position[k, joint] + weights[1, N + k] * velocity[k, joint]
+        joints[0, joint], joints[1, joint] = q, dq
+        joints[2, joint] = max(fit_std, _unresolved_std(times, velocity, joint, velocity_std))
+    for axis in range(angular_velocity.shape[1]):
+        mean = 0.0
+        for k in range(N):
+            mean += angular_velocity[k, axis] / N
+        base[0, axis] = mean
+        base[1, axis] = max(gyro_std / math.sqrt(N), _unresolved_std(times, angular_velocity, axis, gyro_std))
+
+
+@kernel("V M M M M f8 f8 M")
+def fit_acceleration(
+    times: FloatArray,
+    position: FloatArray,
+    velocity: FloatArray,
+    angular_velocity: FloatArray,
+    weights: FloatArray,
+    fit_std: float,
+    gyro_std: float,
+    out: FloatArray,
+) -> None:
+    """Mean acceleration of base and joints over N readings and its standard deviation: rows of ``out`` (2, 3 + n)."""
+    N = times.size
+    middle, square = 0.0, 0.0
+    for k in range(N):
+        middle += times[k] / N
+    for k in range(N):
+        square += (times[k] - middle) ** 2
+    for axis in range(3):
+        slope = 0.0
+        for k in range(N):
+            slope += (times[k] - middle) * angular_velocity[k, axis] / square
+        out[0, axis], out[1, axis] = slope, gyro_std / math.sqrt(square)
+    for joint in range(position.shape[1]):
+        value = 0.0
+        for k in range(N):
+            value += weights[2, k] * position[k, joint] + weights[2, N + k] * velocity[k, joint]
+        out[0, 3 + joint], out[1, 3 + joint] = value, fit_std
+
+
+class LocalMotionFit:
+    """A parabola through the positions of some readings, its slope through their velocities; a line through the rates.
+
+    Parameters
+    ----------
+    noise : standard deviations that weigh positions against velocities
+    """
+
+    def __init__(self, noise: SensorNoise) -> None:
+        self.retune(noise)
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the weights of this noise from now on."""
+        self._position_std = max(noise.position_std, _FINEST)
+        self._velocity_std = math.inf if noise.velocity_cutoff > 0.0 else max(noise.velocity_std, _FINEST)
+        self._gyro_std = noise.angular_velocity_std
+        self._maps: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+
+    def at_middle(
+        self, times: FloatArray, position: FloatArray, velocity: FloatArray, angular_velocity: FloatArray
+    ) -> LocalMotion:
+        """Fit readings at ``times`` (2 h + 1,) [s]: positions, velocities (2 h + 1, n), gyroscope (2 h + 1, 3)."""
+        weights, std = self._weights(np.round(times - times[times.size // 2], 6))
+        joints, base = np.empty((3, position.shape[1])), np.empty((2, angular_velocity.shape[1]))
+        stds = std[1], self._velocity_std, self._gyro_std
+        fit_middle(times, position, velocity, angular_velocity, weights, *stds, joints, base)
+        return LocalMotion(*joints, *base)
+
+    def acceleration(
+        self, times: FloatArray, position: FloatArray, velocity: FloatArray, angular_velocity: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean acceleration over readings as above, and its standard deviation.
+
+        Returns
+        -------
+        (3 + n,) of the base (rotation) and the joints [rad/s^2]; (3 + n,)
+        """
+        weights, std = self._weights(np.round(times - times[times.size // 2], 6))
+        out = np.empty((2, 3 + position.shape[1]))
+        fit_acceleration(times, position, velocity, angular_velocity, weights, std[2], self._gyro_std, out)
+        return out[0], out[1]
+
+    def _weights(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Map from readings to position, velocity and acceleration, (3, 2 N), and their standard deviations (3,)."""
+        key = times.tobytes()
+        if key not in self._maps:
+            if len(self._maps) >= _CACHED:  # jittering stamps
+                self._maps.clear()
+            self._maps[key] = self._fit(times)
+        return self._maps[key]
+
+    def _fit(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scale = max(float(np.abs(times).max()), _FINEST)
+        t = times / scale
+        one, zero = np.ones_like(t), np.zeros_like(t)
+        positions = np.stack((one, t, 0.5 * t * t), axis=1)
+        velocities = np.stack((zero, one, t), axis=1) / scale
+        inverse_std = np.concatenate((one / self._position_std, one / self._velocity_std))[:, None]
+        inverse = np.linalg.pinv(inverse_std * np.concatenate((positions, velocities)))
+        unscale = scale ** -np.arange(3.0)
+        return inverse * inverse_std.T * unscale[:, None], np.linalg.norm(inverse, axis=1) * unscale
+
+
+@record(frozen=True, slots=True)
+class Window:
+    """A closed window.
+
+    Attributes
+    ----------
+    time : of its end, since the restart [s]
+    duration : [s]
+    samples : how many
+    readings : (1 + k,) of IMU and foot sensors among them, not counting values between two readings
+    end : motion at its end
+    angular_acceleration : (3,) of the base at the end, base axes
+    acceleration : (n,) of the joints at the end
+    mean_acceleration, mean_acceleration_std : (3 + n,) of base and joints, by the readings of this window alone
+    effort, specific_force, wrenches : means (n,), (3,), (k, 6)
+    normal_force : (2, k) smallest and largest normal force [N]
+    specific_force_roughness, wrench_roughness : (3,), (k, 6) variance of the readings about a smooth course
+    regressor : (n, p) mean
+    regressor_variance : (n,) mean
+    complete : True where no samples are missing
+    imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
+    disturbed : (n,) True where any sample was
+    """
+
+    time: float
+    duration: float
+    samples: int
+    readings: FloatArray
+    end: LocalMotion
+    angular_acceleration: FloatArray
+    acceleration: FloatArray
+    mean_acceleration: FloatArray
+    mean_acceleration_std: FloatArray
+    effort: FloatArray
+    specific_force: FloatArray
+    wrenches: FloatArray
+    normal_force: FloatArray
+    specific_force_roughness: FloatArray
+    wrench_roughness: FloatArray
+    regressor: FloatArray
+    regressor_variance: FloatArray
+    complete: bool
+    imu_fresh: bool
+    wrench_fresh: BoolArray
+    disturbed: BoolArray
+
+
+@kernel
+def _put(row: FloatArray, at: int, values: FloatArray) -> int:
+    for j in range(values.size):
+        row[at + j] = values[j]
+    return at + values.size
+
+
+@kernel("M i8 f8 V V V V V V V V M M b1 B B")
+def write_sample(
+    rows: FloatArray,
+    index: int,
+    time: float,
+    position: FloatArray,
+    velocity: FloatArray,
+    angular_velocity: FloatArray,
+    angular_acceleration: FloatArray,
+    acceleration: FloatArray,
+    effort: FloatArray,
+    specific_force: FloatArray,
+    regressor_variance: FloatArray,
+    wrenches: FloatArray,
+    regressor: FloatArray,
+    imu_fresh: bool,
+    wrench_fresh: BoolArray,
+    disturbed: BoolArray,
+) -> None:
+    """Write one sample into a row of the buffer, in the order of the arguments."""
+    row = rows[index]
+    row[0] = time
+    at = _put(row, 1, position)
+    at = _put(row, at, velocity)
+    at = _put(row, at, angular_velocity)
+    at = _put(row, at, angular_acceleration)
+    at = _put(row, at, acceleration)
+    at = _put(row, at, effort)
+    at = _put(row, at, specific_force)
+    at = _put(row, at, regressor_variance)
+    for foot in range(wrenches.shape[0]):
+        at = _put(row, at, wrenches[foot])
+    for joint in range(regressor.shape[0]):
+        at = _put(row, at, regressor[joint])
+    row[at] = imu_fresh
+    at += 1
+    for foot in range(wrench_fresh.size):
+        row[at + foot] = wrench_fresh[foot]
+    at += wrench_fresh.size
+    for joint in range(disturbed.size):
+        row[at + joint] = disturbed[joint]
+
+
+@kernel
+def _fill_weights(weights: FloatArray, rows: FloatArray, held: bool) -> None:
+    """Weights (N,) of a time mean of rows: each reading holds until the next, or the trapezoid rule."""
+    N = rows.shape[0]
+    weights[:] = 0.0
+    if N == 1:
+        weights[0] = 1.0
+        return
+    total = rows[N - 1, 0] - rows[0, 0]
+    for k in range(N - 1):
+        step = (rows[k + 1, 0] - rows[k, 0]) / total
+        if held:
+            weights[k] = step
+        else:
+            weights[k] += 0.5 * step
+            weights[k + 1] += 0.5 * step
+
+
+@kernel("M i8 i8 i8 b1 M M")
+def summarise_window(
+    rows: FloatArray, start: int, end: int, half: int, held: bool, means: FloatArray, extremes: FloatArray
+) -> float:
+    """Means and extremes of all columns c of the buffer's rows over one window; the longest distance of samples [s].
+
+    Parameters
+    ----------
+    start, end : rows of the first and of the last sample
+    half : samples around both that the fits use
+    held : True when readings act until the next one
+    means : (3, c) output: mean by held readings (or as the next), mean by the trapezoid rule, variance about a smooth
+        course. Second differences of white noise have six times its variance; what shakes faster than the sensor is
+        read looks like noise, and like noise it is missing from the mean
+    extremes : (4, c) output: smallest and largest within the window, smallest and largest of all samples used
+    """
+    N, c = end - start + 1, rows.shape[1]
+    inside = rows[start : end + 1]
+    weights, trapezoid = np.empty(N), np.empty(N)
+    _fill_weights(weights, inside, held)
+    _fill_weights(trapezoid, inside, False)
+    means[:] = 0.0
+    for k in range(N):
+        for j in range(c):
+            means[0, j] += weights[k] * inside[k, j]
+            means[1, j] += trapezoid[k] * inside[k, j]
+            if k >= 2:
+                second = inside[k, j] - 2.0 * inside[k - 1, j] + inside[k - 2, j]
+                means[2, j] += second * second / (6.0 * (N - 2))
+    longest = 0.0
+    for k in range(start - half, end + half + 1):
+        if k > start - half:
+            longest = max(longest, rows[k, 0] - rows[k - 1, 0])
+        for j in range(c):
+            if k == start - half:
+                extremes[2, j] = extremes[3, j] = rows[k, j]
+            else:
+                extremes[2, j], extremes[3, j] = min(extremes[2, j], rows[k, j]), max(extremes[3, j], rows[k, j])
+            if k == start:
+                extremes[0, j] = extremes[1, j] = rows[k, j]
+            elif start < k <= end:
+                extremes[0, j], extremes[1, j] = min(extremes[0, j], rows[k, j]), max(extremes[1, j], rows[k, j])
+    return longest
+
+
+class WindowBuffer:
+    """Collects samples and hands out windows.
+
+    Parameters
+    ----------
+    config : ``window``
+    noise : for the fit at the ends
+    held : True when torque, wrench and specific force stamped t act until the next sample
+
+    Attributes
+    ----------
+    fit : motion at the ends of windows
+    """
+
+    def __init__(self, config: KalmanConfig, noise: SensorNoise, held: bool) -> None:
+        self._length = config.window
+        self._held = held
+        self.fit = LocalMotionFit(noise)
+        self._rows = np.empty((0, 0))
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._size = 0
+        self._count = 0
+        self._period = 0.0
+        self._first = True
+
+    def add(
+        self,
+        time: float,
+        frame: SensorFrame,
+        imu: tuple[FloatArray, FloatArray, FloatArray],
+        acceleration: FloatArray,
+        regressor: FloatArray,
+        regressor_variance: FloatArray,
+        disturbed: BoolArray,
+    ) -> Window | None:
+        """Add a sample; the window that became complete, if any. The first one has no length and only an end.
+
+        Parameters
+        ----------
+        time : since the restart [s]
+        frame : the readings
+        imu : angular velocity, gyro bias removed, specific force, angular acceleration (3,), base axes
+        acceleration : (n,) of the joints [rad/s^2]
+        regressor : (n, p) of the friction laws, motor by motor
+        regressor_variance : (n,) of the motors' friction by the law, from the uncertain velocity [(N m)^2]
+        disturbed : (n,) True where something pushes the limb now
+        """
+        self._readings = frame.readings
+        if self._size == len(self._rows):
+            self._grow(acceleration.size, frame.wrenches.shape[0], regressor.shape[1])
+        write_sample(
+            self._rows,
+            self._size,
+            time,
+            frame.position,
+            frame.velocity,
+            imu[0],
+            imu[2],
+            acceleration,
+            frame.effort,
+            imu[1],
+            regressor_variance,
+            frame.wrenches,
+            regressor,
+            frame.imu_fresh,
+            frame.wrench_fresh,
+            disturbed,
+        )
+        self._size += 1
+        if not self._count and not self._set_length():
+            return None
+        half = (self._count - 1) // 2
+        start = half
+        end = start if self._first else start + self._count
+        if self._size <= end + half:
+            return None
+        window = self._close(start, end, half)
+        kept = self._size - (end - half)
+        self._rows[:kept] = self._rows[end - half : self._size]
+        self._size = kept
+        self._first = False
+        return window
+
+    def _grow(self, n: int, k: int, p: int) -> None:
+        """Make room for more samples of n joints, k feet and p law parameters a joint."""
+        ends = np.cumsum([1, n, n, 3, 3, n, n, 3, n, 6 * k, n * p, 1, k, n]).tolist()
+        names = (
+            "time position velocity angular_velocity angular_acceleration acceleration effort specific_force "
+            "regressor_variance wrenches regressor imu_fresh wrench_fresh disturbed"
+        ).split()
+        self._columns = {name: slice(a, b) for name, a, b in zip(names, [0, *ends], ends, strict=False)}
+        self._shape = n, k, p
+        rows = np.empty((max(64, 2 * len(self._rows)), ends[-1]))
+        if self._size:
+            rows[: self._size] = self._rows[: self._size]
+        self._rows = rows
+
+    def _set_length(self) -> bool:
+        """Set the number of samples a window once the period is known; False before."""
+        if self._size < _TIMED:
+            return False
+        self._period = float(np.median(np.diff(self._rows[: self._size, 0])))
+        self._count = max(_FEWEST, round(self._length / self._period)) if self._period > 0.0 else _FEWEST
+        return True
+
+    def _close(self, start: int, end: int, half: int) -> Window:
+        n, k, p = self._shape
+        rows, columns = self._rows, self._columns
+        means, extremes = np.empty((3, rows.shape[1])), np.empty((4, rows.shape[1]))
+        longest = summarise_window(rows, start, end, half, self._held, means, extremes)
+        mean, trapezoid, rough = means
+        last, wrenches, flags = rows[end], columns["wrenches"], columns["imu_fresh"].start
+        mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[start : end + 1])
+        return Window(
+            time=float(last[0]),
+            duration=float(last[0] - rows[start, 0]),
+            samples=end - start,
+            readings=(end - start) * self._readings,
+            end=self.fit.at_middle(*self._motion(rows[end - half : end + half + 1])),
+            angular_acceleration=last[columns["angular_acceleration"]].copy(),
+            acceleration=last[columns["acceleration"]].copy(),
+            mean_acceleration=mean_acceleration,
+            mean_acceleration_std=mean_acceleration_std,
+            effort=mean[columns["effort"]],
+            specific_force=mean[columns["specific_force"]],
+            wrenches=mean[wrenches].reshape(k, 6),
+            normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6],
+            specific_force_roughness=rough[columns["specific_force"]],
+            wrench_roughness=rough[wrenches].reshape(k, 6),
+            regressor=trapezoid[columns["regressor"]].reshape(n, p),
+            regressor_variance=trapezoid[columns["regressor_variance"]],
+            complete=longest <= _GAP * self._period,
+            imu_fresh=bool(extremes[2, flags]),
+            wrench_fresh=extremes[2, flags + 1 : flags + 1 + k] > 0.0,
+            disturbed=extremes[3, flags + 1 + k :] > 0.0,
+        )
+
+    def _mean_acceleration(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if len(inside) < _FEWEST:  # the first one is an end only
+            size = 3 + self._shape[0]
+            return np.zeros(size), np.full(size, np.inf)
+        return self.fit.acceleration(*self._motion(inside))
+
+    def _motion(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Times (N,), positions and velocities (N, n), gyroscope (N, 3)."""
+        columns = (self._columns[name] for name in ("position", "velocity", "angular_velocity"))
+        position, velocity, angular_velocity = (rows[:, part].copy() for part in columns)
+        return rows[:, 0].copy(), position, velocity, angular_velocity

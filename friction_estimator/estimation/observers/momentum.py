@@ -1,0 +1,256 @@
+"""Momentum observer in discrete form, driven by the IMU (Lim et al. 2024, section 3.2, eqs. 4-11; Bledt et al. 2018).
+
+Seen from the translating frame in which the IMU is at rest, the joint rows of the momentum balance need neither
+attitude nor base velocity:
+
+    p_j = (H v)_j,    dp_j/dt = tau - tau_friction + (C^T v - g)_j + (J^T F)_j
+
+with gravity = minus the measured specific force inside g. The observer gives the friction after a first-order low-pass
+of bandwidth K_0 (eq. 11), in stance and in swing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.sensor_variances import constant_vector, white_vector
+from friction_estimator.types import (
+    Attitude,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    MeasuredFriction,
+    SensorFrame,
+)
+
+_SETTLED = 4.0
+"""Time constants after which the residual counts."""
+
+
+@kernel("M V V T V V M V V V V V B B b1 B BM f8 f8 b1 i8 V B")
+def step_residual(
+    H: FloatArray,
+    v: FloatArray,
+    beta: FloatArray,
+    J: FloatArray,
+    specific_force: FloatArray,
+    effort: FloatArray,
+    wrenches: FloatArray,
+    residual: FloatArray,
+    running_for: FloatArray,
+    momentum: FloatArray,
+    held: FloatArray,
+    smooth: FloatArray,
+    was_known: BoolArray,
+    started: BoolArray,
+    imu_fresh: bool,
+    wrench_fresh: BoolArray,
+    limb: BoolArray,
+    dt: float,
+    gain: float,
+    forward: bool,
+    base: int,
+    friction: FloatArray,
+    available: BoolArray,
+) -> None:
+    """One step of eq. 10, exact for inputs that are constant over the step; state in place.
+
+    The balance is split by how its terms live between samples: C^T v is smooth, torque, wrench and specific force are
+    held. The specific force acts through ``g = H[:, :3] f``.
+
+    Parameters
+    ----------
+    H, v, beta, J, specific_force : of the dynamics
+    residual, running_for, momentum, held, smooth, was_known : (n,) state
+    started : (1,) False before the first sample
+    limb : (k, n) True where a joint lies between the base and that foot
+    forward : True where inputs act until the next sample
+    base : degrees of freedom of the base
+    friction, available : (n,) output: the residual, NaN where it does not count yet, and where it counts
+    """
+    n, k = residual.size, wrench_fresh.size
+    decay = math.exp(-gain * dt)
+    for i in range(n):
+        row = base + i
+        p, gravity, foot_torque, known = 0.0, 0.0, 0.0, imu_fresh
+        for j in range(v.size):
+            p += H[row, j] * v[j]
+        if base:
+            gravity = H[row, 0] * specific_force[0] + H[row, 1] * specific_force[1] + H[row, 2] * specific_force[2]
+        for foot in range(k):
+            for axis in range(6):
+                foot_torque += J[foot, axis, row] * wrenches[foot, axis]
+            if limb[foot, i] and not wrench_fresh[foot]:
+                known = False
+        held_now, smooth_now = effort[i] + foot_torque - gravity, beta[row] + gravity
+        if started[0] and dt > 0.0:
+            if known and was_known[i]:  # what was held at the last frame acts on this step
+                force = (held[i] if forward else 0.5 * (held[i] + held_now)) + 0.5 * (smooth[i] + smooth_now)
+                residual[i] = decay * residual[i] + (1.0 - decay) * (force - (p - momentum[i]) / dt)
+                running_for[i] += dt
+            else:
+                residual[i] = running_for[i] = 0.0
+        was_known[i], momentum[i], held[i], smooth[i] = known, p, held_now, smooth_now
+        available[i] = known and running_for[i] * gain > _SETTLED
+        friction[i] = residual[i] if available[i] else math.nan
+    started[0] = True
+
+
+@kernel("M T V M V V V f8 f8 i8")
+def residual_variances(
+    H: FloatArray,
+    J: FloatArray,
+    effort: FloatArray,
+    wrenches: FloatArray,
+    readings: FloatArray,
+    white: FloatArray,
+    constant: FloatArray,
+    dt: float,
+    gain: float,
+    base: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Stationary variances (n,) of the residual from white noise, and from biases and gain errors [(N m)^2].
+
+    White noise of the momentum passes the filter's high-pass ``(1 - d) / dt * (1 - z^-1) / (1 - d z^-1)``, that of all
+    else its low-pass ``(1 - d) / (1 - d z^-1)``, with ``d = exp(-K_0 dt)``. Constant errors of the momentum are
+    stopped, those of all else pass. Noise of the joint positions, and of the velocities through C^T v, is small in
+    comparison and left out.
+
+    Parameters
+    ----------
+    readings : (1 + k,) of IMU and feet per sample: noise of a slow sensor is the same for several samples
+    white, constant : variances in the order of :mod:`friction_estimator.robot.sensor_variances`
+    """
+    n = effort.size
+    decay = math.exp(-gain * dt)
+    high_pass = ((1.0 - decay) / dt) ** 2 * 2.0 / (1.0 + decay)
+    low_pass = (1.0 - decay) / (1.0 + decay)
+    noise, lasting = np.empty(n), np.empty(n)
+    for i in range(n):
+        row = base + i
+        momentum, force, steady = 0.0, white[1], constant[0] * effort[i] ** 2
+        for j in range(n):
+            momentum += H[row, base + j] ** 2 * white[5]
+        if base:
+            for axis in range(3):
+                momentum += H[row, 3 + axis] ** 2 * white[6]
+                force += H[row, axis] ** 2 * white[2] / readings[0]
+                steady += H[row, axis] ** 2 * constant[1]
+        for foot in range(J.shape[0]):
+            for axis in range(6):
+                square, kind = J[foot, axis, row] ** 2, 3 if axis < 3 else 4
+                force += square * white[kind] / readings[1 + foot]
+                steady += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
+        noise[i], lasting[i] = high_pass * momentum + low_pass * force, steady
+    return noise, lasting
+
+
+@kernel("V V V f8 V")
+def low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float, out: FloatArray) -> None:
+    """First-order low-pass (eq. 11) of a signal (s,), state in place, filtered signal in ``out`` (s,)."""
+    for i in range(signal.size):
+        filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (signal[i] + last[i])
+        last[i] = signal[i]
+        out[i] = filtered[i]
+
+
+def initial_residual(joints: int) -> tuple[FloatArray | BoolArray, ...]:
+    """State of :func:`step_residual` before the first sample: ``residual`` to ``started``."""
+    return (*(np.zeros(joints) for _ in range(5)), np.zeros(joints, dtype=bool), np.zeros(1, dtype=bool))
+
+
+class MomentumObserver:
+    """Friction as the low-passed momentum residual.
+
+    Parameters
+    ----------
+    config : ``momentum`` and ``sensors``
+    robot : the model that also made the :class:`Dynamics`
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._gain = config.momentum.gain
+        self._forward = config.momentum.input_hold == "forward"
+        self._limb = robot.limb
+        self._base_dofs = robot.base_dofs
+        self._sigma_period = 1.0 / config.sensors.sigma_rate
+        self._joint_count = len(robot.joint_names)
+        self._white, self._constant = white_vector(config.sensors), constant_vector(config.sensors)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with a zero residual at the next frame; ready again after about four time constants."""
+        n = self._joint_count
+        self._state = initial_residual(n)
+        self._filtered: FloatArray | None = None
+        self._sigma = self._noise_sigma = np.full(n, np.nan)
+        self._sigma_age = math.inf
+
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
+        """Friction of all joints whose sensors deliver."""
+        friction, available = self._residual(frame, dynamics)
+        self._sigma_age += frame.dt
+        if self._sigma_age >= self._sigma_period and frame.dt > 0.0:
+            self._sigma_age = 0.0
+            white, lasting = self._variances(frame, dynamics)
+            self._sigma, self._noise_sigma = np.sqrt(white + lasting), np.sqrt(white)
+        if available.all():
+            return MeasuredFriction(friction, self._sigma, self._noise_sigma, available)
+        sigma, noise_sigma = (np.where(available, values, np.nan) for values in (self._sigma, self._noise_sigma))
+        return MeasuredFriction(friction, sigma, noise_sigma, available)
+
+    def _residual(self, frame: SensorFrame, dynamics: Dynamics) -> tuple[FloatArray, BoolArray]:
+        """Residual (n,) [N m], NaN while unknown, and where it is known (n,)."""
+        friction, available = np.empty(frame.effort.size), np.empty(frame.effort.size, dtype=bool)
+        step_residual(
+            dynamics.mass_matrix,
+            dynamics.velocity,
+            dynamics.momentum_bias,
+            dynamics.foot_jacobian,
+            dynamics.specific_force,
+            frame.effort,
+            frame.wrenches,
+            *self._state,
+            frame.imu_fresh,
+            frame.wrench_fresh,
+            self._limb,
+            frame.dt,
+            self._gain,
+            self._forward,
+            self._base_dofs,
+            friction,
+            available,
+        )
+        return friction, available
+
+    def filter(self, signal: FloatArray, dt: float) -> FloatArray:
+        """The observer's own first-order low-pass (eq. 11), of a signal of any shape."""
+        if self._filtered is None:
+            self._filtered, self._last_signal = signal.ravel().copy(), signal.ravel().copy()
+        elif dt > 0.0:
+            decay = math.exp(-self._gain * dt)
+            out = np.empty(signal.shape)
+            low_pass(self._filtered, self._last_signal, signal.ravel(), decay, out.reshape(-1))
+            return out
+        return self._filtered.copy().reshape(signal.shape)
+
+    def _variances(self, frame: SensorFrame, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
+        """Stationary variances (n,) of the residual, white and lasting: :func:`residual_variances`."""
+        return residual_variances(
+            dynamics.mass_matrix,
+            dynamics.foot_jacobian,
+            frame.effort,
+            frame.wrenches,
+            frame.readings,
+            self._white,
+            self._constant,
+            frame.dt,
+            self._gain,
+            self._base_dofs,
+        )

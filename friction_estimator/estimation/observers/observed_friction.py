@@ -1,0 +1,185 @@
+"""The printed chain: an observer measures friction, recursive least squares learns the law, one of them is believed.
+
+    frame ─► observer ─► measured friction ─► recursive least squares ─► law
+                              │                                          │
+                              └────────► fusion: measured, else the law ◄┘
+
+(Hashlamon & Erbatur 2014, sections 5 and 6.) Any observer of :mod:`friction_estimator.estimation.observers` will do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config
+from friction_estimator.estimation.observers import make_observer
+from friction_estimator.estimation.observers.identifier import FrictionIdentifier, predict_friction
+from friction_estimator.estimation.observers.momentum import MomentumObserver
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import (
+    Attitude,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    JointFriction,
+    SensorFrame,
+)
+
+
+@kernel("M T M M M M M b1 V V B V V M")
+def fuse(
+    parameters: FloatArray,
+    covariance: FloatArray,
+    statistics: FloatArray,
+    to_joints: FloatArray,
+    regressor: FloatArray,
+    delayed: FloatArray,
+    residual_regressor: FloatArray,
+    lags: bool,
+    measured: FloatArray,
+    measured_sigma: FloatArray,
+    available: BoolArray,
+    residual: FloatArray,
+    residual_sigma: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Measured friction where there is one, else the law (Hashlamon & Erbatur 2014, sections 5 and 6).
+
+    The lag of an observer adds to its variance: the change of friction since then by the law, squared, the variance of
+    that change, and all that the law does not represent, since nothing shows how fast that part changes.
+
+    Parameters
+    ----------
+    parameters, covariance, statistics, to_joints : state of the identifier
+    regressor, delayed, residual_regressor : (n, p) at present, as late as the observer, as late as the residual
+    lags : False for an observer without lag
+    measured, measured_sigma, available : (n,) of the observer
+    residual, residual_sigma : (n,) of the momentum observer, NaN while unknown
+    out : (6, n) output: friction, sigma; model, model sigma; momentum residual that neither foot wrenches nor the law
+        explain, its sigma [N m]
+    """
+    friction, sigma, model, model_sigma, external, external_sigma = out[0], out[1], out[2], out[3], out[4], out[5]
+    predict_friction(parameters, covariance, statistics, to_joints, regressor, model, model_sigma)
+    predict_friction(parameters, covariance, statistics, to_joints, residual_regressor, external, external_sigma)
+    behind, behind_sigma = friction, sigma  # until the last loop overwrites them
+    if lags:
+        predict_friction(parameters, covariance, statistics, to_joints, regressor - delayed, behind, behind_sigma)
+    else:
+        behind[:] = 0.0
+        behind_sigma[:] = 0.0
+    for i in range(measured.size):
+        if available[i]:
+            sigma[i] = math.sqrt(measured_sigma[i] ** 2 + behind[i] ** 2 + behind_sigma[i] ** 2)
+            friction[i] = measured[i]
+        else:
+            friction[i], sigma[i] = model[i], model_sigma[i]
+        external[i] -= residual[i]
+        external_sigma[i] = math.hypot(external_sigma[i], residual_sigma[i])
+
+
+class ObservedFriction:
+    """Observer, identifier and fusion.
+
+    Parameters
+    ----------
+    config : ``observer`` and its section, ``identifier``, ``momentum``, ``sensors``
+    robot : the model that also made the :class:`Dynamics`
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self.observer = make_observer(config, robot)
+        self.momentum = (
+            self.observer if isinstance(self.observer, MomentumObserver) else MomentumObserver(config, robot)
+        )
+        self.identifier = FrictionIdentifier(config.identifier, robot.joint_names, robot.motors)
+        self._limb = robot.limb
+        self._learn_in_all_phases = config.identifier.phases == "all"
+        self._all = np.ones(len(robot.joint_names), dtype=bool)
+        self._learning_joints: dict[bytes, BoolArray] = {}
+        self._no_calibration = np.zeros(len(robot.joint_names))
+        self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)
+
+    @property
+    def laws(self) -> JointLaws:
+        """The friction laws of the joints."""
+        return self.identifier.laws
+
+    @property
+    def frozen(self) -> bool:
+        """True while nothing is learned."""
+        return self.identifier.frozen
+
+    @frozen.setter
+    def frozen(self, value: bool) -> None:
+        self.identifier.frozen = value
+
+    def reset(self) -> None:
+        """Restart the observers; identified parameters stay."""
+        self.observer.reset()
+        self.momentum.reset()
+
+    def forget(self) -> None:
+        """Reset, and drop the identified parameters too."""
+        self.reset()
+        self.identifier.forget()
+
+    @property
+    def identified(self) -> IdentifiedParameters:
+        """What is worth keeping over a restart."""
+        return self.identifier.identified
+
+    def restore(self, identified: IdentifiedParameters) -> None:
+        """Start from saved parameters; raises ConfigError when they do not fit."""
+        self.identifier.restore(identified)
+
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
+        """Measure, learn, and fuse."""
+        observer, momentum, identifier = self.observer, self.momentum, self.identifier
+        measured = observer.step(frame, attitude, phase, dynamics)
+        residual = measured if momentum is observer else momentum.step(frame, attitude, phase, dynamics)
+        regressor = identifier.regressor(frame.velocity, frame.effort)
+        delayed = observer.filter(regressor, frame.dt)
+        identifier.learn(delayed, measured.friction, measured.noise_sigma, measured.available & self._may_learn(phase))
+        out = np.empty((6, frame.effort.size))
+        fuse(
+            *identifier.state,
+            regressor,
+            delayed,
+            delayed if momentum is observer else momentum.filter(regressor, frame.dt),
+            delayed is not regressor,
+            measured.friction,
+            measured.sigma,
+            measured.available,
+            residual.friction,
+            residual.sigma,
+            out,
+        )
+        friction, sigma, model, model_sigma, external_torque, external_torque_sigma = out
+        return JointFriction(
+            friction,
+            sigma,
+            measured.available,
+            model,
+            model_sigma,
+            external_torque,
+            external_torque_sigma,
+            identifier.consistency,
+            self._no_calibration,
+            self._never_disturbed,
+            identifier.law,
+        )
+
+    def _may_learn(self, phase: ContactPhase) -> BoolArray:
+        """Joints whose parameters may adapt now: those of standing limbs, and those of no limb at all, (n,)."""
+        if self._learn_in_all_phases:
+            return self._all
+        key = phase.contact.tobytes()
+        if key not in self._learning_joints:
+            self._learning_joints[key] = np.logical_or(self._limb[phase.contact].any(axis=0), ~self._limb.any(axis=0))
+        return self._learning_joints[key]

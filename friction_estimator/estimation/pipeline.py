@@ -1,0 +1,110 @@
+"""The one path of a sample: attitude, contact phase, dynamics, base state, friction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.base.attitude import AttitudeEstimator
+from friction_estimator.base.contact_phase import ContactPhaseDetector
+from friction_estimator.base.odometry import Odometry
+from friction_estimator.config import Config
+from friction_estimator.estimation.friction_stage import FrictionStage
+from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.observers.observed_friction import ObservedFriction
+from friction_estimator.reference.base_state import BaseStateEstimator, resting_base
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import (
+    Attitude,
+    BaseState,
+    ContactPhase,
+    Dynamics,
+    FrictionEstimate,
+    JointFriction,
+    JointSample,
+    LawEstimate,
+    SensorFrame,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SensedFrame:
+    """What all stages before the friction have made of a frame."""
+
+    attitude: Attitude
+    phase: ContactPhase
+    dynamics: Dynamics
+    base: BaseState
+
+
+def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
+    """Whether the motor torques have been measured."""
+    effort = sample.effort
+    return not (effort.size == 0 or (math.isnan(effort[0]) and bool(np.isnan(effort).all())))
+
+
+class Pipeline:
+    """Sensor frames in, friction estimates out, one for one.
+
+    Parameters
+    ----------
+    config : the whole configuration
+    urdf_xml : text of the URDF
+    """
+
+    def __init__(self, config: Config, urdf_xml: str) -> None:
+        self.robot = robot = RobotModel(config, urdf_xml)
+        self.attitude = AttitudeEstimator(config.attitude, config.sensors, robot.rotation_imu_to_base)
+        names = tuple(foot.support_name for foot in config.feet)
+        self.contact_phase = ContactPhaseDetector(config.contact_phase, robot.weight, names)
+        base_stage = Odometry if config.base_state.method == "odometry" else BaseStateEstimator
+        self.base_state: Odometry | BaseStateEstimator = base_stage(config, robot)
+        self.friction: FrictionStage = (
+            KalmanFriction(config, robot) if config.observer == "kalman" else ObservedFriction(config, robot)
+        )
+        self._unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
+        self.reset()
+
+    def reset(self) -> None:
+        """Restart all filters; identified parameters stay."""
+        for stage in (self.attitude, self.contact_phase, self.base_state, self.friction):
+            stage.reset()
+        self._without_effort = False
+
+    def step(self, frame: SensorFrame) -> FrictionEstimate:
+        """Use one frame; ``frame.dt == 0`` restarts the filters."""
+        sensed = self.sense(frame)
+        if has_effort(frame):
+            if self._without_effort:  # the friction stage may not bridge the time without torques
+                self.friction.reset()
+            friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+        else:
+            friction = self._unknown
+        self._without_effort = friction is self._unknown
+        return estimate_of(frame, sensed.phase, sensed.base, friction)
+
+    def sense(self, frame: SensorFrame) -> SensedFrame:
+        """All stages before the friction; ``frame.dt == 0`` restarts the filters."""
+        if frame.dt == 0.0:
+            self.reset()
+        attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
+        phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
+        rate, specific_force = attitude.angular_velocity, attitude.specific_force
+        dynamics = self.robot.dynamics(frame.position, frame.velocity, rate, specific_force)
+        base = self.base_state.step(attitude, phase, dynamics, frame) if self.robot.base_dofs else resting_base()
+        return SensedFrame(attitude, phase, dynamics, base)
+
+
+def estimate_of(frame: SensorFrame, phase: ContactPhase, base: BaseState, friction: JointFriction) -> FrictionEstimate:
+    """What leaves the pipeline."""
+    return FrictionEstimate(frame.stamp_ns, frame.position, frame.velocity, frame.effort, phase, base, friction)
+
+
+def _unknown_friction(joints: int, parameters: int) -> JointFriction:
+    """Friction without motor torques: unknown."""
+    unknown, nothing = np.full(joints, np.nan), np.zeros(joints, dtype=bool)
+    table = np.full((joints, parameters), np.nan)
+    law = LawEstimate(table, table, unknown, unknown, unknown, unknown)
+    return JointFriction(unknown, unknown, nothing, unknown, unknown, unknown, unknown, unknown, unknown, nothing, law)

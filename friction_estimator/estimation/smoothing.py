@@ -1,0 +1,83 @@
+"""The estimator for recordings: every estimate also uses what came after its sample."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.kalman.smoother import KalmanSmoother
+from friction_estimator.estimation.pipeline import SensedFrame, estimate_of, has_effort
+from friction_estimator.types import FrictionEstimate, JointFriction, JointSample, SensorFrame
+
+SMOOTHING_LAG = 2.0
+"""More brings nothing on a walk [s]."""
+
+
+class SmoothedEstimator(Estimator):
+    """An :class:`Estimator` whose estimates come later and know more.
+
+    The external torque is not smoothed: it is what the live stage would say, with the smoothed velocities.
+
+    Parameters
+    ----------
+    config, urdf_xml : as of :class:`Estimator`
+    lag : how much of what came later each estimate uses at least; ``inf``: all of it [s]
+
+    Raises
+    ------
+    ConfigError
+        When the observer is not ``kalman``, friction is to be compensated, or the lag is not positive.
+    """
+
+    _smoother_class = KalmanSmoother
+
+    def __init__(self, config: Config, urdf_xml: str, lag: float) -> None:
+        if config.observer != "kalman":
+            raise ConfigError(f"smoothing needs observer: kalman; {config.observer!r} has no smoother")
+        if config.compensation.enabled:
+            raise ConfigError("smoothed friction comes too late to be compensated: set compensation.enabled: false")
+        if math.isnan(lag) or lag <= 0.0:
+            raise ConfigError(f"the smoother must look ahead: {lag:g} s is not a positive time")
+        super().__init__(config, urdf_xml)
+        self._smoother = self._smoother_class(config, self._pipeline.robot, lag)
+        self._pipeline.friction = self._smoother.stage
+        self._waiting: deque[tuple[SensorFrame, SensedFrame]] = deque()
+
+    def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
+        """As of :class:`Estimator`; samples without motor torques are refused, there is nothing to smooth."""
+        if not has_effort(sample):
+            raise InputError("joint states carry no effort, the motor torques: replay without smoothing")
+        return super().add_joints(sample)
+
+    def flush(self) -> list[FrictionEstimate]:
+        """All estimates that wait for more: the end of a recording."""
+        return super().flush() + self._complete(self._smoother.flush())
+
+    def reset(self) -> None:
+        """Restart all filters; what waits is lost."""
+        self._waiting.clear()
+        self._smoother.reset()
+        super().reset()
+
+    def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
+        estimates: list[FrictionEstimate] = []
+        for frame in frames:
+            if frame.dt == 0.0:
+                estimates += self._complete(self._smoother.flush())
+            sensed = self._pipeline.sense(frame)
+            self._waiting.append((frame, sensed))
+            estimates += self._complete(self._smoother.step(frame, sensed.attitude, sensed.phase, sensed.dynamics))
+        if frames:
+            self._note_silence(frames[-1])
+        return estimates
+
+    def _complete(self, finished: list[JointFriction]) -> list[FrictionEstimate]:
+        estimates = []
+        for friction in finished:
+            frame, sensed = self._waiting.popleft()
+            estimates.append(estimate_of(frame, sensed.phase, sensed.base, friction))
+            self.trust.add(estimates[-1])
+        return estimates

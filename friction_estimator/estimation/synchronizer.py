@@ -1,0 +1,252 @@
+"""Raw samples in, sensor frames out, on the clock of the joint states and by header stamp alone.
+
+A joint sample waits until every other sensor has delivered something at least as new, and, where one seems to be
+missing before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. So the
+frames do not depend on the order in which the sensors' messages arrive, and replay equals live. (Within one topic of
+another sensor, messages that overtake each other are sorted as far as they have come.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.config import SynchronizerConfig
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.repeated_frames import RepeatedFrames
+from friction_estimator.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
+
+_NS = 1_000_000_000
+_FRAMES = 100
+"""Over so many frames the new readings of a sensor are counted."""
+_FEWEST = 1e-3
+_GAP = 1.8
+"""Joint samples farther apart than this many usual periods have something missing between them."""
+
+
+@dataclass(slots=True)
+class _Track:
+    """Recent samples of one sensor other than the joints, sorted by stamp."""
+
+    values: deque[tuple[int, FloatArray]]
+    last: FloatArray
+    period: float = 0.0
+    used_ns: int = -1
+    frames: int = 0
+    readings: float = 0.0
+
+    def learn_period(self, step: int) -> None:
+        """Follow the usual time between samples [ns]; pauses count little."""
+        self.period = _follow(self.period, step)
+
+    def count(self, new: int) -> None:
+        """Follow how many readings are new in a frame."""
+        self.frames = min(self.frames + 1, _FRAMES)
+        self.readings += (new - self.readings) / self.frames
+
+
+class Synchronizer:
+    """Turns samples of ``k`` feet, one IMU and the joints into :class:`SensorFrame` objects.
+
+    Parameters
+    ----------
+    config : waiting time, staleness and reset thresholds
+    foot_count : k
+    use_imu : False for a fixed base, whose frames then always count as fresh
+    health : counters to update
+    """
+
+    def __init__(self, config: SynchronizerConfig, foot_count: int, use_imu: bool, health: Health) -> None:
+        self._max_wait = int(config.max_wait * _NS)
+        self._stale_after = int(config.stale_after * _NS)
+        self._stale_periods = config.stale_periods
+        self._reset_after = int(config.reset_after * _NS)
+        self._use_imu = use_imu
+        self._health = health
+        self._foot_count = foot_count
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples, as at the start."""
+        self._joints: deque[JointSample] = deque()
+        imu = _Track(deque(), np.zeros(6))
+        self._tracks = [imu] if self._use_imu else []
+        self._tracks += [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
+        self._emitted_ns: int | None = None
+        self._period = 0.0
+        self._repeated = RepeatedFrames()
+
+    def add_joints(self, sample: JointSample) -> list[SensorFrame]:
+        """Add a joint sample; return the frames that became complete, oldest first."""
+        if self._accept_joint_stamp(sample.stamp_ns):
+            self._insert_joints(sample)
+        return self._complete_frames()
+
+    def add_imu(self, sample: ImuSample) -> list[SensorFrame]:
+        """Add an IMU sample; return the frames that became complete."""
+        if not self._use_imu:
+            return []
+        value = np.concatenate((sample.angular_velocity, sample.specific_force))
+        return self._add(0, sample.stamp_ns, value)
+
+    def add_wrench(self, sample: WrenchSample) -> list[SensorFrame]:
+        """Add a foot wrench; return the frames that became complete."""
+        return self._add(sample.foot + self._use_imu, sample.stamp_ns, sample.wrench)
+
+    def flush(self) -> list[SensorFrame]:
+        """Emit all joint samples that still wait: the end of a recording."""
+        frames = []
+        while self._joints:
+            frames.append(self._emit(self._joints.popleft()))
+        return self._counted(frames)
+
+    def _accept_joint_stamp(self, stamp: int) -> bool:
+        newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
+        if newest is None or stamp > newest:
+            return True
+        if stamp < newest - self._reset_after:
+            self._jump_back(newest, stamp)
+            return True
+        if stamp == newest or any(sample.stamp_ns == stamp for sample in self._joints) or stamp == self._emitted_ns:
+            self._health.repeated += 1
+            self._health.last_event = "joint-state stamps stand still: samples with a repeated stamp are dropped"
+            return False
+        if self._emitted_ns is not None and stamp < self._emitted_ns:
+            self._health.late += 1
+            late = (self._emitted_ns - stamp) / _NS
+            self._health.last_event = f"a joint state came {late:.3f} s late: older ones than those used are dropped"
+            return False
+        return True
+
+    def _jump_back(self, newest: int, stamp: int) -> None:
+        self._health.time_jumps += 1
+        self._health.last_event = f"time jumped back by {(newest - stamp) / _NS:.3f} s: filters restarted"
+        self._joints.clear()
+        self._emitted_ns = None
+        for track in self._tracks:
+            while track.values and track.values[-1][0] > stamp + self._reset_after:
+                track.values.pop()
+
+    def _insert_joints(self, sample: JointSample) -> None:
+        self._joints.append(sample)
+        if len(self._joints) > 1 and self._joints[-2].stamp_ns > sample.stamp_ns:
+            self._joints = deque(sorted(self._joints, key=lambda item: item.stamp_ns))
+
+    def _add(self, index: int, stamp: int, value: FloatArray) -> list[SensorFrame]:
+        track = self._tracks[index]
+        values = track.values
+        if values and stamp < values[-1][0] - self._reset_after:
+            values.clear()
+        if not values or stamp > values[-1][0]:
+            if values:
+                track.learn_period(stamp - values[-1][0])
+            values.append((stamp, value))
+            while values[0][0] < stamp - self._reset_after:  # no joint state comes that could want it
+                values.popleft()
+        elif self._emitted_ns is not None and stamp < self._emitted_ns:
+            self._health.late += 1
+        elif all(stamp != other for other, _ in values):
+            values.append((stamp, value))
+            track.values = deque(sorted(values, key=lambda item: item[0]))
+        return self._complete_frames()
+
+    def _complete_frames(self) -> list[SensorFrame]:
+        frames = []
+        while self._joints and self._is_complete(self._joints[0].stamp_ns):
+            frames.append(self._emit(self._joints.popleft()))
+        return self._counted(frames) if frames else frames
+
+    def _counted(self, frames: list[SensorFrame]) -> list[SensorFrame]:
+        """Frames without those that only repeat the joint sample before."""
+        new = self._repeated.leave_out(frames)
+        if len(new) < len(frames):
+            self._health.repeated += len(frames) - len(new)
+            self._health.last_event = (
+                "joint states repeat the positions of the one before under a new stamp, as of a driver that missed a "
+                "cycle of its bus: such samples are dropped"
+            )
+        self._health.frames += len(new)
+        return new
+
+    def _is_complete(self, stamp: int) -> bool:
+        if self._joints[-1].stamp_ns >= stamp + self._max_wait:
+            return True
+        if self._emitted_ns is not None and self._period > 0.0:
+            step = stamp - self._emitted_ns
+            if _GAP * self._period < step <= self._reset_after:
+                return False  # the sample between is lost or late: give it the time to come
+        return all(track.values and track.values[-1][0] >= stamp for track in self._tracks)
+
+    def _emit(self, joints: JointSample) -> SensorFrame:
+        stamp = joints.stamp_ns
+        values, fresh = [], []
+        for track in self._tracks:
+            is_fresh = self._sample(track, stamp)
+            values.append(track.last)
+            fresh.append(is_fresh)
+        imu, imu_fresh = (values[0], fresh[0]) if self._use_imu else (np.zeros(6), True)
+        first_foot = int(self._use_imu)
+        readings = [track.readings for track in self._tracks]
+        if not self._use_imu:
+            readings.insert(0, 1.0)
+        dt = self._time_step(stamp)
+        self._emitted_ns = stamp
+        return SensorFrame(
+            stamp_ns=stamp,
+            dt=dt,
+            position=joints.position,
+            velocity=joints.velocity,
+            effort=joints.effort,
+            angular_velocity=imu[:3],
+            specific_force=imu[3:],
+            wrenches=np.array(values[first_foot:]).reshape(self._foot_count, 6),
+            imu_fresh=imu_fresh,
+            wrench_fresh=np.array(fresh[first_foot:], dtype=bool),
+            readings=np.array([min(max(one, _FEWEST), 1.0) for one in readings]),
+        )
+
+    def _time_step(self, stamp: int) -> float:
+        if self._emitted_ns is None:
+            return 0.0
+        step = stamp - self._emitted_ns
+        if 0 < step <= self._reset_after:
+            self._period = _follow(self._period, step)
+        if step > self._reset_after:
+            self._health.gaps += 1
+            self._health.last_event = f"joint states skipped {step / _NS:.3f} s: filters restarted"
+            return 0.0
+        return step / _NS
+
+    def _sample(self, track: _Track, stamp: int) -> bool:
+        """Value of one sensor at ``stamp`` into ``track.last``; False when the sensor is silent."""
+        values = track.values
+        if not values:
+            return False
+        new = int(track.used_ns < values[0][0] <= stamp)
+        while len(values) > 1 and values[1][0] <= stamp:
+            values.popleft()
+            new += 1
+        track.count(new)
+        before, value = values[0]
+        track.used_ns = before
+        if before == stamp:
+            track.last = value
+            return True
+        if before > stamp:
+            track.last = value
+            return before - stamp <= self._max_wait
+        longest = min(self._stale_periods * track.period, self._stale_after)
+        if len(values) > 1 and values[1][0] - before <= longest:
+            after, next_value = values[1]
+            part = (stamp - before) / (after - before)
+            track.last = (1.0 - part) * value + part * next_value
+            return True
+        track.last = value  # nothing newer has come, although the frame has waited for it
+        return stamp - before <= 0.5 * longest
+
+
+def _follow(period: float, step: int) -> float:
+    """Usual period after one more step [ns]: shorter steps are believed at once, longer ones slowly."""
+    return min(float(step), period + 0.1 * (step - period)) if period else float(step)

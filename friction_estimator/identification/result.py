@@ -1,0 +1,123 @@
+"""What an offline identification found: travels from `identification/` to files, reports and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterTable:
+    """Estimated parameters with error bars.
+
+    Attributes
+    ----------
+    names : (p) e.g. ``knee/viscous`` or ``ZZ_3R + 0.4 MX_4`` (a base parameter with what it groups)
+    units : (p)
+    values : (p,)
+    sigma : (p,) standard deviations that allow for coloured residuals
+    reference : (p,) what was known before (URDF, file, injected truth), NaN where nothing was; None when nothing at all
+    identifiable : (p,) False where the data does not show the parameter, whatever its value says; None when not judged
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: FloatArray
+    sigma: FloatArray
+    reference: FloatArray | None = None
+    identifiable: BoolArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JointScore:
+    """How well one joint's torque is predicted on segments that the fit has not seen.
+
+    Attributes
+    ----------
+    joint : its name
+    torque_rms : RMS of the measured torque, the error of "predict zero" [N m]
+    rigid_body_error : RMS error when friction is left out of the model [N m], NaN when there is no rigid-body model
+    model_error : RMS error of the whole model on held-out segments [N m]
+    fit_error : RMS error on the data of the fit [N m]
+    samples : used for it
+    """
+
+    joint: str
+    torque_rms: float
+    rigid_body_error: float
+    model_error: float
+    fit_error: float
+    samples: int
+
+    @property
+    def relative_error(self) -> float:
+        """Held-out error over the RMS of the torque, ||rho|| / ||Y|| of Hamon et al. 2010, Table III."""
+        return self.model_error / self.torque_rms if self.torque_rms > 0.0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionSamples:
+    """Friction of one joint (or motor) as the data shows it, thinned out for figures.
+
+    Attributes
+    ----------
+    joint : its name
+    velocity : (K,) [rad/s]
+    friction : (K,) torque minus everything in the model but friction [N m]
+    load : (K,) torque through the joint [N m]
+    fitted : (K,) what the identified law says [N m]
+    sigma : (K,) standard deviation of ``fitted`` from the parameters' covariance [N m]
+    used : (K,) False where the sample was left out of the fit (near standstill, outlier, stick)
+    """
+
+    joint: str
+    velocity: FloatArray
+    friction: FloatArray
+    load: FloatArray
+    fitted: FloatArray
+    sigma: FloatArray
+    used: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a result comes from, so that it can be made again.
+
+    Attributes
+    ----------
+    command : the command line, empty when called from Python
+    method : ``inverse_dynamics``, ``friction_curve`` or ``motor``
+    data : name and SHA-256 of every experiment
+    choices : what was chosen from the data and why, one sentence each (filters, dead zone, eliminated parameters)
+    """
+
+    command: str
+    method: str
+    data: tuple[tuple[str, str], ...]
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """The whole result.
+
+    Attributes
+    ----------
+    friction : law and parameters of every joint, as the live node starts from them
+    parameters : everything that was estimated, also what the live node does not know (inertia, drive gain)
+    scores : (n) one a joint
+    samples : (n) one a joint
+    condition : condition number of the column-scaled observation matrix
+    verdicts : what to think of it, in words, worst first
+    provenance : how it was made
+    """
+
+    friction: IdentifiedParameters
+    parameters: ParameterTable
+    scores: tuple[JointScore, ...]
+    samples: tuple[FrictionSamples, ...]
+    condition: float
+    verdicts: tuple[str, ...]
+    provenance: Provenance

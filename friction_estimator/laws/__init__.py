@@ -1,0 +1,23 @@
+"""Friction laws: tables of terms, curves with a shape, and their registry."""
+
+from friction_estimator.laws import nonlinear
+from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
+from friction_estimator.laws.law import FrictionLaw, NonlinearFrictionLaw, law_names, make_law, register_law
+from friction_estimator.laws.linear import LinearFrictionLaw, Shape, Side, Term, linear_law_names, make_linear_law
+
+__all__ = [
+    "FrictionLaw",
+    "JointLaws",
+    "LinearFrictionLaw",
+    "NonlinearFrictionLaw",
+    "Shape",
+    "Side",
+    "Term",
+    "law_names",
+    "laws_of_joints",
+    "linear_law_names",
+    "make_law",
+    "make_linear_law",
+    "nonlinear",
+    "register_law",
+]

@@ -1,0 +1,388 @@
+"""Friction laws that are linear in their parameters, as sums of terms: what filters identify while the robot moves.
+
+    friction = sum_j parameter_j term_j        term = shape of the velocity x power of the load x side
+
+A law is a table of terms. The compiled kernels evaluate any such table, so that a new law needs no code.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.laws.law import law_names, make_law, register_law, required_load
+from friction_estimator.types import FloatArray, IntArray
+
+
+class Shape(IntEnum):
+    """How a term depends on the velocity; ``s`` is the term's scale [rad/s]."""
+
+    SIGN = 0
+    """``sgn(dq)``"""
+    TANH = 1
+    """``tanh(dq / s)``"""
+    LINEAR = 2
+    """``dq``"""
+    CONSTANT = 3
+    """``1``"""
+    FADING = 4
+    """``sgn(dq) exp(-|dq| / s)``"""
+    RISING = 5
+    """``sgn(dq) (1 - exp(-|dq| / s))``"""
+
+
+class Side(IntEnum):
+    """Where a term holds; the sides of the load are those of Hamon et al. 2010, eqs. 26-28."""
+
+    BOTH = 0
+    FORWARD = 1
+    """``dq > 0``"""
+    BACKWARD = 2
+    """``dq < 0``"""
+    DRIVING = 3
+    """``tau dq > 0``; where the load or the velocity is zero the term counts half."""
+    DRIVEN = 4
+    """``tau dq < 0``, likewise."""
+
+
+_PADDING = -1
+_SIGN, _TANH, _LINEAR, _CONSTANT, _FADING = (int(shape) for shape in list(Shape)[:5])
+_FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
+_SATURATED = 20.0
+"""The hyperbolic tangent is one to the last bit beyond this argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One parameter of a linear law and the function of velocity and load that it multiplies.
+
+    Attributes
+    ----------
+    name : of the parameter
+    shape : of the velocity
+    scale : velocity over which the shape changes, where it has one [rad/s]
+    load_power : 0, 1 or 2: the term is multiplied by this power of ``|tau|``
+    side : where it holds
+    unit : of the parameter, in SI for a revolute joint; empty for a pure number
+    prior_std : standard deviation of the parameter before any data, about zero, wide enough for a humanoid, in SI units
+    nonnegative : True for a parameter that no passive joint has below zero
+    coulomb, viscous : how the parameter counts in F_c and F_v of eq. 57, the mean of both directions without load
+    """
+
+    name: str
+    shape: Shape
+    scale: float = 1.0
+    load_power: int = 0
+    side: Side = Side.BOTH
+    unit: str = "N m"
+    prior_std: float = 10.0
+    nonnegative: bool = True
+    coulomb: float = 0.0
+    viscous: float = 0.0
+
+
+class LinearFrictionLaw:
+    """A friction law that is linear in its parameters.
+
+    Parameters
+    ----------
+    name : the key in the registry
+    terms : (p), one a parameter
+
+    Attributes
+    ----------
+    name, terms : as given
+    parameter_names, units, nonnegative, prior_std : (p) of the terms
+    needs_load : True where the torque cannot be computed without the load
+    """
+
+    def __init__(self, name: str, terms: tuple[Term, ...]) -> None:
+        self.name = name
+        self.terms = terms
+        self.parameter_names = tuple(term.name for term in terms)
+        self.units = tuple(term.unit for term in terms)
+        self.nonnegative = tuple(term.nonnegative for term in terms)
+        self.prior_std = tuple(term.prior_std for term in terms)
+        self.needs_load = any(term.load_power or term.side in (Side.DRIVING, Side.DRIVEN) for term in terms)
+        self._codes, self._scales = term_table(terms, len(terms))
+        self._coulomb = np.array([term.coulomb for term in terms])
+        self._viscous = np.array([term.viscous for term in terms])
+
+    def regressor(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Regressor phi with ``torque = sum_j phi[..., j] * parameters[..., j]``.
+
+        Parameters
+        ----------
+        velocity : (...) of any shape [rad/s]
+        load : (...) broadcasts against it [N m]; load-dependent laws need it
+
+        Returns
+        -------
+        (..., p)
+
+        Raises
+        ------
+        ConfigError
+            When the law needs a load and there is none.
+        """
+        velocity = np.asarray(velocity, dtype=float)
+        tau = np.broadcast_to(required_load(self.name, load), velocity.shape) if self.needs_load else velocity
+        flat = np.ascontiguousarray(velocity).ravel(), np.array(tau, dtype=float).ravel()
+        return regressor_rows(self._codes, self._scales, *flat).reshape(*velocity.shape, len(self.terms))
+
+    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Friction torque (n,) [N m]: regressor times parameters (n, p)."""
+        return np.asarray((self.regressor(velocity, load) * parameters).sum(axis=-1))
+
+    def coulomb(self, parameters: FloatArray) -> FloatArray:
+        """F_c of eq. 57 [N m]: what is left of the friction when viscous friction and load are taken away.
+
+        The plateau beyond any Stribeck effect, the mean of both directions. Linear in the parameters:
+        (..., p) -> (...).
+        """
+        return np.asarray(parameters @ self._coulomb)
+
+    def viscous(self, parameters: FloatArray) -> FloatArray:
+        """F_v of eq. 57 [N m s/rad], the mean of both directions. Linear in the parameters: (..., p) -> (...)."""
+        return np.asarray(parameters @ self._viscous)
+
+
+def linear_law_names() -> tuple[str, ...]:
+    """Names of the laws that are linear in their parameters."""
+    return tuple(name for name in law_names() if isinstance(make_law(name), LinearFrictionLaw))
+
+
+def make_linear_law(name: str) -> LinearFrictionLaw:
+    """Law by name that least squares and Kalman filters can identify.
+
+    Raises
+    ------
+    ConfigError
+        When the law is unknown or not linear in its parameters.
+    """
+    law = make_law(name)
+    if not isinstance(law, LinearFrictionLaw):
+        raise ConfigError(
+            f"the friction law {name!r} is not linear in its parameters and cannot be identified recursively; "
+            f"the linear laws are {choices(linear_law_names())}"
+        )
+    return law
+
+
+def term_table(terms: tuple[Term, ...], width: int) -> tuple[IntArray, FloatArray]:
+    """Codes (width, 4) and scales (width,) of a law's terms for the kernels, padded with terms that are zero.
+
+    A code is shape, power of the load, side, and the row of an earlier term without load that differs in the power only
+    (its own row where there is none).
+    """
+    codes = np.full((width, 4), _PADDING, dtype=np.int64)
+    scales = np.ones(width)
+    for row, term in enumerate(terms):
+        unloaded = replace(term, load_power=0)
+        same = (k for k, other in enumerate(terms[:row]) if _function(other) == _function(unloaded))
+        codes[row] = term.shape, term.load_power, term.side, next(same, row)
+        scales[row] = term.scale
+    return codes, scales
+
+
+def _function(term: Term) -> tuple[Shape, float, int, Side]:
+    return term.shape, term.scale, term.load_power, term.side
+
+
+@kernel
+def fill_regressor(phi: FloatArray, codes: IntArray, scales: FloatArray, velocity: float, load: float) -> None:
+    """Write the terms (p,) of one law at one velocity and load."""
+    direction = 1.0 if velocity > 0.0 else (-1.0 if velocity < 0.0 else 0.0)
+    push = 1.0 if load > 0.0 else (-1.0 if load < 0.0 else 0.0)
+    driving = 0.5 * (1.0 + push * direction)
+    for j in range(codes.shape[0]):
+        shape, power, side, same = codes[j, 0], codes[j, 1], codes[j, 2], codes[j, 3]
+        if shape == _PADDING:
+            phi[j] = 0.0
+            continue
+        if same < j:
+            value = phi[same]
+        elif shape == _TANH:
+            x = min(max(velocity / scales[j], -_SATURATED), _SATURATED)
+            value = 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0)
+        elif shape == _SIGN:
+            value = direction
+        elif shape == _LINEAR:
+            value = velocity
+        elif shape == _CONSTANT:
+            value = 1.0
+        else:
+            fading = math.exp(-abs(velocity) / scales[j])
+            value = direction * (fading if shape == _FADING else 1.0 - fading)
+        if same == j:
+            if side == _FORWARD and velocity <= 0.0 or side == _BACKWARD and velocity >= 0.0:
+                value = 0.0
+            elif side == _DRIVING:
+                value *= driving
+            elif side == _DRIVEN:
+                value *= 1.0 - driving
+        for _ in range(power):
+            value *= abs(load)
+        phi[j] = value
+
+
+@kernel("IM V V V")
+def regressor_rows(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+    """Terms (r, p) of one law at velocities and loads (r,)."""
+    phi = np.empty((velocity.size, codes.shape[0]))
+    for row in range(velocity.size):
+        fill_regressor(phi[row], codes, scales, velocity[row], load[row])
+    return phi
+
+
+def _viscous() -> Term:
+    return Term("viscous", Shape.LINEAR, unit="N m s/rad", viscous=1.0)
+
+
+def _tangents(names: tuple[str, ...], scales: tuple[float, ...]) -> tuple[Term, ...]:
+    """Tangents that add up to a curve: single ones may be negative, their sum is F_c."""
+    return tuple(
+        Term(name, Shape.TANH, scale, nonnegative=False, coulomb=1.0) for name, scale in zip(names, scales, strict=True)
+    )
+
+
+def _load_terms(scale: float, linear_std: float, quadratic_std: float) -> tuple[Term, ...]:
+    """Dry friction that grows with the load; both held nonnegative: a curve that bends down would drive the joint."""
+    return (
+        Term("load_linear", Shape.TANH, scale, 1, unit="", prior_std=linear_std),
+        Term("load_quadratic", Shape.TANH, scale, 2, unit="1/(N m)", prior_std=quadratic_std),
+    )
+
+
+_SIDES = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
+_OFFSET = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False)
+_SIX_SLOPES = (
+    *_tangents(
+        ("tanh_0.002", "tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32"), (0.002, 0.01, 10**-1.5, 0.1, 10**-0.5)
+    ),
+    Term("tanh_1", Shape.TANH, 1.0, prior_std=0.3, nonnegative=False, coulomb=1.0),
+    _viscous(),
+)
+_SLOPE_NAMES = ("tanh_steep", "tanh_middle", "tanh_flat")
+STRIBECK_VELOCITY = np.pi / 180.0
+"""The printed ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
+
+
+def load_velocity_at(stribeck_velocity: float) -> LinearFrictionLaw:
+    """The law ``load_velocity`` at one Stribeck velocity [rad/s]: linear in the rest (Hamon et al. 2010, eqs. 25-30).
+
+    Columns of beta, delta, alpha and gamma of both quadrants, viscous friction and offset.
+    """
+    dry = tuple(
+        Term(f"{name}_{owner}", shape, stribeck_velocity, power, side, unit, prior, coulomb=coulomb)
+        for owner, side in _SIDES
+        for name, shape, power, unit, prior, coulomb in (
+            ("coulomb", Shape.RISING, 0, "N m", 10.0, 0.5),
+            ("static", Shape.FADING, 0, "N m", 10.0, 0.0),
+            ("load", Shape.RISING, 1, "", 0.3, 0.0),
+            ("load_static", Shape.FADING, 1, "", 0.3, 0.0),
+        )
+    )
+    return LinearFrictionLaw("load_velocity at a Stribeck velocity", (*dry, _viscous(), _OFFSET))
+
+
+COULOMB_VISCOUS = register_law(
+    LinearFrictionLaw("coulomb_viscous", (Term("coulomb", Shape.SIGN, coulomb=1.0), _viscous()))
+)
+"""``F_c sgn(dq) + F_v dq`` (Hashlamon & Erbatur 2014, eq. 57)."""
+
+ASYMMETRIC = register_law(
+    LinearFrictionLaw(
+        "asymmetric",
+        tuple(
+            term
+            for name, side in (("positive", Side.FORWARD), ("negative", Side.BACKWARD))
+            for term in (
+                Term(f"coulomb_{name}", Shape.SIGN, side=side, coulomb=0.5),
+                Term(f"viscous_{name}", Shape.LINEAR, side=side, unit="N m s/rad", viscous=0.5),
+            )
+        ),
+    )
+)
+"""``F_c+ + F_v+ dq`` for positive velocities, ``-F_c- + F_v- dq`` for negative ones.
+
+Eq. 19 of Guedelha et al. 2017 with the half-axes of its eqs. 27-28 for both of its terms.
+"""
+
+ASYMMETRIC_STRIBECK = register_law(
+    LinearFrictionLaw(
+        "asymmetric_stribeck",
+        (
+            Term("coulomb", Shape.RISING, STRIBECK_VELOCITY, coulomb=1.0),
+            _viscous(),
+            Term("static_positive", Shape.FADING, STRIBECK_VELOCITY, side=Side.FORWARD),
+            Term("static_negative", Shape.FADING, STRIBECK_VELOCITY, side=Side.BACKWARD),
+        ),
+    )
+)
+"""``K_c sgn(dq) (1 - e) + K_v dq + sigma+- sgn(dq) e`` with ``e = exp(-|dq| / (1 deg/s))``.
+
+Guedelha et al. 2017, section 3.2.2: static friction sigma+ (sigma-) when starting in the positive (negative) direction,
+fading to one Coulomb and viscous friction. This meets the limits of eqs. 23-25, which eqs. 26 and 29-31 with their
+printed signs do not: docs/equations.md.
+"""
+
+THREE_SLOPE = register_law(LinearFrictionLaw("three_slope", (*_tangents(_SLOPE_NAMES, (0.015, 0.06, 0.3)), _viscous())))
+"""``k_1 tanh(dq/0.015) + k_2 tanh(dq/0.06) + k_3 tanh(dq/0.3) + F_v dq``.
+
+Differences of tangents of fixed slope draw a Stribeck curve as eq. 56 of Hashlamon & Erbatur 2014 does, but stay linear
+in the unknowns: dry friction, the Stribeck dip, and what is left of it.
+"""
+
+TANH_LOAD = register_law(
+    LinearFrictionLaw(
+        "tanh_load",
+        (*_tangents(_SLOPE_NAMES, (0.008, 0.06, 0.3)), _viscous(), *_load_terms(0.002, 0.3, 0.01)),
+    )
+)
+"""Three slopes ``+ (k_l |tau| + k_q tau^2) tanh(dq/0.002)``, the first slope steeper than in ``three_slope``.
+
+The linear term is that of Hamon et al. 2010, eq. 17, the quadratic one that of Lim et al. 2024, eq. 23, with the motor
+torque as the load; benchmarks/friction_laws.py compares velocities at which the load's part saturates.
+"""
+
+SIX_SLOPE = register_law(LinearFrictionLaw("six_slope", _SIX_SLOPES))
+"""``sum_k a_k tanh(dq/v_k) + F_v dq`` with ``v_k`` = 0.002, 0.01, 0.032, 0.1, 0.32, 1 rad/s.
+
+The sharpest tangent is a sign to any encoder. From 0.01 on neighbouring tangents overlap so far that a tangent of any
+slope between is met to a few percent. The softest has a narrow prior: where a joint is never fast enough to separate it
+from F_v, friction counts as viscous.
+"""
+
+SIX_SLOPE_LOAD = register_law(LinearFrictionLaw("six_slope_load", (*_SIX_SLOPES, *_load_terms(0.002, 0.02, 0.0005))))
+"""Six slopes ``+ (k_l |tau| + k_q tau^2) tanh(dq/0.002)``: the default of the Kalman observer.
+
+The load terms are those of ``tanh_load`` with narrower priors: where friction does not depend on the load they stay
+near zero.
+"""
+
+LOAD_QUADRANTS = register_law(
+    LinearFrictionLaw(
+        "load_quadrants",
+        (
+            *(
+                Term(f"{name}_{owner}", Shape.SIGN, 1.0, power, side, unit, prior, coulomb=coulomb)
+                for owner, side in _SIDES
+                for name, power, unit, prior, coulomb in (("coulomb", 0, "N m", 10.0, 0.5), ("load", 1, "", 0.3, 0.0))
+            ),
+            _viscous(),
+            _OFFSET,
+        ),
+    )
+)
+"""``(alpha |tau| + beta) sgn(dq) + F_v dq + offset`` (Hamon et al. 2010, eqs. 17-20).
+
+alpha and beta take the index m in the two quadrants of (dq, tau) where the load power ``tau dq`` is positive (the motor
+drives), and g in the two where it is negative (it is driven); eq. 26 takes that sign from the motor torque. Without
+load power both halves count, as ``sgn(0) = 0`` makes of the printed P.
+"""

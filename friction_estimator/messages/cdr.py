@@ -1,0 +1,228 @@
+"""Serialized ROS messages (CDR): where the numbers lie in received bytes, and bytes to send whose numbers change.
+
+A serialized message is four bytes of encapsulation, of which the second is 1 for little and 0 for big endian, and a
+body. In the body every number lies at a multiple of its size, counted from the start of the body; strings and
+sequences begin with their length as a 32-bit number. A string ends with a zero byte, which its length counts. The
+bytes that are skipped for alignment may hold anything: rclpy leaves there whatever was in memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from friction_estimator.types import FloatArray
+
+BODY = 4
+"""Length of the encapsulation, hence offset of the body and of the stamp of a message with a header."""
+
+_NS = 1_000_000_000
+_STAMP = struct.Struct("<iI")
+_FLOAT = np.dtype("<f8")
+
+
+def stamp_of(raw: bytes) -> int:
+    """Stamp of a little-endian message that begins with a header [ns]."""
+    sec, nanosec = _STAMP.unpack_from(raw, BODY)
+    return int(sec) * _NS + int(nanosec)
+
+
+class CdrScanner:
+    """Walks through the fields of one received message, and notes which bytes are its structure.
+
+    Parameters
+    ----------
+    raw : serialized message
+
+    Attributes
+    ----------
+    order : ``<`` for little, ``>`` for big endian
+    offset : of the next field, from the start of ``raw``
+    mask : one byte for each byte that was passed: 255 where it is structure, 0 where it is a number or padding
+
+    Raises
+    ------
+    ValueError
+        When the encapsulation is not plain CDR, or a field does not fit into the message (also from the methods).
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        if len(raw) < BODY or raw[0] != 0 or raw[1] > 1:
+            raise ValueError(f"its encapsulation {bytes(raw[:BODY]).hex() or 'is missing'} is not plain CDR")
+        self._raw = raw
+        self.order = "<" if raw[1] else ">"
+        self.offset = BODY
+        self.mask = bytearray(b"\xff\xff\x00\x00")
+
+    def stamp(self) -> None:
+        """Pass the stamp of a header."""
+        self._pass(8, 4, 0)
+
+    def uint32(self) -> int:
+        """Pass a 32-bit number; return it."""
+        at = self._pass(4, 4, 255)
+        return int(struct.unpack_from(self.order + "I", self._raw, at)[0])
+
+    def string(self) -> str:
+        """Pass a string; return it."""
+        length = self.uint32()
+        at = self._pass(length, 1, 255)
+        return bytes(self._raw[at : at + max(length - 1, 0)]).decode()
+
+    def floats(self, count: int) -> int:
+        """Pass ``float64`` numbers; return the offset of the first one."""
+        return self._pass(8 * count, 8 if count else 1, 0)
+
+    def _pass(self, length: int, alignment: int, mask: int) -> int:
+        start = self.offset + -(self.offset - BODY) % alignment
+        self.offset = start + length
+        if self.offset > len(self._raw):
+            raise ValueError("it is cut off")
+        self.mask += bytes(start - len(self.mask)) + bytes((mask,)) * length
+        return start
+
+
+class CdrWriter:
+    """Serializes a message field by field, little endian; every field is appended at an offset that is returned.
+
+    Attributes
+    ----------
+    buffer : all bytes so far; padding is zero
+    """
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(b"\x00\x01\x00\x00")
+
+    def header(self, frame_id: str) -> int:
+        """Append a std_msgs/Header with a zero stamp."""
+        offset = self.pack("iI", 4, 0, 0)
+        self.string(frame_id)
+        return offset
+
+    def pack(self, fields: str, size: int, *values: float) -> int:
+        """Append numbers of one size [bytes]; ``fields`` are the letters of :mod:`struct`."""
+        offset = self._align(size)
+        self.buffer += struct.pack(f"<{fields}", *values)
+        return offset
+
+    def string(self, text: str) -> int:
+        """Append a string; the offset is that of its length."""
+        data = text.encode() + b"\x00"
+        offset = self.pack("I", 4, len(data))
+        self.buffer += data
+        return offset
+
+    def strings(self, texts: Sequence[str]) -> None:
+        """Append a sequence of strings."""
+        self.pack("I", 4, len(texts))
+        for text in texts:
+            self.string(text)
+
+    def zeros(self, count: int) -> int:
+        """Append ``float64`` numbers without their count."""
+        offset = self._align(8 if count else 1)
+        self.buffer += bytes(8 * count)
+        return offset
+
+    def sequence(self, count: int) -> int:
+        """Append a ``float64[]`` of zeros; the offset is that of its first number."""
+        self.pack("I", 4, count)
+        return self.zeros(count)
+
+    def _align(self, size: int) -> int:
+        self.buffer += bytes(-(len(self.buffer) - BODY) % size)
+        return len(self.buffer)
+
+
+class _Template:
+    """A serialized message of which only stamp and numbers change."""
+
+    def __init__(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+
+    def _numbers(self, offset: int, count: int) -> FloatArray:
+        """View (count,) of the numbers from this offset on."""
+        return np.frombuffer(self._buffer, _FLOAT, count, offset) if count else np.empty(0)
+
+    def _stamped(self, stamp_ns: int, at: int = BODY) -> bytes:
+        _STAMP.pack_into(self._buffer, at, stamp_ns // _NS, stamp_ns % _NS)
+        return bytes(self._buffer)
+
+
+class JointStateTemplate(_Template):
+    """Serializes sensor_msgs/JointState of the same joints again and again.
+
+    Parameters
+    ----------
+    frame_id : of the header
+    joint_names : (n)
+    with_state : whether position and velocity are given; else they stay empty
+    with_effort : the same for effort
+    """
+
+    def __init__(
+        self, frame_id: str, joint_names: Sequence[str], with_state: bool = False, with_effort: bool = True
+    ) -> None:
+        writer = CdrWriter()
+        writer.header(frame_id)
+        writer.strings(joint_names)
+        counts = [len(joint_names) * given for given in (with_state, with_state, with_effort)]
+        offsets = [writer.sequence(count) for count in counts]
+        super().__init__(writer.buffer)
+        self._position, self._velocity, self._effort = map(self._numbers, offsets, counts)
+
+    def serialize(
+        self,
+        stamp_ns: int,
+        effort: FloatArray | None = None,
+        position: FloatArray | None = None,
+        velocity: FloatArray | None = None,
+    ) -> bytes:
+        """Bytes of a message.
+
+        Parameters
+        ----------
+        stamp_ns : header stamp [ns]
+        effort, position, velocity : (n,) those that the template has
+        """
+        if effort is not None:
+            self._effort[:] = effort
+        if position is not None and velocity is not None:
+            self._position[:], self._velocity[:] = position, velocity
+        return self._stamped(stamp_ns)
+
+
+class StampedTemplate(_Template):
+    """Serializes messages of a header, perhaps the name of a second frame, and numbers only.
+
+    Parameters
+    ----------
+    count : how many numbers
+    frames : frame_id of the header, and child_frame_id where the message has one
+    sequence : whether these make the one element of a sequence, as in tf2_msgs/TFMessage
+    """
+
+    def __init__(self, count: int, *frames: str, sequence: bool = False) -> None:
+        writer = CdrWriter()
+        if sequence:
+            writer.pack("I", 4, 1)
+        self._stamp_offset = writer.header(frames[0])
+        for child in frames[1:]:
+            writer.string(child)
+        offset = writer.zeros(count)
+        super().__init__(writer.buffer)
+        self._values = self._numbers(offset, count)
+
+    def serialize(self, stamp_ns: int, *values: FloatArray) -> bytes:
+        """Bytes of a message; the arrays fill its numbers one after the other."""
+        np.concatenate([value.reshape(-1) for value in values], out=self._values)
+        return self._stamped(stamp_ns, self._stamp_offset)
+
+
+def serialize_string(text: str) -> bytes:
+    """Bytes of a std_msgs/String."""
+    writer = CdrWriter()
+    writer.string(text)
+    return bytes(writer.buffer)

@@ -1,0 +1,201 @@
+"""Base position and velocity from the linear inverted pendulum (Hashlamon & Erbatur 2014, section 4, eqs. 7-33).
+
+    foot wrenches ─► ZMP (8) ──────────────────────────────┐
+    IMU ─► CoM acceleration (16) ─► jerk (14) ─► predict ─► correct ─► CoM ─► base position, velocity (32, 33)
+
+This is ``base_state.method: lipm``, as printed; ``odometry`` is in ``base/odometry.py``.
+
+World: the robot starts above its origin, x forward, feet on z = 0. A standing foot does not slip, so its place in the
+world, fixed when it lands, is the p_m of eq. 9; were it taken from the present base position, the position would
+cancel out of eq. 19.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from friction_estimator.config import Config
+from friction_estimator.reference.adaptive_kalman import AdaptiveKalmanFilter
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.rotations import cross
+from friction_estimator.types import (
+    GRAVITY,
+    Attitude,
+    BaseState,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    SensorFrame,
+)
+
+_I3, _I9 = np.eye(3), np.eye(9)
+_UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
+
+
+def zero_moment_point(foot_positions: FloatArray, wrenches_world: FloatArray) -> FloatArray:
+    """Zero moment point from foot positions and wrenches (eqs. 8, 9), (3,) [m].
+
+    Parameters
+    ----------
+    foot_positions : (k, 3) sole origins, world
+    wrenches_world : (k, 6) ground on foot about the sole origins, world axes; only feet with a vertical force count
+    """
+    force, moment = wrenches_world[:, :3], wrenches_world[:, 3:]
+    normal = force[:, 2]
+    # centre of pressure on the horizontal plane through the sole origin: moment about it is vertical
+    center = np.zeros_like(foot_positions)
+    center[:, 0] = -moment[:, 1] / normal
+    center[:, 1] = moment[:, 0] / normal
+    return (normal @ (foot_positions + center)) / normal.sum()
+
+
+def com_acceleration(attitude: Attitude, imu_to_com: FloatArray) -> FloatArray:
+    """Acceleration of the centre of mass from the IMU (eq. 16), world axes, (3,) [m/s^2].
+
+    The lever arm runs from the IMU to the centre of mass, which is minus the printed ``A_b r_I + c_offset`` when
+    ``c_offset = p_b - c`` as in eq. 32: the sign in print holds for the opposite lever arm.
+
+    Parameters
+    ----------
+    imu_to_com : (3,) base axes [m]
+    """
+    omega, alpha = attitude.angular_velocity, attitude.angular_acceleration
+    in_base = attitude.specific_force + cross(omega, cross(omega, imu_to_com)) + cross(alpha, imu_to_com)
+    return attitude.rotation_base_to_world @ in_base - _UP_GRAVITY
+
+
+class BaseStateEstimator:
+    """The base-state stage, as printed.
+
+    Parameters
+    ----------
+    config : ``base_state`` (Table II), and the feet
+    robot : whose centre of mass follows the pendulum
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._config = config.base_state
+        self._robot = robot
+        self._imu = robot.imu_position_in_base
+        self._foot_count = len(config.feet)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, above the origin of the world, at the next sample."""
+        self._running = False
+        self._anchor = np.full((self._foot_count, 3), np.nan)
+        self._anchored = np.zeros(self._foot_count, dtype=bool)
+        self._anchor_variance = np.zeros((self._foot_count, 3))
+        self._drift_variance = np.zeros(3)
+
+    def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
+        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``."""
+        standing = phase.contact & frame.wrench_fresh
+        R = attitude.rotation_base_to_world
+        com_in_base, com_velocity_in_base = self._robot.centre_of_mass(dynamics)
+        com_from_base = R @ com_in_base
+        feet_from_base = dynamics.foot_position_in_base @ R.T
+        acceleration = com_acceleration(attitude, com_in_base - self._imu)
+        if not self._running:
+            self._start(com_from_base, feet_from_base, acceleration)
+        elif frame.dt > 0.0:
+            self._predict(acceleration, frame.dt)
+            self._place_feet(standing, self._kalman.state[:3] - com_from_base + feet_from_base)
+            if standing.any():
+                self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base)
+        self._last_acceleration = acceleration
+        com_velocity = cross(attitude.angular_velocity, com_in_base) + com_velocity_in_base
+        return self._output(attitude, com_from_base, R @ com_velocity)
+
+    def _start(self, com_from_base: FloatArray, feet_from_base: FloatArray, acceleration: FloatArray) -> None:
+        """Table II, but from the kinematics instead of zero, so that the world starts under the robot."""
+        height = -feet_from_base[:, 2].min() if self._foot_count else 0.0
+        base = np.array([0.0, 0.0, height])
+        state = np.concatenate((base + com_from_base, np.zeros(3), acceleration))
+        config = self._config
+        self._running = True
+        self._kalman = AdaptiveKalmanFilter(
+            state,
+            config.initial_covariance * np.eye(9),
+            np.full(9, config.process_noise),
+            np.full(3, config.measurement_noise),
+            config.process_window,
+            config.measurement_window,
+        )
+
+    def _predict(self, acceleration: FloatArray, dt: float) -> None:
+        """Eqs. 13, 14 and 17 with B u = T * jerk = the change of the measured acceleration."""
+        A = _I9.copy()
+        A[:3, 3:6] = A[3:6, 6:] = dt * _I3
+        A[:3, 6:] = 0.5 * dt * dt * _I3
+        B_u = np.zeros(9)
+        B_u[6:] = acceleration - self._last_acceleration
+        self._kalman.predict(A, B_u)
+
+    def _place_feet(self, contact: BoolArray, feet_in_world: FloatArray) -> None:
+        """Fix the place of feet that land; it is no better known than the base was, and the filter cannot tell."""
+        landed = contact & ~self._anchored
+        if landed.any():
+            first = np.isnan(self._anchor).all()  # these feet define the world
+            known = self._kalman.covariance.ravel()[::10][:3] + self._drift_variance + self._config.landing_std**2
+            self._anchor[landed] = feet_in_world[landed]
+            self._anchor_variance[landed] = 0.0 if first else known
+        if contact.any():
+            self._drift_variance = self._anchor_variance[contact].mean(axis=0)
+        self._anchored = contact
+
+    def _correct(
+        self,
+        attitude: Attitude,
+        contact: BoolArray,
+        dynamics: Dynamics,
+        wrenches: FloatArray,
+        com_from_base: FloatArray,
+        feet_from_base: FloatArray,
+    ) -> None:
+        R = attitude.rotation_base_to_world
+        foot_to_world = R @ dynamics.foot_rotation_to_base[contact]
+        force = (foot_to_world @ wrenches[contact, :3, None])[..., 0]
+        load = force[:, 2]
+        if load.min() <= 0.0:
+            return
+        anchor = self._anchor[contact]
+        base = (load / load.sum()) @ (anchor - feet_from_base[contact])
+        moment = (foot_to_world @ wrenches[contact, 3:, None])[..., 0]
+        self._kalman.correct(*_lipm(base + com_from_base, zero_moment_point(anchor, np.hstack((force, moment)))))
+
+    def _output(self, attitude: Attitude, com_from_base: FloatArray, com_velocity: FloatArray) -> BaseState:
+        """Eqs. 32 and 33 with ``c_offset = p_b - c``; the motion of the CoM in the base is measured, not neglected."""
+        R = attitude.rotation_base_to_world
+        kalman = self._kalman
+        pose_covariance, twist_covariance = np.zeros((6, 6)), np.zeros((6, 6))
+        pose_covariance[:3, :3] = kalman.covariance[:3, :3] + np.diag(self._drift_variance)
+        pose_covariance[3:, 3:] = attitude.covariance
+        twist_covariance[:3, :3] = kalman.covariance[3:6, 3:6]
+        twist_covariance[3:, 3:] = attitude.rate_covariance
+        return BaseState(
+            position_base_in_world=kalman.state[:3] - com_from_base,
+            rotation_base_to_world=R,
+            linear_velocity=kalman.state[3:6] - com_velocity,
+            angular_velocity=attitude.angular_velocity,
+            pose_covariance=pose_covariance,
+            twist_covariance=twist_covariance,
+        )
+
+
+def _lipm(com: FloatArray, zmp: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eq. 12 as a measurement: C (3, 9) and the ZMP (3,), for the present height of the CoM.
+
+    The z row describes motion about the plane z = z_c, so that plane is the ZMP's height plus z_c.
+    """
+    height = (com - zmp)[2]
+    C = np.zeros((3, 9))
+    C[:, :3] = _I3
+    C[:, 6:] = -height / GRAVITY * _I3
+    return C, np.array([zmp[0], zmp[1], zmp[2] + height])
+
+
+def resting_base() -> BaseState:
+    """Base state of a robot that is bolted to the ground: known, and at rest."""
+    return BaseState(np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((6, 6)), np.zeros((6, 6)))

@@ -1,0 +1,214 @@
+"""Friction of one instant from its joint accelerations, and the errors of it (Egle 2021, eqs. 5.3-5.13, 6.1).
+
+All in the inertial frame that moves with the IMU at that instant: accelerations are the true ones there, gravity is the
+attitude's, and the base velocity drops out. No foot wrench and no accelerometer reading is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.reference.constrained_dynamics import (
+    ConstrainedDynamics,
+    constrain,
+    regularised_inverse,
+    unique_inverse,
+)
+from friction_estimator.reference.delay_line import Instant
+from friction_estimator.reference.differences import DerivativeWeights
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.sensor_variances import SensorVariances, constant_variances, white_variances
+from friction_estimator.rotations import skew
+from friction_estimator.types import GRAVITY, BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedSolution:
+    """Friction of one instant and what it follows from.
+
+    Attributes
+    ----------
+    instant : sensors, attitude, contact and dynamics
+    rows : constraint rows of the standing feet in the flattened (k*6) stack
+    system : the constrained dynamics
+    inertia : (m, m) M_mod of eq. 5.13, or what stands for it in eq. 6.1
+    friction : (m,) of the torque-controlled joints [N m]
+    acceleration : (nv,) with that friction, base included
+    constraint_force : (r,) wrenches of the standing feet, then torques of the position-controlled joints
+    """
+
+    instant: Instant
+    rows: IntArray
+    system: ConstrainedDynamics
+    inertia: FloatArray
+    friction: FloatArray
+    acceleration: FloatArray
+    constraint_force: FloatArray
+
+
+class ConstrainedFriction:
+    """Eqs. 5.3-5.13 and 6.1 for one robot.
+
+    Parameters
+    ----------
+    config : ``constrained``, ``sensors`` and the feet's kind of contact
+    robot : the model that also made the dynamics
+
+    Attributes
+    ----------
+    joints : (m,) indices of the torque-controlled joints
+
+    Raises
+    ------
+    ConfigError
+        When ``constrained.position_controlled`` names a joint that the robot lacks, or all joints.
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._config = config.constrained
+        self._noise = config.sensors
+        self._robot = robot
+        held = _held_joints(config.constrained.position_controlled, robot.joint_names)
+        self.joints: IntArray = np.flatnonzero(~held)
+        self._columns = robot.base_dofs + self.joints
+        self._held_rows = np.eye(robot.base_dofs + held.size)[robot.base_dofs :][held]  # S_pc of eq. 5.3
+        rows = [[True] * 3 + [foot.contact == "surface"] * 3 for foot in config.feet]
+        self._row_mask = np.array(rows, dtype=bool).reshape(-1, 6)
+
+    def unique(self, standing: BoolArray) -> BoolArray:
+        """Joints, among all n, whose friction the accelerations tell while these feet (k,) stand.
+
+        Forces between two standing feet, or between a foot and a fixed base, load the joints between them without
+        moving any: these joints are ambiguous (section 5.3).
+        """
+        result = np.zeros(len(self._robot.joint_names), dtype=bool)
+        result[self.joints] = True
+        if self._loops(standing):
+            result &= ~self._robot.limb[standing].any(axis=0)
+        return result
+
+    def solve(self, instant: Instant, joint_acceleration: FloatArray) -> ConstrainedSolution:
+        """Friction of the torque-controlled joints from the accelerations (n,) of all joints [rad/s^2]."""
+        dynamics, standing = instant.dynamics, instant.phase.contact
+        rows = np.flatnonzero((self._row_mask & standing[:, None]).ravel())
+        feet = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[rows]
+        b = np.concatenate((-dynamics.foot_bias_acceleration.ravel()[rows], np.zeros(len(self._held_rows))))
+        system = constrain(dynamics.mass_matrix, np.vstack((feet, self._held_rows)))
+        force = -self._bias(instant)
+        force[self._columns] += instant.frame.effort[self.joints]
+        difference = joint_acceleration[self.joints] - system.acceleration(force, b)[self._columns]  # eq. 5.12
+        response = system.response(self._columns)
+        inertia = None if self._loops(standing) else unique_inverse(response)
+        if inertia is None:
+            inertia = regularised_inverse(response, self._config.regularisation)
+        friction = -inertia @ difference  # eq. 5.13, our sign
+        force[self._columns] -= friction
+        acceleration = system.acceleration(force, b)
+        constraint_force = system.constraint_force(dynamics.mass_matrix @ acceleration - force)
+        return ConstrainedSolution(instant, rows, system, inertia, friction, acceleration, constraint_force)
+
+    def variances(
+        self, solution: ConstrainedSolution, weights: DerivativeWeights, motion: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """First-order propagation of the errors to ``solution.friction``: white, lasting (m,) [(N m)^2].
+
+        Lasting are attitude, constant sensor errors, the motion that the differences miss, and the friction that
+        eq. 6.1 leaves out.
+
+        Parameters
+        ----------
+        solution, weights : what was measured, and how it was differentiated
+        motion : (n,) mean square of the joint accelerations of late [(rad/s^2)^2]
+        """
+        by_position, by_velocity = self._motion_derivatives(solution)
+        by_acceleration = np.zeros_like(by_position)
+        by_acceleration[:, self.joints] = -solution.inertia
+        resolved = solution.inertia @ solution.system.response(self._columns)  # the identity where unique
+        gains = self._gains(by_position, by_velocity, by_acceleration, weights)
+
+        def propagate(source: SensorVariances) -> FloatArray:
+            effort = resolved**2 @ source.effort[self.joints]
+            return np.asarray(effort + gains[0].sum(axis=1) * source.position + gains[1] @ source.velocity)
+
+        missed = weights.missed**2 * by_acceleration**2 @ motion
+        ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * self._config.friction_std**2
+        lasting = missed + ambiguous + self._tilt_variance(solution)
+        frame, base = solution.instant.frame, self._robot.base_dofs
+        white = propagate(white_variances(self._noise, frame, base))
+        return white, lasting + propagate(constant_variances(self._noise, frame, base))
+
+    def _gains(
+        self, by_position: FloatArray, by_velocity: FloatArray, by_acceleration: FloatArray, weights: DerivativeWeights
+    ) -> tuple[FloatArray, FloatArray]:
+        """Variance of the friction per variance of positions, (m, n), and of generalised velocities, (m, nv).
+
+        The sample at the instant itself enters through the dynamics and through the differences.
+        """
+        middle = weights.values[weights.middle]
+        others = weights.values @ weights.values - middle**2
+        if self._config.signal == "position":
+            return (by_position + middle * by_acceleration) ** 2 + others * by_acceleration**2, by_velocity**2
+        gains, joints = by_velocity**2, slice(self._robot.base_dofs, None)
+        gains[:, joints] = (by_velocity[:, joints] + middle * by_acceleration) ** 2 + others * by_acceleration**2
+        return by_position**2, gains
+
+    def _motion_derivatives(self, solution: ConstrainedSolution) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of the friction by joint positions, (m, n), and generalised velocities, (m, nv)."""
+        instant, robot = solution.instant, self._robot
+        wrenches = np.zeros(instant.frame.wrenches.size)
+        wrenches[solution.rows] = solution.constraint_force[: solution.rows.size]
+        relative = solution.acceleration.copy()  # to the IMU, as the model's gravity is
+        relative[: 3 if robot.base_dofs else 0] -= self._imu_acceleration(instant)
+        torques = robot.inverse_dynamics_derivatives(instant.dynamics, relative, wrenches.reshape(-1, 6))
+        feet = robot.foot_acceleration_derivatives(instant.dynamics, solution.acceleration)
+        by_force = solution.inertia @ solution.system.mobility[self._columns]
+        by_constraint = solution.inertia @ solution.system.constraint_gain[self._columns, : solution.rows.size]
+        by_position, by_velocity = (
+            -by_force @ torque - by_constraint @ foot.reshape(-1, foot.shape[-1])[solution.rows]
+            for torque, foot in zip(torques, feet, strict=True)
+        )
+        return by_position, by_velocity
+
+    def _tilt_variance(self, solution: ConstrainedSolution) -> FloatArray:
+        """Variance of the friction from the direction of gravity, (m,)."""
+        if not self._robot.base_dofs:
+            return np.zeros(self.joints.size)
+        attitude, M = solution.instant.attitude, solution.instant.dynamics.mass_matrix
+        by_gravity = solution.inertia @ solution.system.mobility[self._columns] @ M[:, :3]
+        by_angle = by_gravity @ attitude.rotation_base_to_world.T @ skew(np.array([0.0, 0.0, -GRAVITY]))
+        return np.asarray(np.einsum("ij,jk,ik->i", by_angle, attitude.covariance, by_angle))
+
+    def _bias(self, instant: Instant) -> FloatArray:
+        """Coriolis, centrifugal and gravity terms with the true gravity, (nv,)."""
+        dynamics = instant.dynamics
+        if not self._robot.base_dofs:
+            return dynamics.bias
+        return dynamics.bias - dynamics.mass_matrix[:, :3] @ self._imu_acceleration(instant)
+
+    def _imu_acceleration(self, instant: Instant) -> FloatArray:
+        """Specific force plus gravity, base axes, (3,): what the shared dynamics leave out; (0,) for a fixed base."""
+        if not self._robot.base_dofs:
+            return np.zeros(0)
+        attitude = instant.attitude
+        return attitude.specific_force - GRAVITY * attitude.rotation_base_to_world[2]
+
+    def _loops(self, standing: BoolArray) -> bool:
+        """True where the ground closes a kinematic loop."""
+        return int(standing.sum()) > (1 if self._robot.base_dofs else 0)
+
+
+def _held_joints(names: tuple[str, ...], joint_names: tuple[str, ...]) -> BoolArray:
+    """Mask of the position-controlled joints, (n,)."""
+    unknown = [name for name in names if name not in joint_names]
+    if unknown:
+        raise ConfigError(
+            f"constrained.position_controlled names {choices(unknown)}; the joints are {choices(joint_names)}"
+        )
+    held = np.isin(joint_names, names)
+    if held.all():
+        raise ConfigError("constrained.position_controlled names all joints, so none has a friction to measure")
+    return held

@@ -1,0 +1,472 @@
+"""The only file that talks to pinocchio: names to indices, and all dynamics of one sample in one pass.
+
+Every method is a function of its arguments. With a floating base the model has no gravity: seen from the frame that
+moves with the IMU, gravity is minus the measured specific force f, and by the equivalence principle its generalised
+force is ``H[:, :3] f``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config
+from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.rotations import cross, product, skew, turned
+from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
+
+
+@kernel("M M M M V V V b1 BM T M T M M V V T M M T")
+def dynamic_terms(
+    mass: FloatArray,
+    coriolis: FloatArray,
+    jacobian: FloatArray,
+    jacobian_rate: FloatArray,
+    v: FloatArray,
+    f: FloatArray,
+    gravity: FloatArray,
+    floating: bool,
+    carries: BoolArray,
+    parent_rotation: FloatArray,
+    parent_position: FloatArray,
+    sole_rotation: FloatArray,
+    sole_position: FloatArray,
+    H: FloatArray,
+    b: FloatArray,
+    beta: FloatArray,
+    J: FloatArray,
+    drift: FloatArray,
+    position: FloatArray,
+    rotation: FloatArray,
+) -> None:
+    """Write the arrays of :class:`Dynamics`, from ``mass_matrix`` on, from pinocchio's results.
+
+    Parameters
+    ----------
+    mass : (nv, nv) H, lower triangle
+    coriolis : (nv, nv) transpose of C
+    jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
+    v : (nv,) generalised velocity
+    f : (3,) specific force at the IMU, base axes
+    gravity : (nv,) generalised gravity of a fixed base; zero for a floating one
+    floating : True where the first three velocities are those of the base
+    carries : (k, nv) True where a velocity moves the foot
+    parent_rotation, parent_position : (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
+    sole_rotation, sole_position : (k, 3, 3), (k, 3) of each sole in the axes of that joint
+    """
+    nv, k = v.size, parent_position.shape[0]
+    for i in range(nv):
+        for j in range(i + 1):
+            H[i, j] = H[j, i] = mass[i, j]
+    for i in range(nv):
+        g = gravity[i]
+        if floating:
+            g += H[i, 0] * f[0] + H[i, 1] * f[1] + H[i, 2] * f[2]
+        forward, transposed = 0.0, 0.0
+        for j in range(nv):
+            forward += coriolis[j, i] * v[j]
+            transposed += coriolis[i, j] * v[j]
+        b[i], beta[i] = forward + g, transposed - g
+    J[:], drift[:] = 0.0, 0.0
+    for foot in range(k):
+        R = product(parent_rotation[foot], sole_rotation[foot])
+        p = turned(parent_rotation[foot], sole_position[foot])
+        motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
+        for axis in range(3):
+            p[axis] += parent_position[foot, axis]
+            position[foot, axis] = p[axis]
+            for i in range(3):
+                rotation[foot, axis, i] = R[axis, i]
+        for j in range(nv):
+            if carries[foot, j]:
+                l0, l1, l2, w0, w1, w2 = (
+                    jacobian[j, 0], jacobian[j, 1], jacobian[j, 2], jacobian[j, 3], jacobian[j, 4], jacobian[j, 5],
+                )  # fmt: skip
+                for i in range(6):
+                    motion[i] += v[j] * jacobian[j, i]
+                    rate[i] += v[j] * jacobian_rate[j, i]
+                l0, l1, l2 = l0 + w1 * p[2] - w2 * p[1], l1 + w2 * p[0] - w0 * p[2], l2 + w0 * p[1] - w1 * p[0]
+                for axis in range(3):
+                    J[foot, axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
+                    J[foot, 3 + axis, j] = R[0, axis] * w0 + R[1, axis] * w1 + R[2, axis] * w2
+        sole_velocity = motion[:3] + cross(motion[3:], p)
+        linear = rate[:3] + cross(rate[3:], p) + cross(motion[3:], sole_velocity)
+        for axis in range(3):
+            for i in range(3):
+                drift[foot, axis] += R[i, axis] * linear[i]
+                drift[foot, 3 + axis] += R[i, axis] * rate[3 + i]
+
+
+@kernel("M T")
+def _link_error_columns(regressor: FloatArray, link_errors: FloatArray) -> FloatArray:
+    """Columns (n, n, 4) of the torque regressor's last 10 n columns (n, ...) for link errors of basis (n, 10, 4)."""
+    n = link_errors.shape[0]
+    first = regressor.shape[1] - 10 * n
+    columns = np.zeros((n, n, 4))
+    for i in range(n):
+        for j in range(n):
+            for k in range(10):
+                value = regressor[i, first + 10 * j + k]
+                if value != 0.0:
+                    for error in range(4):
+                        columns[i, j, error] += value * link_errors[j, k, error]
+    return columns
+
+
+class RobotModel:
+    """A robot from its URDF and configuration.
+
+    Parameters
+    ----------
+    config : uses ``robot``, ``imu`` and ``feet``
+    urdf_xml : text of the URDF
+
+    Raises
+    ------
+    RobotModelError
+        When the URDF cannot be read, or a joint or frame of the configuration is not in it.
+
+    Attributes
+    ----------
+    joint_names : (n) names in the order of every joint array of the package (the order of the URDF tree)
+    foot_names : (k) names in the order of every foot array
+    base_dofs : 6, or 0 for a fixed base
+    mass : total mass [kg]
+    imu_position_in_base : (3,) r_I of the paper [m]
+    rotation_imu_to_base : (3, 3) A_I^b of the paper
+    limb : (k, n) True where a joint lies between the base and that foot
+    effort_limit : (n,) of the motors by the URDF, infinite where it gives none [N m]
+    coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
+    motors : that move the joints
+    """
+
+    def __init__(self, config: Config, urdf_xml: str) -> None:
+        self._model = _build_model(config, urdf_xml)
+        first_joint = 1 if config.robot.fixed_base else 2
+        _check_joints(self._model, first_joint)
+        self._data = self._model.createData()
+        self.base_dofs = 0 if config.robot.fixed_base else 6
+        self.joint_names = tuple(self._model.names[first_joint:])
+        self.foot_names = tuple(foot.name for foot in config.feet)
+        self.mass = float(pin.computeTotalMass(self._model))
+        if not self.mass > 0.0:
+            raise RobotModelError(
+                "the links of the URDF have no mass, so there are no dynamics to compare torques with"
+            )
+        self.motors = MotorSide.of(config.robot.coupling.coupling(), self.joint_names)
+        self._set_armature(config)
+        self._foot_frames = [self._frame_id(foot.frame, f"feet.{foot.name}.frame") for foot in config.feet]
+        self._place_imu(config)
+        self._map_joint_positions(first_joint)
+        self.limb = self._limbs(first_joint)
+        for foot, joints in zip(config.feet, self.limb, strict=True):
+            if not joints.any():
+                raise RobotModelError(
+                    f"feet.{foot.name}.frame = {foot.frame!r} hangs on no joint of robot.joints: "
+                    "list the joints of its limb, or leave the foot out"
+                )
+        self.coupled = self._couplings(first_joint)
+        limit = np.array(self._model.effortLimit[self.base_dofs :])
+        self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
+        self._no_gravity = np.zeros(self._model.nv)
+        if self.base_dofs:
+            self._model.gravity.linear = np.zeros(3)  # the measured specific force takes its place
+        self._imu_lever = skew(self.imu_position_in_base)
+        self._hold_results()
+        self._carries = np.hstack((np.ones((len(self._foot_frames), self.base_dofs), dtype=bool), self.limb))
+        self._link_errors = np.array(
+            [_link_error_basis(inertia) for inertia in list(self._model.inertias)[first_joint:]]
+        )
+
+    @property
+    def weight(self) -> float:
+        """Weight in standard gravity [N]."""
+        return self.mass * GRAVITY
+
+    def dynamics(
+        self, position: FloatArray, velocity: FloatArray, angular_velocity: FloatArray, specific_force: FloatArray
+    ) -> Dynamics:
+        """Compute all dynamic quantities of one sample.
+
+        Parameters
+        ----------
+        position, velocity : (n,) of the joints
+        angular_velocity : (3,) of the base, base axes [rad/s]; not used for a fixed base
+        specific_force : (3,) at the IMU origin, base axes [m/s^2]; not used for a fixed base
+        """
+        model, data = self._model, self._data
+        q = self._configuration(position)
+        v = np.empty(model.nv)
+        v[self.base_dofs :] = velocity
+        gravity = self._no_gravity
+        if self.base_dofs:
+            np.dot(self._imu_lever, angular_velocity, out=v[:3])
+            v[3:6] = angular_velocity
+        else:
+            gravity = pin.computeGeneralizedGravity(model, data, q)
+        pin.crba(model, data, q)
+        pin.computeCoriolisMatrix(model, data, q, v)
+        for foot, (rotation, translation) in enumerate(self._foot_parents):
+            self._parent_rotation[foot], self._parent_position[foot] = rotation, translation
+        nv, k = v.size, len(self._foot_frames)
+        results = (
+            *(np.empty((nv, nv)), np.empty(nv), np.empty(nv)),
+            *(np.empty((k, 6, nv)), np.empty((k, 6)), np.empty((k, 3)), np.empty((k, 3, 3))),
+        )
+        dynamic_terms(
+            self._mass,
+            self._coriolis,
+            self._jacobian,
+            self._jacobian_rate,
+            v,
+            specific_force,
+            gravity,
+            self.base_dofs > 0,
+            self._carries,
+            self._parent_rotation,
+            self._parent_position,
+            self._sole_rotation,
+            self._sole_position,
+            *results,
+        )
+        return Dynamics(position, v, specific_force, *results)
+
+    def centre_of_mass(self, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
+        """Centre of mass in base axes (3,) [m], and its velocity relative to the base, base axes (3,) [m/s]."""
+        model, data, v = self._model, self._data, dynamics.velocity
+        pin.centerOfMass(model, data, self._configuration(dynamics.position), v)
+        position, velocity = data.com[0].copy(), data.vcom[0].copy()
+        if self.base_dofs:
+            velocity -= v[:3] + np.cross(v[3:6], position)
+        return position, velocity
+
+    def link_error_columns(
+        self, dynamics: Dynamics, angular_acceleration: FloatArray, joint_acceleration: FloatArray
+    ) -> FloatArray:
+        """Torque that errors of the links' inertial parameters add to every joint.
+
+        Columns of the inverse dynamic model, linear in the inertial parameters: a relative error of a link's mass,
+        which scales its inertia too, and shifts of its centre of mass.
+
+        Parameters
+        ----------
+        dynamics : of the sample
+        angular_acceleration : (3,) of the base, base axes [rad/s^2]; not used for a fixed base
+        joint_acceleration : (n,)
+
+        Returns
+        -------
+        (n, n, 4) torque on joint i per error of the link behind joint j: mass [1], centre of mass x, y, z [m] in the
+        axes of joint j
+        """
+        acceleration = np.empty(self._model.nv)
+        acceleration[self.base_dofs :] = joint_acceleration
+        if self.base_dofs:
+            acceleration[:3] = cross(self.imu_position_in_base, angular_acceleration) + dynamics.specific_force
+            acceleration[3:6] = angular_acceleration
+        regressor = pin.computeJointTorqueRegressor(
+            self._model, self._data, self._configuration(dynamics.position), dynamics.velocity, acceleration
+        )
+        regressor = np.atleast_2d(regressor)  # pinocchio gives a vector where there is a single row
+        return _link_error_columns(np.ascontiguousarray(regressor[self.base_dofs :]), self._link_errors)
+
+    def inverse_dynamics_derivatives(
+        self, dynamics: Dynamics, acceleration: FloatArray, wrenches: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of ``H a + b - J^T F`` with respect to joint positions and generalised velocities.
+
+        Wrenches stay fixed in their sole frames.
+
+        Parameters
+        ----------
+        dynamics : of the sample
+        acceleration : (nv,) generalised acceleration
+        wrenches : (k, 6) of the ground on the feet, sole frames
+
+        Returns
+        -------
+        by_position : (nv, n)
+        by_velocity : (nv, nv)
+        """
+        forces = [pin.Force.Zero() for _ in range(self._model.njoints)]
+        for frame_id, wrench in zip(self._foot_frames, wrenches, strict=True):
+            frame = self._model.frames[frame_id]
+            forces[frame.parentJoint] += frame.placement.act(pin.Force(wrench))
+        if self.base_dofs:  # a uniform specific force is an acceleration of the base without gravity
+            acceleration = acceleration.copy()
+            acceleration[:3] += dynamics.specific_force
+        by_position, by_velocity, _ = pin.computeRNEADerivatives(
+            self._model,
+            self._data,
+            self._configuration(dynamics.position),
+            dynamics.velocity,
+            acceleration,
+            pin.StdVec_Force(forces),
+        )
+        return np.ascontiguousarray(by_position[:, self.base_dofs :]), np.ascontiguousarray(by_velocity)
+
+    def foot_acceleration_derivatives(
+        self, dynamics: Dynamics, acceleration: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of the soles' classical acceleration, sole axes, w.r.t. joint positions and velocities.
+
+        Returns
+        -------
+        by_position : (k, 6, n)
+        by_velocity : (k, 6, nv)
+        """
+        model, data = self._model, self._data
+        pin.computeForwardKinematicsDerivatives(
+            model, data, self._configuration(dynamics.position), dynamics.velocity, acceleration
+        )
+        by_position: list[FloatArray] = []
+        by_velocity: list[FloatArray] = []
+        for foot, frame in enumerate(self._foot_frames):
+            v_q, a_q, a_v, a_a = pin.getFrameAccelerationDerivatives(model, data, frame, pin.LOCAL)
+            motion = pin.getFrameVelocity(model, data, frame, pin.LOCAL)
+            jacobian = dynamics.foot_jacobian[foot]
+            # classical = spatial + [omega x v, 0]; the product rule adds the derivatives of omega and v
+            omega, linear = skew(motion.angular), skew(motion.linear)
+            for parts, spatial, velocity_derivative in ((by_position, a_q, v_q), (by_velocity, a_v, jacobian)):
+                classical = spatial.copy()
+                classical[:3] += omega @ velocity_derivative[:3] - linear @ velocity_derivative[3:]
+                parts.append(classical)
+        n = self._model.nv - self.base_dofs
+        return (
+            self._stack([part[:, self.base_dofs :] for part in by_position], (6, n)),
+            self._stack(by_velocity, (6, self._model.nv)),
+        )
+
+    def _configuration(self, position: FloatArray) -> FloatArray:
+        if not self._unbounded.size:
+            self._q[self._first_q :] = position
+            return self._q
+        q = self._q
+        q[self._simple_q] = position[self._simple]
+        q[self._unbounded_q] = np.cos(position[self._unbounded])
+        q[self._unbounded_q + 1] = np.sin(position[self._unbounded])
+        return q
+
+    @staticmethod
+    def _stack(arrays: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+        return np.array(arrays) if arrays else np.zeros((0, *shape))
+
+    def _hold_results(self) -> None:
+        """Hold views of pinocchio's results, as C-contiguous arrays, and the soles' places behind their last joints."""
+        data, frames = self._data, [self._model.frames[frame] for frame in self._foot_frames]
+        nv = self._model.nv  # pinocchio gives vectors where there is a single velocity
+        self._mass, self._coriolis = (matrix.reshape(nv, nv, order="F").T for matrix in (data.M, data.C))
+        self._jacobian, self._jacobian_rate = (J.reshape(6, nv, order="F").T for J in (data.J, data.dJ))
+        parents = [data.oMi[frame.parentJoint] for frame in frames]
+        self._foot_parents = [(parent.rotation, parent.translation) for parent in parents]
+        self._parent_rotation, self._parent_position = np.empty((len(frames), 3, 3)), np.empty((len(frames), 3))
+        self._sole_rotation = self._stack([frame.placement.rotation for frame in frames], (3, 3))
+        self._sole_position = self._stack([frame.placement.translation for frame in frames], (3,))
+
+    def _frame_id(self, name: str, parameter: str) -> int:
+        if not self._model.existFrame(name):
+            frames = {frame.name for frame in self._model.frames if frame.type == pin.FrameType.BODY}
+            raise RobotModelError(f"{parameter} = {name!r} is not in the URDF; its links are {choices(frames)}")
+        return int(self._model.getFrameId(name))
+
+    def _place_imu(self, config: Config) -> None:
+        self.imu_position_in_base: FloatArray = np.zeros(3)
+        self.rotation_imu_to_base: FloatArray = np.eye(3)
+        if config.robot.fixed_base:
+            return
+        frame = self._model.frames[self._frame_id(config.imu.frame, "imu.frame")]
+        if frame.parentJoint != 1:
+            raise RobotModelError(
+                f"imu.frame = {config.imu.frame!r} moves with joint {self._model.names[frame.parentJoint]!r}; "
+                "the IMU must be on the trunk, rigidly connected to the root link of the URDF"
+            )
+        self.imu_position_in_base = frame.placement.translation.copy()
+        self.rotation_imu_to_base = frame.placement.rotation.copy()
+
+    def _set_armature(self, config: Config) -> None:
+        armature = config.robot.armature
+        if not armature:
+            return
+        if len(armature) != len(config.robot.joints):
+            raise RobotModelError(
+                f"robot.armature has {len(armature)} values but robot.joints has {len(config.robot.joints)} names; "
+                "give one value for each of robot.joints"
+            )
+        inertia = np.zeros(self._model.nv)
+        for name, value in zip(config.robot.joints, armature, strict=True):
+            inertia[self._model.joints[self._model.getJointId(name)].idx_v] = value
+        self._model.armature = inertia
+
+    def _map_joint_positions(self, first_joint: int) -> None:
+        joints = [self._model.joints[index] for index in range(first_joint, self._model.njoints)]
+        unbounded = np.array([joint.nq == 2 for joint in joints], dtype=bool)
+        first_q = np.array([joint.idx_q for joint in joints], dtype=int)
+        self._simple, self._unbounded = np.flatnonzero(~unbounded), np.flatnonzero(unbounded)
+        self._simple_q, self._unbounded_q = first_q[~unbounded], first_q[unbounded]
+        self._q, self._first_q = pin.neutral(self._model), int(first_q[0])
+
+    def _limbs(self, first_joint: int) -> BoolArray:
+        limb = np.zeros((len(self._foot_frames), len(self.joint_names)), dtype=bool)
+        for foot, frame in enumerate(self._foot_frames):
+            for joint in self._model.supports[self._model.frames[frame].parentJoint]:
+                if joint >= first_joint:
+                    limb[foot, joint - first_joint] = True
+        return limb
+
+    def _couplings(self, first_joint: int) -> BoolArray:
+        n = len(self.joint_names)
+        coupled = np.zeros((n, n), dtype=bool)
+        for joint in range(n):
+            for ancestor in self._model.supports[joint + first_joint]:
+                if ancestor >= first_joint:
+                    coupled[joint, ancestor - first_joint] = coupled[ancestor - first_joint, joint] = True
+        return coupled
+
+
+def _build_model(config: Config, urdf_xml: str) -> pin.Model:
+    try:
+        if config.robot.fixed_base:
+            model = pin.buildModelFromXML(urdf_xml)
+        else:
+            model = pin.buildModelFromXML(urdf_xml, pin.JointModelFreeFlyer())
+    except (ValueError, RuntimeError) as error:
+        raise RobotModelError(f"the URDF cannot be read: {error}") from None
+    wanted = config.robot.joints
+    if not wanted:
+        return model
+    first_joint = 1 if config.robot.fixed_base else 2
+    movable = list(model.names[first_joint:])
+    missing = [name for name in wanted if name not in movable]
+    if missing:
+        raise RobotModelError(
+            f"robot.joints names {choices(missing)}, not in the URDF; its movable joints are {choices(movable)}"
+        )
+    locked = [model.getJointId(name) for name in movable if name not in wanted]
+    return pin.buildReducedModel(model, locked, pin.neutral(model)) if locked else model
+
+
+def _link_error_basis(inertia: pin.Inertia) -> FloatArray:
+    """Dynamic parameters (10, 4) of a link per relative error of its mass, and per shift of its centre of mass [m]."""
+    basis = np.zeros((10, 4))
+    basis[:, 0] = inertia.toDynamicParameters()
+    basis[1:4, 1:] = inertia.mass * np.eye(3)
+    lever = skew(inertia.lever)
+    for axis in range(3):
+        unit = skew(np.eye(3)[axis])
+        turned = -inertia.mass * (lever @ unit + unit @ lever)
+        basis[4:, 1 + axis] = turned[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+    return basis
+
+
+def _check_joints(model: pin.Model, first_joint: int) -> None:
+    if model.njoints <= first_joint:
+        raise RobotModelError("the URDF has no movable joint, so there is no friction to estimate")
+    for index in range(first_joint, model.njoints):
+        if model.joints[index].nv != 1:
+            raise RobotModelError(
+                f"joint {model.names[index]!r} has {model.joints[index].nv} degrees of freedom; "
+                "only revolute, continuous and prismatic joints have a friction torque, "
+                "so leave it out of robot.joints"
+            )

@@ -1,0 +1,163 @@
+"""Where friction arises: at the motors, some of which move several joints together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.linear_algebra import quadratic_form
+from friction_estimator.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class MotorSide:
+    """The motors of all joints, and what is theirs said at the joints (Guedelha et al. 2017, eqs. 33-34).
+
+    Every joint has a motor at its place: its own, or one of those that move its group. With ``S = T^-T`` motors turn at
+    ``S^T dq``, feel ``S^-1 tau``, and act on the joints with ``S tau_motor``. Where nothing is coupled every function
+    returns its argument itself.
+
+    Attributes
+    ----------
+    names : (n) of the motors
+    couples : False where every joint has a motor of its own
+    matrix, to_joints : (n, n) T and S
+    group : (n, g) places of the motors that act on each joint, its own first, and again where they are fewer
+    weights : (n, g) entries of S that belong to them, zero where they are fewer
+    """
+
+    names: tuple[str, ...]
+    couples: bool
+    matrix: FloatArray
+    to_joints: FloatArray
+    group: IntArray
+    weights: FloatArray
+
+    @staticmethod
+    def of(coupling: Coupling | None, joint_names: Sequence[str]) -> MotorSide:
+        """The motors of these joints (n).
+
+        Raises
+        ------
+        ConfigError
+            When the coupling names a joint that is not there, or one of its motors is called like another joint.
+        """
+        names, matrix = list(joint_names), np.eye(len(joint_names))
+        if coupling is None:
+            return _motor_side(names, matrix)
+        missing = [joint for joint in coupling.joint_names if joint not in names]
+        if missing:
+            raise ConfigError(f"robot.coupling names the joint {choices(missing)}; the joints are {choices(names)}")
+        places = [names.index(joint) for joint in coupling.joint_names]
+        matrix[np.ix_(places, places)] = coupling.matrix
+        for place, motor in zip(places, coupling.motor_names, strict=True):
+            names[place] = motor
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ConfigError(f"robot.coupling: the motor {choices(twice)} has the name of another joint")
+        return _motor_side(names, matrix)
+
+    def select(self, places: IntArray) -> MotorSide:
+        """The motors of some joints (m,), with groups as wide as here.
+
+        Raises
+        ------
+        ConfigError
+            When they share motors with other joints.
+        """
+        local = np.full(len(self.names), -1)
+        local[places] = np.arange(places.size)
+        group = local[self.group[places]]
+        if (group < 0).any():
+            shared = [self.names[k] for k in np.unique(self.group[places][group < 0])]
+            raise ConfigError(
+                f"robot.coupling: the motors {choices(shared)} move joints of different limbs together; limbs are "
+                "filtered apart: leave them uncoupled, or take another observer than 'kalman'"
+            )
+        names, block = tuple(self.names[k] for k in places), np.ix_(places, places)
+        return MotorSide(names, self.couples, self.matrix[block], self.to_joints[block], group, self.weights[places])
+
+    def velocity(self, velocity: FloatArray) -> FloatArray:
+        """Of the motors (..., n), when the joints (..., n) have these [rad/s]."""
+        return velocity @ self.to_joints if self.couples else velocity
+
+    def velocity_std(self, std: FloatArray) -> FloatArray:
+        """Standard deviations (..., n) of the motors' velocities, when those of the joints (..., n) err apart."""
+        return np.sqrt(std**2 @ self.to_joints**2) if self.couples else std
+
+    def torque(self, torque: FloatArray) -> FloatArray:
+        """Of the joints (..., n), as their motors (..., n) feel it [N m]."""
+        return np.asarray(torque @ self.matrix) if self.couples else torque
+
+    def torque_std(self, std: FloatArray) -> FloatArray:
+        """Standard deviations (..., n) of what motors feel, when torques of the joints (..., n) err apart."""
+        return np.asarray(np.sqrt(std**2 @ self.matrix**2)) if self.couples else std
+
+    def all(self, marked: BoolArray) -> BoolArray:
+        """Motors (n,) all of whose joints (n,) are marked."""
+        return np.asarray(marked[self.group].all(axis=1)) if self.couples else marked
+
+    def at_joints(self, torque: FloatArray) -> FloatArray:
+        """Torques of the motors (..., n), as they act on the joints (..., n) [N m]."""
+        return np.asarray(torque @ self.to_joints.T) if self.couples else torque
+
+    def variance_at_joints(self, variance: FloatArray) -> FloatArray:
+        """Variances (..., n) of torques of the joints, when those of the motors (..., n) err apart [(N m)^2]."""
+        return np.asarray(variance @ self.to_joints.T**2) if self.couples else variance
+
+    def coulomb_at_joints(self, coulomb: FloatArray) -> FloatArray:
+        """F_c of each joint that moves alone (..., n), from that of the motors (..., n) [N m]."""
+        return np.asarray(coulomb @ np.abs(self.to_joints).T) if self.couples else coulomb
+
+    def viscous_at_joints(self, viscous: FloatArray) -> FloatArray:
+        """F_v of each joint that moves alone (..., n), from that of the motors (..., n) [N m s/rad]."""
+        return self.variance_at_joints(viscous)
+
+    def columns(self, own: IntArray) -> IntArray:
+        """Columns (n, g q) of all motors that act on each joint, its own first, from those of each motor (n, q)."""
+        return own[self.group].reshape(len(own), -1) if self.couples else own
+
+    def law_variance(self, row: FloatArray, covariance: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """Variance at the joints (..., n) of what a row of the motors' law parameters gives [(N m)^2].
+
+        Parameters
+        ----------
+        row : (..., n, p) motor by motor
+        covariance : (..., n, g (p + 1), g (p + 1)) of parameters and mismatch of the motors that act on each joint
+        weights : (n, g) how motors count at a joint, ``weights`` when not given
+        """
+        if not self.couples:
+            return quadratic_form(row, covariance[..., :-1, :-1])
+        return quadratic_form(self._spread(row, 0.0, self.weights if weights is None else weights), covariance)
+
+    def friction_variance(self, row: FloatArray, covariance: FloatArray) -> FloatArray:
+        """The same of law and mismatch together, (..., n) [(N m)^2]."""
+        if not self.couples:
+            return quadratic_form(np.concatenate((row, np.ones((*row.shape[:-1], 1))), axis=-1), covariance)
+        return quadratic_form(self._spread(row, 1.0, self.weights), covariance)
+
+    def _spread(self, row: FloatArray, mismatch: float, weights: FloatArray) -> FloatArray:
+        """Rows (..., n, g (p + 1)) of the joints from rows (..., n, p) of the motors."""
+        row = np.concatenate((row, np.full((*row.shape[:-1], 1), mismatch)), axis=-1)
+        return (weights[:, :, None] * row[..., self.group, :]).reshape(*row.shape[:-1], -1)
+
+
+def _motor_side(names: Sequence[str], matrix: FloatArray) -> MotorSide:
+    """From T: what its zeros say of the groups, rounding in its inverse must not blur."""
+    n = len(names)
+    _, label = connected_components(matrix != 0.0, directed=False)
+    to_joints = np.where(label[:, None] == label, np.linalg.inv(matrix).T, 0.0)
+    members = [np.flatnonzero(label == own) for own in label]
+    width = max(map(len, members))
+    group = np.tile(np.arange(n)[:, None], (1, width))
+    weights = np.zeros((n, width))
+    for joint, motors in enumerate(members):
+        motors = np.concatenate(([joint], motors[motors != joint]))
+        group[joint, : motors.size] = motors
+        weights[joint, : motors.size] = to_joints[joint, motors]
+    return MotorSide(tuple(names), not np.array_equal(matrix, np.eye(n)), matrix, to_joints, group, weights)

@@ -1,0 +1,431 @@
+"""What travels between the stages: samples in, frames between, estimates out.
+
+Conventions, once for the whole package
+---------------------------------------
+* ``n`` is the number of joints, ``k`` the number of feet, ``p`` the number of friction parameters of the largest law.
+* Joint arrays are in the order of :attr:`RobotModel.joint_names`; foot arrays in the order of ``Config.feet``.
+* ``tau = tau_friction + tau_link`` (Hashlamon & Erbatur 2014, eq. 34): the friction torque has the SAME sign as the
+  joint velocity it resists, so a passive joint has ``friction * velocity >= 0``.
+* A wrench is ``[force, moment]`` that the GROUND exerts on the FOOT, in and about the sole frame [N, N m].
+* Specific force is what an accelerometer reads: acceleration minus gravity, so ``+9.81 z`` at rest [m/s^2].
+* Stamps are integer nanoseconds from message headers, never the receive time.
+* Arrays that left a stage are not written to afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+GRAVITY = 9.81
+"""Standard gravity of the whole package, as in pinocchio and MuJoCo [m/s^2]."""
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as record
+else:
+
+    def record(frozen: bool, slots: bool):
+        """Dataclass, frozen for type checkers only: each frame makes many, and freezing costs four times as much."""
+        return dataclass(slots=slots)
+
+
+@record(frozen=True, slots=True)
+class JointSample:
+    """One joint-state message in model order.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    position : (n,) joint positions [rad or m]
+    velocity : (n,) joint velocities [rad/s or m/s]
+    effort : (n,) motor torques reflected to the joint, tau of eq. 34 [N m or N]; all NaN: not measured, then attitude,
+        contact phase and base state are estimated, and friction is NaN
+    """
+
+    stamp_ns: int
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+
+
+@record(frozen=True, slots=True)
+class ImuSample:
+    """One IMU message, in the IMU frame.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    angular_velocity : (3,) of the IMU relative to the world [rad/s]
+    specific_force : (3,) accelerometer reading [m/s^2]
+    """
+
+    stamp_ns: int
+    angular_velocity: FloatArray
+    specific_force: FloatArray
+
+
+@record(frozen=True, slots=True)
+class WrenchSample:
+    """One foot-wrench message.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    foot : index into ``Config.feet``
+    wrench : (6,) force and moment of the ground on the foot, in and about the sole frame [N, N m]
+    """
+
+    stamp_ns: int
+    foot: int
+    wrench: FloatArray
+
+
+@record(frozen=True, slots=True)
+class DesiredSample:
+    """What the joint controller wants, in model order.
+
+    Attributes
+    ----------
+    stamp_ns : header stamp [ns]
+    velocity : (n,) desired joint velocities [rad/s or m/s]
+    """
+
+    stamp_ns: int
+    velocity: FloatArray
+
+
+@record(frozen=True, slots=True)
+class SensorFrame:
+    """All inputs on the clock of the joint states: what ``Pipeline.step`` takes.
+
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample [ns]
+    dt : time since the frame before, zero on the first frame after a (re)start [s]
+    position, velocity, effort : (n,) see :class:`JointSample`
+    angular_velocity, specific_force : (3,) in the IMU frame; the last known value while ``imu_fresh`` is false
+    wrenches : (k, 6) in the sole frames; the last known value while not fresh
+    imu_fresh : False while the IMU has been silent for longer than ``synchronizer.stale_after``
+    wrench_fresh : (k,) the same for each foot sensor
+    readings : (1 + k,) how often IMU and foot sensors are read per joint sample, at most once: below one they are
+        slower than the joints, and most of their values here lie between two readings
+    """
+
+    stamp_ns: int
+    dt: float
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    angular_velocity: FloatArray
+    specific_force: FloatArray
+    wrenches: FloatArray
+    imu_fresh: bool
+    wrench_fresh: BoolArray
+    readings: FloatArray
+
+
+@record(frozen=True, slots=True)
+class Attitude:
+    """Output of the attitude stage.
+
+    Attributes
+    ----------
+    rotation_base_to_world : (3, 3) A_b of the paper: ``v_world = rotation_base_to_world @ v_base``
+    angular_velocity : (3,) of the base, in base axes, gyro bias removed [rad/s]
+    angular_acceleration : (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
+    specific_force : (3,) at the IMU origin, in base axes [m/s^2]
+    covariance : (3, 3) of the small rotation in ``R_true = exp(error) R_estimated``, world axes [rad^2]
+    rate_covariance : (3, 3) of the angular velocity, base axes [rad^2/s^2]
+    """
+
+    rotation_base_to_world: FloatArray
+    angular_velocity: FloatArray
+    angular_acceleration: FloatArray
+    specific_force: FloatArray
+    covariance: FloatArray
+    rate_covariance: FloatArray
+
+
+@record(frozen=True, slots=True)
+class ContactPhase:
+    """Which feet carry load.
+
+    Attributes
+    ----------
+    contact : (k,) True where the foot is in stance
+    since : (k,) time since the foot last changed between stance and swing [s]
+    name : ``double_support``, ``left_support``, ``right_support``, ``flight``, or joined foot names
+    """
+
+    contact: BoolArray
+    since: FloatArray
+    name: str
+
+
+@record(frozen=True, slots=True)
+class Dynamics:
+    """One pinocchio update, shared by all later stages.
+
+    Everything is in base axes, seen from the translating frame in which the IMU origin is at rest: there gravity is
+    minus the measured specific force, and neither attitude nor base velocity is needed. Generalised
+    velocities are ``[v_base (3), omega_base (3), dq (n)]``, so ``nv = 6 + n``; for a fixed base they are ``dq`` alone.
+
+    Attributes
+    ----------
+    position : (n,) of the joints [rad or m]
+    velocity : (nv,) generalised velocity in that frame
+    specific_force : (3,) at the IMU origin, base axes [m/s^2]
+    mass_matrix : (nv, nv) H of eq. 4
+    bias : (nv,) Coriolis, centrifugal and gravity terms b of eq. 5
+    momentum_bias : (nv,) C^T v - g, beta of Lim et al. 2024, eq. 6
+    foot_jacobian : (k, 6, nv) velocity of each sole, in sole axes
+    foot_bias_acceleration : (k, 6) acceleration of each sole at zero generalised acceleration, Jdot v, in sole axes
+    foot_position_in_base : (k, 3)
+    foot_rotation_to_base : (k, 3, 3)
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    specific_force: FloatArray
+    mass_matrix: FloatArray
+    bias: FloatArray
+    momentum_bias: FloatArray
+    foot_jacobian: FloatArray
+    foot_bias_acceleration: FloatArray
+    foot_position_in_base: FloatArray
+    foot_rotation_to_base: FloatArray
+
+
+@record(frozen=True, slots=True)
+class BaseState:
+    """Pose and twist of ``base_link``.
+
+    Attributes
+    ----------
+    position_base_in_world : (3,) [m]; the world starts under the robot, x forward, z = 0 on the ground
+    rotation_base_to_world : (3, 3)
+    linear_velocity : (3,) of the base origin, world axes [m/s]
+    angular_velocity : (3,) base axes [rad/s]
+    pose_covariance : (6, 6) position, then rotation (world axes) [m^2, rad^2]
+    twist_covariance : (6, 6) linear (world axes), then angular (base axes)
+    """
+
+    position_base_in_world: FloatArray
+    rotation_base_to_world: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
+
+
+@record(frozen=True, slots=True)
+class MeasuredFriction:
+    """What an observer says about friction, without any friction law.
+
+    Attributes
+    ----------
+    friction : (n,) friction torque [N m]; NaN where not available
+    sigma : (n,) its standard deviation [N m]; NaN where not available
+    noise_sigma : (n,) the part of sigma that is white sensor noise and averages out over time [N m]
+    available : (n,) True where the method is defined now (FBSE: the limb is in stance)
+    """
+
+    friction: FloatArray
+    sigma: FloatArray
+    noise_sigma: FloatArray
+    available: BoolArray
+
+
+@record(frozen=True, slots=True)
+class LawEstimate:
+    """The identified friction law of all joints; the same object until it is identified further.
+
+    Attributes
+    ----------
+    parameters : (n, p) identified parameters, columns named by the joint's law, zero beyond
+    parameters_sigma : (n, p) their standard deviations
+    coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57
+    coulomb_sigma, viscous_sigma : (n,) their standard deviations
+    """
+
+    parameters: FloatArray
+    parameters_sigma: FloatArray
+    coulomb: FloatArray
+    viscous: FloatArray
+    coulomb_sigma: FloatArray
+    viscous_sigma: FloatArray
+
+
+@record(frozen=True, slots=True)
+class JointFriction:
+    """Output of the friction stage for one instant.
+
+    Attributes
+    ----------
+    friction : (n,) the estimate [N m]
+    sigma : (n,) its standard deviation [N m]
+    measured : (n,) True where measurements are behind ``friction``, False where the law alone gives it
+    model : (n,) prediction of the identified law at this velocity [N m]
+    model_sigma : (n,) standard deviation of that prediction [N m]
+    external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]; NaN while unknown
+    external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
+    consistency : (n,) newest squared innovation over its predicted variance, one on average for a right model; NaN
+        while there is none
+    calibration_torque : (n,) torque that errors of model and sensors explain, as far as they are estimated [N m]
+    disturbed : (n,) True while a push keeps the joint from learning
+    law : the identified law
+    """
+
+    friction: FloatArray
+    sigma: FloatArray
+    measured: BoolArray
+    model: FloatArray
+    model_sigma: FloatArray
+    external_torque: FloatArray
+    external_torque_sigma: FloatArray
+    consistency: FloatArray
+    calibration_torque: FloatArray
+    disturbed: BoolArray
+    law: LawEstimate
+
+
+@record(frozen=True, slots=True)
+class FrictionEstimate:
+    """Output of ``Pipeline.step``, one per joint-state sample; what belongs to the joints can be read here directly.
+
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample it belongs to [ns]
+    position, velocity, effort : (n,) echo of the input
+    phase : contact phase
+    base : base state
+    joints : friction of the joints
+    compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
+    """
+
+    stamp_ns: int
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    phase: ContactPhase
+    base: BaseState
+    joints: JointFriction
+    compensation: FloatArray | None = None
+
+    @property
+    def friction(self) -> FloatArray:
+        """Friction torque, (n,) [N m]."""
+        return self.joints.friction
+
+    @property
+    def sigma(self) -> FloatArray:
+        """Standard deviation of the friction torque, (n,) [N m]."""
+        return self.joints.sigma
+
+    @property
+    def measured(self) -> BoolArray:
+        """True where measurements are behind the friction, False where the law alone gives it, (n,)."""
+        return self.joints.measured
+
+    @property
+    def model(self) -> FloatArray:
+        """Friction torque of the identified law at this velocity, (n,) [N m]."""
+        return self.joints.model
+
+    @property
+    def model_sigma(self) -> FloatArray:
+        """Standard deviation of that prediction, (n,) [N m]."""
+        return self.joints.model_sigma
+
+    @property
+    def external_torque(self) -> FloatArray:
+        """Momentum-observer torque with foot wrenches and friction removed, (n,) [N m]; NaN while unknown."""
+        return self.joints.external_torque
+
+    @property
+    def external_torque_sigma(self) -> FloatArray:
+        """Standard deviation of the external torque, (n,) [N m]."""
+        return self.joints.external_torque_sigma
+
+    @property
+    def consistency(self) -> FloatArray:
+        """Newest squared innovation over its predicted variance, (n,); NaN while there is none."""
+        return self.joints.consistency
+
+    @property
+    def calibration_torque(self) -> FloatArray:
+        """Torque that estimated errors of model and sensors explain, (n,) [N m]."""
+        return self.joints.calibration_torque
+
+    @property
+    def disturbed(self) -> BoolArray:
+        """True while a push keeps the joint from learning, (n,)."""
+        return self.joints.disturbed
+
+    @property
+    def parameters(self) -> FloatArray:
+        """Identified parameters, (n, p)."""
+        return self.joints.law.parameters
+
+    @property
+    def parameters_sigma(self) -> FloatArray:
+        """Standard deviations of the parameters, (n, p)."""
+        return self.joints.law.parameters_sigma
+
+    @property
+    def coulomb(self) -> FloatArray:
+        """F_c of eq. 57, (n,) [N m]."""
+        return self.joints.law.coulomb
+
+    @property
+    def viscous(self) -> FloatArray:
+        """F_v of eq. 57, (n,) [N m s/rad]."""
+        return self.joints.law.viscous
+
+    @property
+    def coulomb_sigma(self) -> FloatArray:
+        """Standard deviation of F_c, (n,) [N m]."""
+        return self.joints.law.coulomb_sigma
+
+    @property
+    def viscous_sigma(self) -> FloatArray:
+        """Standard deviation of F_v, (n,) [N m s/rad]."""
+        return self.joints.law.viscous_sigma
+
+
+@record(frozen=True, slots=True)
+class GroundTruth:
+    """What only a simulator knows.
+
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample it belongs to [ns]
+    friction : (n,) true friction torque [N m], same sign convention as the estimate
+    position_base_in_world : (3,) [m]
+    rotation_base_to_world : (3, 3)
+    linear_velocity : (3,) of the base origin, world axes [m/s]
+    angular_velocity : (3,) base axes [rad/s]
+    wrenches : (k, 6) noiseless, in and about the sole frames [N, N m]
+    contact : (k,) True where the foot touches the ground
+    external_torque : (n,) J^T F of all forces but those of the ground on the feet, joint rows [N m]
+    com_in_world : (3,) centre of mass [m]
+    """
+
+    stamp_ns: int
+    friction: FloatArray
+    position_base_in_world: FloatArray
+    rotation_base_to_world: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    wrenches: FloatArray
+    contact: BoolArray
+    external_torque: FloatArray
+    com_in_world: FloatArray

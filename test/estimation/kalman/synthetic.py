@@ -1,0 +1,104 @@
+"""A limb whose motion obeys the model of the limb filter exactly: everything that it estimates is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.estimation.kalman.limb_bank import law_bounds
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbState, LimbWindow, lay_out
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import Limb
+
+JOINTS = 2
+WINDOW = 0.01
+NOISE = SensorNoise()
+LAW_STD = 0.5
+_FORCE_STD = 20.0
+
+
+def layout_of(config: KalmanConfig, law: str = "three_slope") -> LimbState:
+    """Two joints, one foot."""
+    limb = Limb(np.arange(JOINTS), np.array([0]))
+    return lay_out(limb, JointLaws((law,) * JOINTS), config, NOISE, floating=True)
+
+
+def filter_of(config: KalmanConfig, bounded: bool = False) -> LimbFilter:
+    """Filter of that limb, its law bounded or free."""
+    bounds = law_bounds(JointLaws(("three_slope",) * JOINTS))
+    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds))
+
+
+@dataclass
+class SyntheticLimb:
+    """Draws the truth from the prior and generates windows.
+
+    Parameters
+    ----------
+    layout : of the filter
+    config : correlation time of the mismatch
+    rng : source of the truth, the motion and the noise
+    mismatch_std : of the mismatch [N m]
+    force_std, momentum_std : white noise of the mean forces of a window [N m], and of the momentum [kg m^2/s]
+    """
+
+    layout: LimbState
+    config: KalmanConfig
+    rng: np.random.Generator
+    mismatch_std: float = 0.0
+    force_std: float = 0.0
+    momentum_std: float = 0.0
+
+    def __post_init__(self) -> None:
+        covariance = self.layout.prior_covariance()
+        law = self.layout.law
+        values, vectors = np.linalg.eigh(covariance)
+        self.state = vectors @ (np.sqrt(np.maximum(values, 0.0)) * self.rng.normal(size=self.layout.size))
+        self.state[law] = np.abs(self.rng.normal(size=law.stop - law.start)) * LAW_STD
+        self.state[self.layout.momentum] = 0.0
+        self.state[self.layout.mismatch] = self.rng.normal(size=JOINTS) * self.mismatch_std
+        self.time = 0.0
+
+    def begin(self, limb_filter: LimbFilter) -> None:
+        """Tell a filter the momentum."""
+        reading = self.state[self.layout.momentum] + self.rng.normal(size=JOINTS) * self.momentum_std
+        limb_filter.begin(reading, np.eye(JOINTS) * self.momentum_std**2)
+
+    def window(self, blow: np.ndarray | None = None) -> LimbWindow:
+        """The next window; a blow (2,) [N m s] changes the momentum unseen."""
+        layout, state, rng = self.layout, self.state, self.rng
+        self.time += WINDOW
+        columns, force = self._columns(), _FORCE_STD * rng.normal(size=JOINTS)
+        felt = force + rng.normal(size=JOINTS) * self.force_std
+        state[layout.momentum] += WINDOW * (force - columns @ state) + (0.0 if blow is None else blow)
+        decay = math.exp(-WINDOW / self.config.mismatch_time)
+        kick = rng.normal(size=JOINTS) * self.mismatch_std * math.sqrt(1.0 - decay * decay)
+        state[layout.mismatch] = decay * state[layout.mismatch] + kick
+        momentum = state[layout.momentum] + rng.normal(size=JOINTS) * self.momentum_std
+        identity = np.eye(JOINTS)
+        return LimbWindow(
+            WINDOW, felt, columns, identity * self.force_std**2, momentum, identity * self.momentum_std**2
+        )
+
+    def friction(self, window: LimbWindow, state: np.ndarray) -> np.ndarray:
+        """Law and mismatch (2,) of a state at the velocity of a window."""
+        layout = self.layout
+        return window.force_columns[:, layout.law] @ state[layout.law] + state[layout.mismatch]
+
+    def _columns(self) -> np.ndarray:
+        layout, rng = self.layout, self.rng
+        columns = np.zeros((JOINTS, layout.size))
+        columns[:, layout.mismatch] = np.eye(JOINTS)
+        velocity = 0.6 * np.sin(2.0 * np.pi * np.array([1.1, 1.7]) * self.time) + 0.05 * rng.normal(size=JOINTS)
+        phi = JointLaws(("three_slope",) * JOINTS).regressor(velocity, np.zeros(JOINTS))
+        blocks = np.zeros((JOINTS, JOINTS, phi.shape[1]))
+        blocks[np.arange(JOINTS), np.arange(JOINTS)] = phi
+        columns[:, layout.law] = blocks.reshape(JOINTS, -1)
+        for block, size in ((layout.links, 20.0), (layout.foot_bias, 0.5), (layout.foot_gain, 50.0)):
+            columns[:, block] = size * rng.normal(size=(JOINTS, block.stop - block.start))
+        columns[:, layout.effort_gain] = np.diag(30.0 * rng.normal(size=JOINTS))
+        columns[:, layout.accelerometer_bias] = 3.0 * rng.normal(size=(JOINTS, 3))
+        return columns

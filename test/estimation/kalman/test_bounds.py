@@ -1,0 +1,61 @@
+"""Claims about the bounds of the published parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from friction_estimator.estimation.kalman.limb_bank import law_bounds, within_bounds
+from friction_estimator.laws.joint_laws import JointLaws
+
+LAWS = JointLaws(("coulomb_viscous", "six_slope_load", "three_slope"))
+BOUNDS = law_bounds(LAWS)
+
+
+def random_case(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    roots = rng.normal(size=(3, LAWS.parameter_count, LAWS.parameter_count)) * LAWS.mask[:, :, None]
+    return rng.normal(size=(3, LAWS.parameter_count)) * LAWS.mask, roots @ np.swapaxes(roots, 1, 2)
+
+
+def test_bounds_are_the_nonnegative_parameters_and_the_plateau():
+    parameters = np.array(
+        [
+            [1.0, 2.0, 0, 0, 0, 0, 0, 0, 0],
+            [2.0, 1.0, -1.0, -1.0, 3.0, 1.0, 5.0, 6.0, 7.0],
+            [1.0, -3.0, 1.0, 2.0, 0, 0, 0, 0, 0],
+        ]
+    )
+    values = (BOUNDS @ parameters[:, :, None])[:, :, 0]
+    assert sorted(values[0][values[0] != 0.0]) == [1.0, 1.0, 2.0]
+    assert sorted(values[1][values[1] != 0.0]) == [5.0, 5.0, 6.0, 7.0]
+    assert sorted(values[2][values[2] != 0.0]) == [-1.0, 2.0]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_published_parameters_are_within_their_bounds(seed):
+    """Where the errors of the parameters are independent, whatever their size."""
+    parameters, covariance = random_case(seed)
+    variances = np.diagonal(covariance, axis1=1, axis2=2)[:, :, None] * np.eye(LAWS.parameter_count)
+    found = within_bounds(parameters, variances, BOUNDS)
+    assert (BOUNDS @ found[:, :, None]).min() > -1e-9 * (1.0 + np.abs(found).max())
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_parameters_within_their_bounds_stay_as_they_are(seed):
+    parameters, covariance = random_case(seed)
+    inside = np.abs(parameters)
+    np.testing.assert_array_equal(within_bounds(inside, covariance, BOUNDS), inside)
+
+
+def test_the_way_to_a_bound_is_the_most_likely_one():
+    """One violated bound: the conditional mean of the others, given that it is met."""
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(2, 2))
+    covariance = np.zeros((3, LAWS.parameter_count, LAWS.parameter_count))
+    covariance[0, :2, :2] = P = root @ root.T + np.eye(2)
+    parameters = np.zeros((3, LAWS.parameter_count))
+    parameters[0, :2] = 5.0, -1.0
+    expected = 5.0 + P[0, 1] / P[1, 1] * 1.0
+    np.testing.assert_allclose(within_bounds(parameters, covariance, BOUNDS)[0, :2], [expected, 0.0], atol=1e-12)

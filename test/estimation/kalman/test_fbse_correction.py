@@ -1,0 +1,72 @@
+"""Claims about the friction of the instant: used where the law cannot tell the sign, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import config_from_parameters
+from friction_estimator.estimation.kalman.fbse_correction import FbseCorrection
+from friction_estimator.robot.model import RobotModel
+from test.biped import Instant, consistent_instant, suralp_config
+
+CONFIG = suralp_config(fbse__base_angular_acceleration="gyro")
+NOTHING = np.zeros(12), np.zeros(12)
+
+
+@pytest.fixture
+def instant(urdf_xml) -> Instant:
+    """The left foot stands; frictions of about 1 N m."""
+    return consistent_instant(urdf_xml, np.random.default_rng(4), (True, False), minimum_norm=False)
+
+
+def sensed(robot: RobotModel, instant: Instant) -> tuple:
+    frame = instant.frame
+    dynamics = robot.dynamics(frame.position, frame.velocity, frame.angular_velocity, frame.specific_force)
+    return frame, frame.wrenches, instant.attitude, instant.phase, dynamics
+
+
+def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_leg(robot, instant):
+    friction, variance = FbseCorrection(CONFIG, robot).correct(
+        np.zeros(12), np.full(12, 1e6), *sensed(robot, instant), NOTHING
+    )
+    np.testing.assert_allclose(friction[:6], instant.friction[:6], atol=1e-3)
+    np.testing.assert_array_equal(friction[6:], 0.0)
+    assert (variance[:6] < 100.0).all()
+    np.testing.assert_array_equal(variance[6:], 1e6)
+
+
+def test_an_estimate_that_is_sure_of_its_velocity_stays_as_it_is(robot, instant):
+    sure = np.full(12, 0.9 * CONFIG.kalman.instant_std**2)
+    friction, variance = FbseCorrection(CONFIG, robot).correct(np.ones(12), sure, *sensed(robot, instant), NOTHING)
+    np.testing.assert_array_equal(friction, 1.0)
+    np.testing.assert_array_equal(variance, sure)
+
+
+def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant):
+    """The Kalman update of a scalar: the posterior variance is the harmonic sum, the estimate lies between."""
+    prior, correct = np.full(12, 2.0), FbseCorrection(CONFIG, robot).correct
+    measured, posterior_of_nothing = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING)
+    friction, variance = correct(np.zeros(12), prior, *sensed(robot, instant), NOTHING)
+    expected = 1.0 / (1.0 / prior + 1.0 / posterior_of_nothing)
+    np.testing.assert_allclose(variance[:6], expected[:6], rtol=1e-5)
+    np.testing.assert_allclose(friction[:6], (expected / posterior_of_nothing * measured)[:6], rtol=1e-5, atol=1e-9)
+
+
+def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, instant):
+    correct, torque = FbseCorrection(CONFIG, robot).correct, np.linspace(-1.0, 1.0, 12)
+    plain = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING)
+    less = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), (torque, np.full(12, 3.0)))
+    np.testing.assert_allclose(less[0][:6], (plain[0] - torque)[:6], atol=1e-3)
+    np.testing.assert_allclose(less[1][:6], plain[1][:6] + 3.0, rtol=1e-3)
+
+
+def test_an_arm_without_feet_has_no_such_measurement():
+    config = config_from_parameters({"robot.fixed_base": True})
+    xml = """<robot name="arm"><link name="world"/><link name="rod"><inertial><mass value="2"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+    </robot>"""
+    robot = RobotModel(config, xml)
+    friction, variance = FbseCorrection(config, robot).correct(np.ones(1), np.full(1, 1e6), *(None,) * 5, NOTHING)
+    assert (friction[0], variance[0]) == (1.0, 1e6)

@@ -1,0 +1,242 @@
+"""Claims about the limb filter, on data that obey its own model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import KalmanConfig
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of
+
+FREE = KalmanConfig(innovation_gate=1e6, law_walk=0.0, calibration_walk=0.0, mismatch_memory=1e4)
+"""Nothing but the linear Kalman filter."""
+NOISY = {"mismatch_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
+NEVER_CHANGES = {"change_time": 1e3, "longest_blow": 1e3}
+
+
+def learned(config: KalmanConfig, seed: int, windows: int = 600, **noise: float) -> tuple[SyntheticLimb, LimbFilter]:
+    """A limb and the filter that has seen it for some seconds."""
+    limb_filter = filter_of(config)
+    limb = SyntheticLimb(limb_filter.layout, config, np.random.default_rng(seed), **(noise or NOISY))
+    limb.begin(limb_filter)
+    for _ in range(windows):
+        limb_filter.step(limb.window(), frozen=False, touching=False)
+    return limb, limb_filter
+
+
+def law_sigma(limb_filter: LimbFilter) -> np.ndarray:
+    law = limb_filter.layout.law
+    return np.sqrt(np.diagonal(limb_filter.covariance)[law])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_without_noise_law_and_calibration_are_found_exactly(seed):
+    quiet = dataclasses.replace(FREE, mismatch_std=0.0, mismatch_floor=0.0)
+    limb, limb_filter = learned(quiet, seed, momentum_std=1e-9)
+    part = limb_filter.layout.learned
+    np.testing.assert_allclose(limb_filter.state[part], limb.state[part], atol=2e-3)
+    law = limb_filter.layout.law
+    np.testing.assert_allclose(limb_filter.state[law], limb.state[law], atol=1e-3)
+
+
+def test_errors_and_innovations_are_as_large_as_the_filter_says():
+    """Over 20 limbs: law, calibration and mismatch (NEES), and the innovations on the way (NIS)."""
+    squares, dimensions, innovations = 0.0, 0, []
+    for seed in range(20):
+        limb_filter = filter_of(FREE)
+        prior = limb_filter.layout.law
+        limb_filter.covariance[prior, prior] = np.eye(prior.stop - prior.start) * LAW_STD**2
+        limb = SyntheticLimb(limb_filter.layout, FREE, np.random.default_rng(seed), **NOISY)
+        signs = np.random.default_rng(100 + seed).choice([-1.0, 1.0], prior.stop - prior.start)
+        limb.state[prior] *= signs  # Gaussian about zero, as the prior says
+        limb.begin(limb_filter)
+        for _ in range(150):
+            limb_filter.step(limb.window(), frozen=False, touching=False)
+            innovations.append(limb_filter.consistency)
+        error, P = limb_filter.state - limb.state, limb_filter.covariance
+        values, vectors = np.linalg.eigh(P)
+        known = values > 1e-12 * values.max()
+        squares += float(((vectors[:, known].T @ error) ** 2 / values[known]).sum())
+        dimensions += int(known.sum())
+    spread = 1.96 * np.sqrt(2.0 * dimensions)
+    assert abs(squares - dimensions) < spread
+    assert np.mean(innovations) == pytest.approx(1.0, abs=1.96 * np.sqrt(2.0 / np.size(innovations)))
+
+
+@pytest.mark.parametrize(("true_std", "noise"), [(0.02, 0.02), (0.5, 1.0)])
+def test_the_size_of_what_the_law_misses_is_found(true_std, noise):
+    """Beginning at 0.1 N m; the smaller one shows with quieter sensors only."""
+    config = dataclasses.replace(FREE, mismatch_memory=3.0)
+    noises = {"mismatch_std": true_std, "force_std": noise * 0.5, "momentum_std": noise * 2e-3}
+    found = [np.sqrt(learned(config, seed, 1500, **noises)[1].mismatch_variance).mean() for seed in range(3)]
+    assert np.mean(found) == pytest.approx(true_std, rel=0.4)
+
+
+def change_friction(limb: SyntheticLimb) -> None:
+    """The Coulomb terms of the first joint grow by 2 N m in all."""
+    law = limb.layout.law
+    limb.state[law.start : law.start + 3] += 2.0 / 3.0
+
+
+def error_after_change(config: KalmanConfig) -> float:
+    """Error of the friction, root mean square of the worse joint [N m], for half a second from 0.2 s after a change."""
+    limb, limb_filter = learned(config, 3)
+    change_friction(limb)
+    errors = []
+    for _ in range(70):
+        window = limb.window()
+        limb_filter.step(window, frozen=False, touching=False)
+        errors.append(np.abs(limb.friction(window, limb_filter.state) - limb.friction(window, limb.state)).max())
+    return float(np.sqrt(np.mean(np.square(errors[20:]))))
+
+
+def test_changed_friction_is_believed_within_a_fifth_of_a_second():
+    assert error_after_change(KalmanConfig()) < 0.5
+    assert error_after_change(KalmanConfig()) < 0.6 * error_after_change(KalmanConfig(**NEVER_CHANGES))
+
+
+def test_what_does_not_fit_while_a_foot_lands_opens_nothing():
+    def opened(touching: bool) -> float:
+        limb, limb_filter = learned(KalmanConfig(), 3)
+        before = law_sigma(limb_filter)
+        change_friction(limb)
+        for _ in range(10):
+            limb_filter.step(limb.window(), frozen=False, touching=touching)
+        return float((law_sigma(limb_filter) / before).max())
+
+    assert opened(touching=True) < 1.1 < 1.5 < opened(touching=False)
+
+
+def test_blows_do_not_move_the_law():
+    """Thirty impacts, each a hundred times the noise and of random direction, 0.1 s apart."""
+
+    def moved(config: KalmanConfig) -> np.ndarray:
+        limb, limb_filter = learned(config, 5)
+        law = limb_filter.layout.law
+        before, sigma, rng = limb_filter.state[law].copy(), law_sigma(limb_filter), np.random.default_rng(9)
+        for k in range(300):
+            blow = rng.normal(size=JOINTS) * 0.5 if k % 10 == 0 else None
+            limb_filter.step(limb.window(blow), frozen=False, touching=False)
+        return np.abs(limb_filter.state[law] - before) / sigma
+
+    assert moved(KalmanConfig()).max() < 2.0
+    assert moved(FREE).max() > 3.0 * moved(KalmanConfig()).max()
+
+
+def test_frozen_moves_neither_law_nor_calibration_and_still_follows_friction():
+    limb, limb_filter = learned(KalmanConfig(), 4)
+    part, law = limb_filter.layout.learned, limb_filter.layout.law
+    state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[law, law].copy()
+    count = limb_filter.windows
+    change_friction(limb)
+    errors, missed = [], []
+    for _ in range(100):
+        window = limb.window()
+        limb_filter.step(window, frozen=True, touching=False)
+        truth = limb.friction(window, limb.state)
+        errors.append(limb.friction(window, limb_filter.state) - truth)
+        missed.append(window.force_columns[:, law] @ limb_filter.state[law] - truth)
+    np.testing.assert_array_equal(limb_filter.state[part], state)
+    np.testing.assert_array_equal(limb_filter.covariance[law, law], covariance)
+    assert limb_filter.windows == count
+    assert np.square(errors[20:]).mean() < 0.25 * np.square(missed[20:]).mean()
+
+
+def test_the_common_scale_of_the_torques_stays_fixed():
+    """Gain errors of the motors add up to zero, and so surely that no data move their sum."""
+    limb, limb_filter = learned(KalmanConfig(), 6, 100)
+    gains = limb_filter.layout.effort_gain
+    change_friction(limb)
+    for k in range(200):
+        limb_filter.step(limb.window(np.ones(JOINTS) if k % 17 == 0 else None), frozen=k > 150, touching=False)
+        limb_filter.update_foot_bias(0, np.full(6, 0.1), np.full(6, 0.1))
+        assert abs(limb_filter.state[gains].sum()) < 1e-12
+    assert np.abs(limb_filter.state[gains]).max() > 1e-4
+    np.testing.assert_allclose(limb_filter.covariance[gains].sum(axis=0), 0.0, atol=1e-12)
+
+
+def test_the_law_stays_within_a_standard_deviation_of_its_bounds():
+    """A truth far beyond them: negative viscous friction in the data, none in the law."""
+    config = KalmanConfig()
+    free, bounded = filter_of(config), filter_of(config, bounded=True)
+    viscous = bounded.layout.law.start + 3
+    for limb_filter in (free, bounded):
+        limb = SyntheticLimb(layout_of(config), config, np.random.default_rng(8), **NOISY)
+        limb.state[viscous] = -3.0
+        limb.begin(limb_filter)
+        for _ in range(300):
+            limb_filter.step(limb.window(), frozen=False, touching=False)
+    assert free.state[viscous] < -2.0
+    assert bounded.state[viscous] >= -1.001 * np.sqrt(bounded.covariance[viscous, viscous])
+
+
+def test_an_empty_foot_gives_its_bias_and_what_hangs_on_it():
+    limb, limb_filter = learned(KalmanConfig(), 7)
+    bias = limb_filter.layout.foot(limb_filter.layout.foot_bias, 0)
+    before = np.diagonal(limb_filter.covariance)[bias].copy()
+    for _ in range(50):
+        reading = limb.state[bias] + np.random.default_rng(1).normal(size=6) * 0.01
+        limb_filter.update_foot_bias(0, reading, np.full(6, 0.01**2))
+    np.testing.assert_allclose(limb_filter.state[bias], limb.state[bias], atol=0.03)
+    assert (np.diagonal(limb_filter.covariance)[bias] < 0.01 * before).all()
+
+
+def test_force_sensors_without_bias_are_not_given_one():
+    limb_filter = filter_of(KalmanConfig(force_bias_std=0.0, moment_bias_std=0.0))
+    limb_filter.update_foot_bias(0, np.full(6, 3.0), np.full(6, 0.01))
+    assert not limb_filter.state.any()
+
+
+def test_time_without_measurements_forgets_the_mismatch_and_keeps_the_law():
+    limb, limb_filter = learned(KalmanConfig(), 2)
+    layout = limb_filter.layout
+    law, stationary = limb_filter.state[layout.law].copy(), limb_filter.mismatch_variance
+    limb_filter.skip(5.0)
+    assert not limb_filter.running
+    np.testing.assert_allclose(limb_filter.state[layout.mismatch], 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.diagonal(limb_filter.covariance)[layout.mismatch], stationary, rtol=1e-6)
+    np.testing.assert_array_equal(limb_filter.state[layout.law], law)
+    limb.begin(limb_filter)
+    assert limb_filter.running
+
+
+def test_restarting_keeps_what_was_learned_and_forgetting_drops_it():
+    _, limb_filter = learned(KalmanConfig(), 2)
+    part = limb_filter.layout.learned
+    state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[part, part].copy()
+    limb_filter.restart()
+    np.testing.assert_array_equal(limb_filter.state[part], state)
+    np.testing.assert_array_equal(limb_filter.covariance[part, part], covariance)
+    assert not limb_filter.state[: part.start].any() and not limb_filter.running
+    limb_filter.forget()
+    assert not limb_filter.state.any() and limb_filter.windows == 0
+    np.testing.assert_array_equal(limb_filter.covariance[part, part], limb_filter.layout.prior_covariance()[part, part])
+
+
+def test_relearning_opens_the_law_and_nothing_else():
+    _, limb_filter = learned(KalmanConfig(), 2)
+    law, before = limb_filter.layout.law, limb_filter.covariance.copy()
+    limb_filter.inflate_law_covariance()
+    difference = limb_filter.covariance - before
+    expected = (KalmanConfig().relearn_ratio * limb_filter.layout.prior_std[law]) ** 2
+    np.testing.assert_allclose(np.diagonal(difference)[law], expected)
+    difference[law, law] = 0.0
+    assert not difference.any()
+
+
+def test_the_covariance_stays_one():
+    """Symmetric, and no variance below zero, after whatever happens."""
+    limb, limb_filter = learned(KalmanConfig(), 1, 50)
+    rng = np.random.default_rng(3)
+    for k in range(300):
+        blow = rng.normal(size=JOINTS) * 3.0 if rng.uniform() < 0.1 else None
+        limb_filter.step(limb.window(blow), frozen=rng.uniform() < 0.3, touching=rng.uniform() < 0.3)
+        if k % 50 == 0:
+            limb_filter.skip(0.02)
+            limb.begin(limb_filter)
+        P = limb_filter.covariance
+        np.testing.assert_array_equal(P, P.T)
+        assert np.linalg.eigvalsh(P).min() > -1e-9 * P.diagonal().max()

@@ -1,0 +1,68 @@
+"""Claims about the layout of a limb's state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.estimation.kalman.limb_filter import LimbState, lay_out
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import Limb
+
+LIMB = Limb(np.array([1, 2, 4]), np.array([1]))
+LAWS = JointLaws(("coulomb_viscous", "three_slope", "coulomb_viscous", "three_slope", "three_slope"))
+
+
+def layout(config: KalmanConfig | None = None, noise: SensorNoise | None = None, floating: bool = True) -> LimbState:
+    return lay_out(LIMB, LAWS, config or KalmanConfig(), noise or SensorNoise(), floating)
+
+
+def test_blocks_cover_the_state_without_gaps():
+    found = layout()
+    blocks = [
+        found.momentum, found.mismatch, found.law, found.links,
+        found.foot_bias, found.foot_gain, found.effort_gain, found.accelerometer_bias,
+    ]  # fmt: skip
+    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3]
+    assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
+    assert found.size == found.prior_std.size == blocks[-1].stop
+    assert found.learned == slice(6, found.size) and found.calibration == slice(18, found.size)
+    assert found.foot(found.foot_gain, 0) == found.foot_gain
+
+
+def test_a_joint_whose_law_is_shorter_has_nothing_to_learn_in_the_other_columns():
+    prior = layout().prior_std[layout().law].reshape(3, 4)
+    np.testing.assert_array_equal(prior > 0.0, LAWS.mask[LIMB.joints])
+    np.testing.assert_array_equal(prior[1, 2:], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kalman", "sensors", "block"),
+    [
+        ("force_gain_std", "force_gain_std", "foot_gain"),
+        ("effort_gain_std", "effort_gain_std", "effort_gain"),
+        ("specific_force_bias_std", "specific_force_bias_std", "accelerometer_bias"),
+        ("moment_bias_std", "moment_bias_std", "foot_bias"),
+    ],
+)
+def test_the_worse_of_tuning_and_datasheet_counts(kalman, sensors, block):
+    quiet = {kalman: 0.0}
+    for tuned, told, expected in ((0.0, 0.0, 0.0), (0.3, 0.1, 0.3), (0.1, 0.3, 0.3)):
+        found = layout(KalmanConfig(**(quiet | {kalman: tuned})), SensorNoise(**{sensors: told}))
+        np.testing.assert_array_equal(found.prior_std[getattr(found, block)][-1], expected)
+
+
+def test_a_fixed_base_has_no_accelerometer_to_calibrate():
+    found = layout(floating=False)
+    np.testing.assert_array_equal(found.prior_std[found.accelerometer_bias], 0.0)
+
+
+def test_motor_torques_are_right_on_average():
+    found = layout()
+    covariance = found.prior_covariance()
+    gains = covariance[found.effort_gain, found.effort_gain]
+    np.testing.assert_allclose(gains.sum(axis=0), 0.0, atol=1e-18)
+    assert np.linalg.eigvalsh(gains)[1:].min() == pytest.approx(KalmanConfig().effort_gain_std ** 2)
+    others = np.delete(np.arange(found.size), np.r_[found.effort_gain])
+    np.testing.assert_array_equal(covariance[np.ix_(others, others)], np.diag(found.prior_std[others] ** 2))

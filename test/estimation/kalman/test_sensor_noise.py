@@ -1,0 +1,81 @@
+"""Claims about measured noise: found where it is larger than was told, not found in motion."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import SensorNoise
+from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor
+from friction_estimator.types import SensorFrame
+
+TOLD = SensorNoise(
+    position_std=1e-5, velocity_std=1e-2, angular_velocity_std=5e-3, force_std=1.0, moment_std=0.1, velocity_cutoff=0.0
+)
+DT = 1e-3
+
+
+def monitored(
+    true: SensorNoise, seconds: float = 2.0, jitter: float = 0.0, delay: float = 0.0
+) -> tuple[SensorNoiseMonitor, int]:
+    """A monitor that was told TOLD and saw a walk-like motion with this noise; how often its noise became another."""
+    rng, monitor, changes = np.random.default_rng(0), SensorNoiseMonitor(TOLD, 3, 1), 0
+    omega, shift = 2.0 * np.pi * np.array([1.0, 1.7, 2.3]), np.array([0.0, 1.0, 2.0])
+    filtered = omega * 0.3 * np.cos(shift)
+    for k in range(round(seconds / DT)):
+        time = k * DT + rng.uniform(-jitter, jitter)
+        angle = omega * time + shift
+        position, velocity = 0.3 * np.sin(angle), 0.3 * omega * np.cos(angle)
+        if delay:
+            filtered = filtered + (1.0 - np.exp(-DT / delay)) * (velocity - filtered)
+        wrench = np.array([10.0, 5.0, 500.0, 1.0, 2.0, 0.5]) * (1.0 + 0.2 * np.sin(angle[0]))
+        frame = SensorFrame(
+            0, DT,
+            position + rng.normal(size=3) * true.position_std,
+            (filtered if delay else velocity) + rng.normal(size=3) * true.velocity_std,
+            np.zeros(3),
+            0.2 * np.sin(angle) + rng.normal(size=3) * true.angular_velocity_std,
+            np.zeros(3),
+            (wrench + rng.normal(size=6) * ([true.force_std] * 3 + [true.moment_std] * 3))[None],
+            True, np.array([True]), np.ones(2),
+        )  # fmt: skip
+        changes += monitor.add(time, frame)
+    return monitor, changes
+
+
+def test_a_datasheet_that_is_right_stays_as_it_is():
+    monitor, changes = monitored(TOLD)
+    assert monitor.noise == TOLD and changes == 0 and monitor.ready
+
+
+@pytest.mark.parametrize("field", ["position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std"])
+def test_noise_beyond_the_datasheet_is_measured(field):
+    true = 5.0 * getattr(TOLD, field)
+    monitor, changes = monitored(dataclasses.replace(TOLD, **{field: true}))
+    assert changes >= 1
+    assert getattr(monitor.noise, field) == pytest.approx(true, rel=0.2)
+    assert dataclasses.replace(monitor.noise, **{field: getattr(TOLD, field)}) == TOLD
+
+
+def test_sensors_better_than_their_datasheet_are_not_believed():
+    better = SensorNoise(
+        position_std=1e-7, velocity_std=1e-4, angular_velocity_std=1e-5, force_std=0.01, moment_std=1e-3
+    )
+    assert monitored(better)[0].noise == TOLD
+
+
+@pytest.mark.parametrize("delay", [1.0 / (2.0 * np.pi * 60.0), 1.0 / (2.0 * np.pi * 25.0)])
+def test_late_velocities_are_known_for_what_they_are(delay):
+    monitor, _ = monitored(dataclasses.replace(TOLD, velocity_std=1e-3), delay=delay)
+    assert monitor.noise.velocity_cutoff == pytest.approx(1.0 / (2.0 * np.pi * delay), rel=0.25)
+
+
+def test_velocities_of_their_own_are_not_taken_for_late():
+    assert monitored(TOLD)[0].noise.velocity_cutoff == 0.0
+
+
+def test_uneven_stamps_spoil_differences_and_are_left_alone():
+    monitor, changes = monitored(dataclasses.replace(TOLD, velocity_std=0.1), jitter=2e-4)
+    assert changes == 0 and monitor.noise == TOLD and monitor.ready

@@ -1,0 +1,230 @@
+"""Claims about the whole Kalman stage on an exact swaying motion: accuracy, silence, and what it keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import config_from_parameters
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.files.parameters import load_parameters, save_parameters
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.types import JointSample
+from test.biped import suralp_config
+from test.estimation.kalman.running import feed, stacked
+from test.pendulum import PENDULUM
+from test.sway import SwayInstant, friction_law, sway
+
+CONTINUOUS = {"momentum__input_hold": "trapezoid"}
+"""The motion is exact at its stamps; nothing is held between them."""
+
+
+@pytest.fixture(scope="module")
+def swaying(urdf_xml):
+    return list(sway(urdf_xml, 3.0, amplitude=0.02, turn=0.05))
+
+
+@pytest.fixture(scope="module")
+def learned(urdf_xml, swaying):
+    """An estimator that has seen three seconds, and what it said. To look at only."""
+    estimator = Estimator(suralp_config(**CONTINUOUS), urdf_xml)
+    return estimator, feed(estimator, swaying) + estimator.flush()
+
+
+def fresh(urdf_xml: str, **changes: object) -> Estimator:
+    return Estimator(suralp_config(**CONTINUOUS, **changes), urdf_xml)
+
+
+def later(instants: list[SwayInstant], milliseconds: int) -> list[SwayInstant]:
+    """The same samples with later stamps."""
+    shift = milliseconds * 1_000_000
+
+    def moved(sample):
+        return dataclasses.replace(sample, stamp_ns=sample.stamp_ns + shift)
+
+    return [
+        dataclasses.replace(
+            i, joints=moved(i.joints), imu=moved(i.imu), wrenches=tuple(moved(wrench) for wrench in i.wrenches)
+        )
+        for i in instants
+    ]
+
+
+def assert_same(one: IdentifiedParameters, other: IdentifiedParameters, atol: float = 0.0) -> None:
+    assert (one.joint_names, one.law_names) == (other.joint_names, other.law_names)
+    for name in ("values", "covariance", "residual_variance", "samples"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=atol)
+
+
+def test_friction_of_an_exact_motion_is_right_to_ten_millinewton_metres(learned, swaying):
+    """1.5 s and more of friction of 0.6 N m and beyond; sigma covers the error."""
+    _, estimates = learned
+    assert len(estimates) == len(swaying)
+    truth = np.array([instant.friction for instant in swaying])
+    errors = (stacked(estimates, "friction") - truth)[1500:]
+    assert np.abs(errors).max() < 0.01 < 0.05 * np.sqrt((truth[1500:] ** 2).mean())
+    assert (np.abs(errors) < 3.0 * stacked(estimates, "sigma")[1500:]).all()
+    assert stacked(estimates, "measured")[500:].all() and not stacked(estimates, "disturbed").any()
+
+
+def test_the_law_alone_knows_the_friction_of_the_velocities_it_has_seen(learned, swaying):
+    estimator, _ = learned
+    identified = estimator.identified
+    laws = JointLaws(identified.law_names)
+    seen = np.array([instant.joints.velocity for instant in swaying[1000:]])
+    low, high = np.quantile(seen, 0.05, axis=0), np.quantile(seen, 0.95, axis=0)
+    for part in np.linspace(0.0, 1.0, 21):
+        velocity = low + part * (high - low)
+        torque = (laws.regressor(velocity, np.zeros(12)) * identified.values).sum(axis=1)
+        np.testing.assert_allclose(torque, friction_law(velocity), atol=0.1)
+
+
+def test_order_and_names_of_the_joints_do_not_matter(urdf_xml, swaying):
+    """The same robot with right and left renamed, so that the URDF tree is walked in the other order."""
+    swapped_xml = re.sub(r"\b([lr])_", lambda side: {"l": "z", "r": "a"}[side[1]] + "_", urdf_xml)
+    config = config_from_parameters({"feet.names": ["r", "l"], "feet.r.frame": "a_sole", "feet.l.frame": "z_sole"})
+    one, other = Estimator(suralp_config(), urdf_xml), Estimator(config, swapped_xml)
+    names = [{"l": "z", "r": "a"}[name[0]] + name[1:] for name in one.joint_names]
+    order = [names.index(name) for name in other.joint_names]
+    assert order != sorted(order)
+
+    def swapped(instant):
+        j = instant.joints
+        joints = JointSample(j.stamp_ns, j.position[order], j.velocity[order], j.effort[order])
+        wrenches = tuple(dataclasses.replace(wrench, foot=1 - wrench.foot) for wrench in instant.wrenches)
+        return dataclasses.replace(instant, joints=joints, wrenches=wrenches)
+
+    reference = feed(one, swaying[:700])
+    estimates = feed(other, [swapped(instant) for instant in swaying[:700]])
+    assert stacked(reference, "measured")[-1].all()
+    for name in ("friction", "sigma", "external_torque"):
+        np.testing.assert_allclose(stacked(estimates, name), stacked(reference, name)[:, order], atol=1e-7)
+
+
+def test_a_silent_foot_leaves_the_law_of_its_limb_alone_speaking(urdf_xml, swaying):
+    estimator, silent = fresh(urdf_xml), range(1000, 1400)
+    estimates = feed(estimator, swaying[:2000], silent_foot=(0, silent)) + estimator.flush()
+    measured = stacked(estimates, "measured")
+    assert not measured[1045:1400, :6].any() and measured[1045:1400, 6:].all() and measured[1500:].all()
+    friction, model = stacked(estimates, "friction"), stacked(estimates, "model")
+    np.testing.assert_array_equal(friction[1045:1400, :6], model[1045:1400, :6])
+    truth = np.array([instant.friction for instant in swaying[:2000]])
+    assert np.abs(friction - truth)[1045:1400].max() < 0.15
+    parameters = stacked(estimates, "parameters")
+    np.testing.assert_array_equal(parameters[1060, :6], parameters[1390, :6])
+    assert not np.array_equal(parameters[1060, 6:], parameters[1390, 6:])
+
+
+def test_friction_of_the_instant_counts_on_firm_feet_only(urdf_xml, swaying):
+    """A foot is firm here with more than half of the weight; the instant counts for all velocities, or for none."""
+    threshold = {"contact_phase__on_fraction": 0.5, "contact_phase__off_fraction": 0.1}
+    always, never = (
+        stacked(feed(fresh(urdf_xml, kalman__instant_std=std, **threshold), swaying[:2000]), "friction")
+        for std in (1e-9, 1e3)
+    )
+    loads = np.array([instant.wrenches[0].wrench[2] for instant in swaying[: len(always)]])
+    lately = np.lib.stride_tricks.sliding_window_view(loads / loads[0], 50)  # at first it has half of the weight
+    firm, light = lately.min(axis=1) > 1.005, lately.max(axis=1) < 0.995
+    firm[:750] = False  # not yet known to stand
+    assert firm.sum() > 100 and light.sum() > 100
+    left = (always != never)[49:, :6].any(axis=1)
+    assert left[firm].all() and not left[light].any()
+
+
+def test_a_silent_imu_leaves_the_law_alone_speaking(urdf_xml, swaying):
+    estimator = fresh(urdf_xml)
+    estimates = feed(estimator, swaying[:1800], silent_imu=range(1000, 1400)) + estimator.flush()
+    assert len(estimates) == 1800
+    measured = stacked(estimates, "measured")
+    assert measured[990].all() and not measured[1045:1400].any() and measured[1600:].all()
+    quiet = estimates[1060:1390]
+    np.testing.assert_array_equal(stacked(quiet, "friction"), stacked(quiet, "model"))
+    np.testing.assert_array_equal(quiet[0].parameters, quiet[-1].parameters)
+    assert (stacked(quiet, "sigma") > 0.0).all()
+
+
+def test_frozen_keeps_the_law_and_still_measures(urdf_xml, swaying):
+    estimator = fresh(urdf_xml)
+    feed(estimator, swaying[:1000])
+    before = estimator.identified
+    estimator.frozen = True
+    estimates = feed(estimator, swaying[1000:1300])
+    after = estimator.identified
+    np.testing.assert_array_equal(after.values, before.values)
+    np.testing.assert_array_equal(after.covariance, before.covariance)
+    assert stacked(estimates, "measured").all()
+    assert not np.array_equal(stacked(estimates, "friction"), stacked(estimates, "model"))
+    estimator.frozen = False
+    feed(estimator, swaying[1300:1500])
+    assert not np.array_equal(estimator.identified.values, before.values)
+
+
+def test_reset_keeps_the_law_and_forget_drops_it(urdf_xml, swaying):
+    estimator = fresh(urdf_xml)
+    feed(estimator, swaying[:1000])
+    before = estimator.identified
+    estimator.reset()
+    np.testing.assert_array_equal(estimator.identified.values, before.values)
+    again = feed(estimator, later(swaying[:300], 1000))
+    assert not again[0].measured.any() and again[-1].measured.all()
+    np.testing.assert_array_equal(again[0].parameters, before.values)
+    estimator.forget()
+    np.testing.assert_array_equal(estimator.identified.values, 0.0)
+    np.testing.assert_array_equal(estimator.identified.samples, 0.0)
+
+
+def test_what_is_saved_in_a_file_is_what_another_estimator_starts_from(urdf_xml, learned, swaying, tmp_path):
+    saved = learned[0].identified
+    save_parameters(tmp_path / "parameters.yaml", saved)
+    loaded = load_parameters(tmp_path / "parameters.yaml")
+    assert_same(loaded, saved)
+    estimator = fresh(urdf_xml)
+    estimator.restore(loaded)
+    assert_same(estimator.identified, saved, atol=1e-3)
+    first = feed(estimator, swaying[1500:1700])
+    truth = np.array([instant.friction for instant in swaying[1500:1700]])[: len(first)]
+    moving = np.abs(np.array([instant.joints.velocity for instant in swaying[1500:1700]]))[: len(first)] > 0.03
+    assert np.abs(stacked(first, "model") - truth)[moving].max() < 0.15
+    assert stacked(first, "model_sigma")[moving].max() < 0.3
+
+
+def test_parameters_of_another_law_are_refused_and_of_a_few_joints_taken(urdf_xml, learned):
+    saved = learned[0].identified
+    with pytest.raises(ConfigError, match="'six_slope_load', not 'three_slope'"):
+        fresh(urdf_xml, identifier__law="three_slope").restore(saved)
+    few = dataclasses.replace(
+        saved, joint_names=saved.joint_names[3:5], law_names=saved.law_names[3:5], values=saved.values[3:5],
+        covariance=saved.covariance[3:5], residual_variance=saved.residual_variance[3:5],
+        measurement_variance=saved.measurement_variance[3:5], samples=saved.samples[3:5],
+    )  # fmt: skip
+    estimator = fresh(urdf_xml)
+    estimator.restore(few)
+    found = estimator.identified.values
+    np.testing.assert_allclose(found[3:5], saved.values[3:5], atol=1e-3)
+    np.testing.assert_array_equal(np.delete(found, [3, 4], axis=0), 0.0)
+
+
+def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
+    """A driven pendulum: Coulomb 0.4 N m and viscous 0.1 N m s/rad are found from its joint states alone."""
+    estimator = Estimator(config_from_parameters({"robot.fixed_base": True}), PENDULUM)
+    inertia, leverage = 0.1 + 2 * 0.25, 2 * 9.81 * 0.5
+    angle, velocity, estimates, truth = 0.5, 0.0, [], []
+    for k in range(5000):
+        effort = 6.0 * np.sin(3.0 * k * 1e-3)
+        truth.append(0.4 * np.tanh(velocity / 0.02) + 0.1 * velocity)
+        estimates += estimator.add_joints(
+            JointSample(k * 1_000_000, np.array([angle]), np.array([velocity]), np.array([effort]))
+        )
+        for _ in range(5):
+            friction = 0.4 * np.tanh(velocity / 0.02) + 0.1 * velocity
+            velocity += 2e-4 * (effort - leverage * np.sin(angle) - friction) / inertia
+            angle += 2e-4 * velocity
+    estimates += estimator.flush()
+    errors = stacked(estimates, "friction")[2500:, 0] - truth[2500:]
+    assert np.sqrt((errors**2).mean()) < 0.02
+    assert estimates[-1].coulomb[0] + estimates[-1].viscous[0] == pytest.approx(0.5, abs=0.05)

@@ -1,0 +1,50 @@
+"""Stamps that are noisier than the sampling."""
+
+import numpy as np
+import pytest
+
+from friction_estimator.estimation.kalman.sensor_monitor import StampClock
+
+PERIOD = 1e-3
+SAMPLES = 1000
+
+
+def intervals(stamps: np.ndarray, sampled: np.ndarray) -> np.ndarray:
+    """Intervals that the clock believes, for joints that swing and are read at ``sampled``."""
+    clock = StampClock(2, 1e-6)
+    positions = np.stack((0.5 * np.sin(6.0 * sampled), 0.1 * np.cos(3.0 * sampled)), axis=1)
+    steps = np.diff(stamps)
+    return np.array([clock.interval(float(dt), q) for dt, q in zip(steps, positions[1:], strict=True)])
+
+
+@pytest.fixture
+def jitter():
+    return np.random.default_rng(3).uniform(-0.3, 0.3, SAMPLES) * PERIOD
+
+
+def test_noisy_stamps_of_even_sampling_become_whole_periods(jitter):
+    even = PERIOD * np.arange(SAMPLES)
+    believed = intervals(even + jitter, even)[200:]
+    assert np.ptp(believed[:700]) < 0.05 * PERIOD
+    assert believed.mean() == pytest.approx(PERIOD, rel=0.02)
+
+
+def test_true_stamps_of_uneven_sampling_are_believed(jitter):
+    uneven = PERIOD * np.arange(SAMPLES) + jitter
+    np.testing.assert_array_equal(intervals(uneven, uneven)[200:], np.diff(uneven)[200:])
+
+
+def test_even_stamps_are_believed_to_the_last_bit():
+    even = PERIOD * np.arange(SAMPLES)
+    np.testing.assert_array_equal(intervals(even, even), np.diff(even))
+
+
+def test_a_missing_sample_counts_as_two_periods(jitter):
+    even = PERIOD * np.arange(SAMPLES)
+    keep = np.arange(SAMPLES) != 600
+    believed = intervals((even + jitter)[keep], even[keep])
+    assert believed[599] == pytest.approx(2.0 * PERIOD, rel=0.05)
+
+
+def test_a_restart_stays_a_restart():
+    assert StampClock(1, 1e-6).interval(0.0, np.zeros(1)) == 0.0

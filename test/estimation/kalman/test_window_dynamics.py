@@ -1,0 +1,66 @@
+"""Claims about what a window says of a limb: how uncertain its force is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from friction_estimator.estimation.kalman.limb_filter import LimbWindow, lay_out
+from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics
+from friction_estimator.estimation.kalman.windows import LocalMotion, Window
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import find_limbs
+from friction_estimator.robot.model import RobotModel
+from test.biped import suralp_config
+
+LENGTHS = (0.01, 0.02)
+FORCE_STD = 1.0
+
+
+def window(duration: float, wrench_roughness: float = 0.0, law_variance: float = 0.0) -> Window:
+    """A biped at rest, a reading each millisecond; roughness of its forces [N^2], variance of its friction."""
+    resting = LocalMotion(np.full(12, 0.1), np.zeros(12), np.full(12, 1e-3), np.zeros(3), np.full(3, 1e-3))
+    return Window(
+        time=duration, duration=duration, samples=round(duration / 1e-3), readings=np.full(3, duration / 1e-3),
+        end=resting, angular_acceleration=np.zeros(3), acceleration=np.zeros(12), mean_acceleration=np.zeros(15),
+        mean_acceleration_std=np.ones(15), effort=np.zeros(12), specific_force=np.array([0.0, 0.0, 9.81]),
+        wrenches=np.zeros((2, 6)), normal_force=np.zeros((2, 2)), specific_force_roughness=np.zeros(3),
+        wrench_roughness=np.tile([*np.full(3, wrench_roughness), 0.0, 0.0, 0.0], (2, 1)),
+        regressor=np.zeros((12, 9)), regressor_variance=np.full(12, law_variance), complete=True, imu_fresh=True,
+        wrench_fresh=np.ones(2, dtype=bool), disturbed=np.zeros(12, dtype=bool),
+    )  # fmt: skip
+
+
+def said(urdf_xml: str, window: Window) -> LimbWindow:
+    """What it says of the first leg, with sensors that have noise in the forces of the feet only."""
+    noise = {"force_std": FORCE_STD, "moment_std": 0.0, "effort_std": 0.0, "specific_force_std": 0.0}
+    config = suralp_config(**{f"sensors__{name}": std for name, std in noise.items()})
+    robot = RobotModel(config, urdf_xml)
+    limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
+    layout = lay_out(limb, laws, config.kalman, config.sensors, floating=True)
+    dynamics = WindowDynamics(config, robot)
+    terms = dynamics.advance(window)
+    return dynamics.of_limb(terms, limb, robot.motors.select(limb.joints), layout, np.zeros(layout.size))
+
+
+@pytest.mark.parametrize("duration", LENGTHS)
+def test_white_noise_of_the_sensors_is_averaged_over_the_window(urdf_xml, duration):
+    one = said(urdf_xml, window(0.001))
+    np.testing.assert_allclose(
+        said(urdf_xml, window(duration)).force_variance * duration, one.force_variance * 0.001, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("duration", LENGTHS)
+def test_what_shakes_counts_as_an_error_that_stays_for_a_tenth_of_a_second(urdf_xml, duration):
+    """Its variance times its time is that of white noise from window to window."""
+    quiet, shaken = (said(urdf_xml, window(duration, wrench_roughness=rough)) for rough in (FORCE_STD**2, 100.0))
+    per_reading = quiet.force_variance * round(duration / 1e-3) / FORCE_STD**2
+    np.testing.assert_allclose(shaken.force_variance, per_reading * 100.0 * 0.1 / duration, atol=1e-9)
+
+
+@pytest.mark.parametrize("duration", LENGTHS)
+def test_friction_at_an_uncertain_velocity_is_as_uncertain_for_a_tenth_of_a_second(urdf_xml, duration):
+    sure, unsure = (said(urdf_xml, window(duration, law_variance=variance)) for variance in (0.0, 0.25))
+    more = unsure.force_variance - sure.force_variance
+    np.testing.assert_allclose(more, 0.25 * 0.1 / duration * np.eye(6), atol=1e-9)

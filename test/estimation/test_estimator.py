@@ -1,0 +1,356 @@
+"""Claims about the whole path, from raw samples to friction estimates, on an exact swaying motion."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import config_from_parameters
+from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.types import JointSample
+from test.biped import suralp_config
+from test.pendulum import PENDULUM
+from test.sway import DT, sway
+
+
+@pytest.fixture(scope="module")
+def swaying(urdf_xml):
+    return list(sway(urdf_xml, 3.0, amplitude=0.02, turn=0.05))
+
+
+# Without sensor noise the filters need not smooth: what is left is the method.
+QUIET = {
+    "attitude__acceleration_std": 0.01,
+    "attitude__gyro_bias_std": 0.0,
+    "attitude__angular_acceleration_cutoff": 300.0,
+    "sensors__angular_velocity_std": 1e-6,
+}
+
+
+def run(urdf_xml, instants, **changes):
+    estimator = Estimator(suralp_config(**changes), urdf_xml)
+    estimates = []
+    for instant in instants:
+        estimates += estimator.add_joints(instant.joints)
+        estimates += estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    return estimator, estimates + estimator.flush()
+
+
+def errors(estimates, instants, since=1.5):
+    late = [(e, i) for e, i in zip(estimates, instants, strict=True) if e.stamp_ns * 1e-9 > since]
+    return np.array([e.friction - i.friction for e, i in late])
+
+
+def test_every_joint_sample_becomes_one_estimate_at_its_stamp(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying[:200])
+    assert [e.stamp_ns for e in estimates] == [i.joints.stamp_ns for i in swaying[:200]]
+
+
+def test_fbse_in_double_support_is_good_to_the_differentiated_gyro(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying, observer="fbse", fbse__base_angular_acceleration="gyro", **QUIET)
+    assert all(e.measured.all() for e in estimates[100:])
+    assert np.abs(errors(estimates, swaying)).max() < 0.08
+
+
+def test_printed_fbse_pays_for_the_minimum_norm_when_the_trunk_turns(urdf_xml, swaying):
+    fbse = {"observer": "fbse", **QUIET}
+    printed = errors(run(urdf_xml, swaying, **fbse)[1], swaying)
+    gyro = errors(run(urdf_xml, swaying, fbse__base_angular_acceleration="gyro", **fbse)[1], swaying)
+    assert np.sqrt((printed**2).mean()) > 3.0 * np.sqrt((gyro**2).mean())
+
+
+def test_momentum_observer_is_the_low_passed_truth(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying, observer="momentum", momentum__input_hold="trapezoid", **QUIET)
+    decay, low_passed, targets = np.exp(-30.0 * DT), np.zeros(12), []
+    last = swaying[0].friction
+    for instant in swaying:
+        low_passed = decay * low_passed + (1 - decay) * 0.5 * (last + instant.friction)
+        last = instant.friction
+        targets.append(low_passed)
+    difference = np.array([e.friction - t for e, t in zip(estimates, targets, strict=True)])[1000:]
+    assert np.abs(difference).max() < 5e-3
+
+
+def test_identified_law_is_the_injected_one(urdf_xml, swaying):
+    """0.6 N m and 0.9 N m s/rad went in; the smooth sign costs a little."""
+    estimator, estimates = run(urdf_xml, swaying, observer="momentum")
+    moving = estimates[-1].parameters_sigma[:, 1] < 0.2
+    assert moving.sum() >= 6
+    np.testing.assert_allclose(estimates[-1].coulomb[moving], 0.6, atol=0.1)
+    np.testing.assert_allclose(estimator.identified.values, estimates[-1].parameters)
+
+
+def test_joints_may_have_different_laws(urdf_xml, swaying):
+    """Three laws in one robot: where there is motion all find the same F_c and F_v, and no joint sees the others."""
+    entries = ("*_knee=three_slope", "l_hip_*=tanh_load")
+    mixed, estimates = run(urdf_xml, swaying, observer="momentum", identifier__joint_laws=entries)
+    single, plain = run(urdf_xml, swaying, observer="momentum")
+    laws = dict(zip(mixed.joint_names, mixed.identified.law_names, strict=True))
+    assert (laws["r_knee"], laws["l_hip_roll"]) == ("three_slope", "tanh_load")
+    others = [k for k, law in enumerate(laws.values()) if law == "coulomb_viscous"]
+    assert len(others) == 7
+    np.testing.assert_array_equal(estimates[-1].parameters[others, 2:], 0.0)
+    np.testing.assert_allclose(estimates[-1].parameters[others, :2], plain[-1].parameters[others], rtol=1e-9)
+    np.testing.assert_allclose(estimates[-1].friction[others], plain[-1].friction[others], rtol=1e-9)
+    knees = [mixed.joint_names.index(name) for name in ("l_knee", "r_knee")]
+    np.testing.assert_allclose(estimates[-1].coulomb[knees], 0.6, atol=0.1)
+    target = Estimator(mixed.config, urdf_xml)
+    target.restore(mixed.identified)
+    np.testing.assert_array_equal(target.identified.values, mixed.identified.values)
+    with pytest.raises(ConfigError, match="l_hip_yaw: 'tanh_load', not 'coulomb_viscous'"):
+        single.restore(mixed.identified)
+
+
+def test_base_state_follows_the_trunk(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying)
+    late = list(zip(estimates, swaying, strict=True))[1000:]
+    position = np.array([e.base.position_base_in_world - i.position for e, i in late])
+    velocity = np.array([e.base.linear_velocity - i.velocity for e, i in late])
+    assert np.abs(position).max() < 5e-3
+    assert np.sqrt((velocity**2).mean()) < 5e-3
+
+
+def test_names_and_order_of_the_joints_do_not_matter(urdf_xml, swaying):
+    """The same robot with right and left renamed, so that the URDF tree is walked in the other order."""
+    swapped_xml = re.sub(r"\b([lr])_", lambda side: {"l": "z", "r": "a"}[side[1]] + "_", urdf_xml)
+    config = config_from_parameters(
+        {"feet.names": ["r", "l"], "feet.r.frame": "a_sole", "feet.l.frame": "z_sole", "observer": "momentum"}
+    )
+    reference = run(urdf_xml, swaying[:400], observer="momentum")[1]
+    estimator = Estimator(config, swapped_xml)
+    old_names = Estimator(suralp_config(), urdf_xml).joint_names
+    new_names = [name.replace("l_", "z_", 1) if name[0] == "l" else name.replace("r_", "a_", 1) for name in old_names]
+    order = [new_names.index(name) for name in estimator.joint_names]
+    assert order != sorted(order)
+    estimates = []
+    for instant in swaying[:400]:
+        j = instant.joints
+        estimates += estimator.add_joints(
+            JointSample(j.stamp_ns, j.position[order], j.velocity[order], j.effort[order])
+        )
+        estimates += estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimates += estimator.add_wrench(replace(wrench, foot=1 - wrench.foot))
+    for a, b in zip(reference, estimates, strict=True):
+        np.testing.assert_allclose(b.friction, a.friction[order], atol=1e-9)
+
+
+def test_a_silent_foot_falls_back_to_the_law_and_recovers(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(observer="momentum"), urdf_xml)
+    measured = []
+    for k, instant in enumerate(swaying[:2000]):
+        estimates = estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            if wrench.foot == 1 or not 800 <= k < 1300:
+                estimates += estimator.add_wrench(wrench)
+        measured += [e.measured for e in estimates]
+        if k == 1200:
+            assert estimator.health.foot_stale == {"l_foot": True, "r_foot": False}
+    measured = np.array(measured + [e.measured for e in estimator.flush()])
+    assert len(measured) == 2000
+    assert not measured[810:1300, :6].any() and measured[810:1300, 6:].all()
+    assert measured[1600:].all()
+
+
+@pytest.mark.parametrize("observer", ["fbse", "momentum"])
+@pytest.mark.parametrize("silent", [range(1000, 1060), range(1000, 1700)])
+def test_a_foot_sensor_that_drops_out_spoils_neither_the_friction_nor_the_law(urdf_xml, swaying, observer, silent):
+    """What a silent sensor last said is not a measurement: no error grows, and the law is not poisoned."""
+
+    def worst(estimates):
+        pairs = list(zip(estimates, swaying, strict=True))[900:]
+        return max(np.where(e.measured, np.abs(e.friction - i.friction) / e.sigma, 0.0).max() for e, i in pairs)
+
+    undisturbed, reference = run(urdf_xml, swaying, observer=observer)
+    estimator = Estimator(suralp_config(observer=observer), urdf_xml)
+    estimates = []
+    for k, instant in enumerate(swaying):
+        estimates += estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            if wrench.foot == 1 or k not in silent:
+                estimates += estimator.add_wrench(wrench)
+    estimates += estimator.flush()
+    assert not any(estimates[k].measured[:6].any() for k in silent[2:])
+    assert worst(estimates) < 1.1 * worst(reference) + 0.5
+    np.testing.assert_allclose(estimator.identified.values[:, 0], undisturbed.identified.values[:, 0], atol=0.05)
+
+
+def test_a_start_in_the_middle_of_the_motion_settles(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying[700:])
+    tilt = [
+        np.linalg.norm(np.cross(e.base.rotation_base_to_world[2], i.rotation[2]))
+        for e, i in zip(estimates, swaying[700:], strict=True)
+    ]
+    sigma = [np.sqrt(e.base.pose_covariance[3, 3] + e.base.pose_covariance[4, 4]) for e in estimates]
+    assert max(tilt[1500:]) < np.radians(1.0)
+    assert np.mean(np.square(np.array(tilt) / sigma)) < 1.5
+
+
+def test_a_silent_imu_silences_the_measurement_not_the_estimate(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(), urdf_xml)
+    estimates = []
+    for k, instant in enumerate(swaying[:600]):
+        estimates += estimator.add_joints(instant.joints)
+        if k < 300:
+            estimates += estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    estimates += estimator.flush()
+    assert len(estimates) == 600 and estimator.health.imu_stale
+    assert estimates[250].measured.all() and not estimates[-1].measured.any()
+    assert np.isfinite(estimates[-1].friction).all() and np.isfinite(estimates[-1].sigma).all()
+
+
+def test_a_jump_back_in_time_restarts_the_filters_and_keeps_what_was_learned(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(), urdf_xml)
+    last = None
+    for instant in [*swaying[:1500], *swaying[:300]]:
+        for estimate in (
+            *estimator.add_joints(instant.joints),
+            *estimator.add_imu(instant.imu),
+            *(e for wrench in instant.wrenches for e in estimator.add_wrench(wrench)),
+        ):
+            if estimate.stamp_ns == 0 and last is not None:
+                moved = np.abs(estimate.parameters - last.parameters)  # at most by a window that was being used
+                assert (moved <= 0.02 * last.parameters_sigma).all() and last.coulomb[0] > 0.3
+            last = estimate
+    assert estimator.health.time_jumps == 1 and last.stamp_ns == 299_000_000
+
+
+def test_a_flipped_wrench_is_named(urdf_xml, swaying):
+    estimator = Estimator(suralp_config(), urdf_xml)
+    for instant in swaying[:400]:
+        estimator.add_joints(instant.joints)
+        estimator.add_imu(instant.imu)
+        left, right = instant.wrenches
+        estimator.add_wrench(replace(left, wrench=-left.wrench))
+        estimator.add_wrench(right)
+    assert estimator.health.wrench_sign_suspect == ("l_foot",)
+
+
+@pytest.mark.parametrize("observer", ["fbse", "kalman"])
+def test_freezing_stops_learning_and_forgetting_drops_it(urdf_xml, swaying, observer):
+    estimator, _ = run(urdf_xml, swaying[:500], observer=observer)
+    learned = estimator.identified.values
+    assert np.abs(learned).max() > 0.1
+    estimator.frozen = True
+    for instant in swaying[500:800]:
+        estimator.add_joints(instant.joints)
+        estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimator.add_wrench(wrench)
+    np.testing.assert_array_equal(estimator.identified.values, learned)
+    estimator.forget()
+    np.testing.assert_array_equal(estimator.identified.values, 0.0)
+
+
+def test_friction_of_a_sensor_set_is_finite_from_the_first_sample(urdf_xml, swaying):
+    _, estimates = run(urdf_xml, swaying[:3])
+    for estimate in estimates:
+        assert isinstance(estimate.friction, np.ndarray)
+        assert np.isfinite(estimate.friction).all() and np.isfinite(estimate.sigma).all()
+
+
+def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
+    estimator, estimates = run(urdf_xml, swaying[:100])
+    kept = [(e, e.friction.copy(), e.parameters.copy(), e.base.position_base_in_world.copy()) for e in estimates]
+    for instant in swaying[100:200]:
+        estimator.add_joints(
+            JointSample(
+                instant.joints.stamp_ns, *(getattr(instant.joints, n) for n in ("position", "velocity", "effort"))
+            )
+        )
+        estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimator.add_wrench(wrench)
+    for estimate, friction, parameters, position in kept:
+        np.testing.assert_array_equal(estimate.friction, friction)
+        np.testing.assert_array_equal(estimate.parameters, parameters)
+        np.testing.assert_array_equal(estimate.base.position_base_in_world, position)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("velocity", np.nan, r"joint velocity l_hip_roll = nan cannot be true"),
+        ("velocity", 1e3, r"joint velocity l_hip_roll = 1000.0 cannot be true; the limit is 100"),
+        ("effort", 1e200, r"joint effort l_hip_roll = 1e\+200 cannot be true; the limit is 10000"),
+        ("position", np.inf, r"joint position l_hip_roll = inf cannot be true"),
+    ],
+)
+def test_a_glitch_is_refused_and_changes_nothing(urdf_xml, swaying, field, value, message):
+    estimator, _ = run(urdf_xml, swaying[:500])
+    before = estimator.identified.values
+    sample = swaying[500].joints
+    broken = getattr(sample, field).copy()
+    broken[1] = value
+    with pytest.raises(InputError, match=message):
+        estimator.add_joints(replace(sample, **{field: broken}))
+    np.testing.assert_array_equal(estimator.identified.values, before)
+    with pytest.raises(InputError, match="angular velocity y = 500.0 cannot be true"):
+        estimator.add_imu(replace(swaying[500].imu, angular_velocity=np.array([0.0, 500.0, 0.0])))
+    with pytest.raises(InputError, match="wrench of r_foot force z = nan cannot be true"):
+        estimator.add_wrench(replace(swaying[500].wrenches[1], wrench=np.array([0, 0, np.nan, 0, 0, 0])))
+
+
+@pytest.mark.parametrize("observer", ["fbse", "kalman"])
+def test_one_torque_spike_below_the_limits_does_not_spoil_the_law(urdf_xml, swaying, observer):
+    _, undisturbed = run(urdf_xml, swaying, observer=observer)
+    joints = swaying[1500].joints
+    spiked = [
+        *swaying[:1500],
+        replace(swaying[1500], joints=replace(joints, effort=joints.effort + 5000.0)),
+        *swaying[1501:],
+    ]
+    _, estimates = run(urdf_xml, spiked, observer=observer)
+    for estimate, reference in zip(estimates[2000:], undisturbed[2000:], strict=True):
+        np.testing.assert_allclose(estimate.model, reference.model, atol=0.1)
+
+
+def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
+    """A pendulum that swings out: Coulomb 0.2 N m and viscous 0.1 N m s/rad are found from its joint states alone."""
+    config = config_from_parameters({"robot.fixed_base": True, "observer": "momentum"})
+    estimator = Estimator(config, PENDULUM)
+    inertia, leverage = 0.1 + 2 * 0.25, 2 * 9.81 * 0.5
+    angle, velocity, estimates = 2.5, 0.0, []
+    for k in range(8000):
+        sample = JointSample(k * 1_000_000, np.array([angle]), np.array([velocity]), np.zeros(1))
+        estimates += estimator.add_joints(sample)
+        for _ in range(10):
+            friction = 0.2 * np.tanh(velocity / 1e-3) + 0.1 * velocity
+            velocity += 1e-4 * (-leverage * np.sin(angle) - friction) / inertia
+            angle += 1e-4 * velocity
+    estimates += estimator.flush()
+    assert len(estimates) == 8000
+    assert estimates[-1].coulomb[0] == pytest.approx(0.2, abs=0.02)
+    assert estimates[-1].viscous[0] == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("observer", ["fbse", "momentum", "kalman"])
+def test_a_push_shows_as_external_torque_of_its_size_and_nothing_shows_without_one(urdf_xml, swaying, observer):
+    """5 N m too little at the left knee for 0.3 s, which is what a push that bends it looks like."""
+    pushed = [
+        replace(
+            i, joints=replace(i.joints, effort=i.joints.effort + np.eye(12)[3] * (-5.0 if 2000 <= k < 2300 else 0.0))
+        )
+        for k, i in enumerate(swaying)
+    ]
+    estimator = Estimator(suralp_config(observer=observer), urdf_xml)
+    estimates = []
+    for k, instant in enumerate(pushed):
+        if k == 2000:
+            estimator.frozen = True
+        estimates += estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
+        for wrench in instant.wrenches:
+            estimates += estimator.add_wrench(wrench)
+    before, during = estimates[1990], estimates[2290]
+    assert abs(before.external_torque[3]) < 3.0 * before.external_torque_sigma[3]
+    assert during.external_torque[3] - before.external_torque[3] == pytest.approx(5.0, abs=0.7)
+    others = np.delete(np.abs(during.external_torque), 3)
+    assert others.max() < 1.5

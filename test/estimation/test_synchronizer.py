@@ -1,0 +1,168 @@
+"""Claims about the synchronizer: header stamps decide, arrival does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from friction_estimator.config import SynchronizerConfig
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.types import ImuSample, JointSample, WrenchSample
+
+MS = 1_000_000
+
+
+def joints(ms: float) -> JointSample:
+    return JointSample(int(ms * MS), np.full(2, ms), np.zeros(2), np.zeros(2))
+
+
+def imu(ms: float) -> ImuSample:
+    return ImuSample(int(ms * MS), np.full(3, ms), np.full(3, 10.0 * ms))
+
+
+def wrench(ms: float, foot: int = 0) -> WrenchSample:
+    return WrenchSample(int(ms * MS), foot, np.full(6, 100.0 * foot + ms))
+
+
+def synchronizer(feet: int = 1) -> Synchronizer:
+    return Synchronizer(SynchronizerConfig(), feet, use_imu=True, health=Health())
+
+
+def feed(target: Synchronizer, samples) -> list:
+    frames = []
+    for sample in samples:
+        add = {JointSample: target.add_joints, ImuSample: target.add_imu, WrenchSample: target.add_wrench}[type(sample)]
+        frames += add(sample)
+    return frames
+
+
+def test_a_frame_leaves_as_soon_as_all_sensors_have_spoken():
+    s = synchronizer()
+    assert feed(s, [joints(1), imu(1)]) == []
+    (frame,) = feed(s, [wrench(1)])
+    assert frame.stamp_ns == MS and frame.imu_fresh and frame.wrench_fresh.all()
+    np.testing.assert_array_equal(frame.specific_force, [10.0] * 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(0, 4))
+def test_order_of_arrival_within_the_wait_does_not_matter(random, delay):
+    samples = [make(t) for t in range(1, 40) for make in (joints, imu, wrench)]
+    # each message of IMU and foot is late by up to `delay` ms, but one sensor's messages do not overtake each other
+    arrival = {JointSample: 0, ImuSample: 0, WrenchSample: 0}
+    order = {}
+    for sample in samples:
+        late = 0 if isinstance(sample, JointSample) else random.randint(0, delay) * MS
+        order[id(sample)] = arrival[type(sample)] = max(arrival[type(sample)], sample.stamp_ns + late)
+    shuffled = sorted(samples, key=lambda sample: order[id(sample)])
+    expected, got = synchronizer(), synchronizer()
+    reference = feed(expected, samples) + expected.flush()
+    frames = feed(got, shuffled) + got.flush()
+    assert [f.stamp_ns for f in frames] == [f.stamp_ns for f in reference]
+    for a, b in zip(frames, reference, strict=True):
+        np.testing.assert_array_equal(a.wrenches, b.wrenches)
+        np.testing.assert_array_equal(a.specific_force, b.specific_force)
+        assert a.dt == b.dt
+
+
+def test_sensors_between_two_samples_are_interpolated():
+    s = synchronizer()
+    (frame,) = feed(s, [imu(0.5), wrench(0), joints(1), imu(1.5), wrench(2)])
+    np.testing.assert_allclose(frame.angular_velocity, 1.0)
+    np.testing.assert_allclose(frame.wrenches, 1.0)
+
+
+def test_every_joint_sample_leaves_even_when_a_sensor_never_speaks():
+    s = synchronizer()
+    frames = feed(s, [sample for t in range(1, 21) for sample in (joints(t), imu(t))]) + s.flush()
+    assert [f.stamp_ns for f in frames] == [t * MS for t in range(1, 21)]
+    assert not any(f.wrench_fresh.any() for f in frames)
+
+
+def test_a_sensor_is_stale_after_the_configured_silence_and_fresh_again_when_it_returns():
+    s = synchronizer()
+    samples = [
+        item
+        for t in range(1, 401)
+        for item in ((joints(t), imu(t), wrench(t)) if t <= 100 or t > 300 else (joints(t), imu(t)))
+    ]
+    fresh = [bool(f.wrench_fresh[0]) for f in feed(s, samples) + s.flush()]
+    assert all(fresh[:100]) and not any(fresh[106:299]) and all(fresh[301:])
+
+
+def test_stamps_that_stand_still_are_dropped_and_counted():
+    s = synchronizer()
+    feed(s, [joints(1), imu(1), wrench(1), joints(1), joints(1)])
+    assert s._health.repeated == 2 and s._health.frames == 1
+
+
+def test_a_jump_back_restarts_and_goes_on():
+    s = synchronizer()
+    before = feed(s, [m(t) for t in range(2000, 2010) for m in (joints, imu, wrench)])
+    after = feed(s, [m(t) for t in range(1, 11) for m in (joints, imu, wrench)])
+    assert len(before) == len(after) == 10
+    assert after[0].dt == 0.0 and after[1].dt == pytest.approx(1e-3)
+    assert s._health.time_jumps == 1 and "jumped back" in s._health.last_event
+
+
+def test_a_gap_of_a_second_restarts_and_goes_on():
+    s = synchronizer()
+    frames = feed(s, [m(t) for t in (1, 2, 1002, 1003) for m in (joints, imu, wrench)])
+    assert [f.dt for f in frames] == pytest.approx([0.0, 1e-3, 0.0, 1e-3])
+    assert s._health.gaps == 1
+
+
+def test_an_old_joint_sample_is_dropped_and_counted():
+    s = synchronizer()
+    feed(s, [m(t) for t in (1, 2, 3) for m in (joints, imu, wrench)])
+    assert feed(s, [joints(1.5)]) == [] and s._health.late == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_joint_samples_that_overtake_each_other_leave_in_order_and_none_is_lost(random):
+    samples = [make(t) for t in range(1, 61) for make in (joints, imu, wrench)]
+    order = {id(s): s.stamp_ns + (random.randint(0, 3) * MS if s.stamp_ns > 3 * MS else 0) for s in samples}
+    s = synchronizer()
+    frames = feed(s, sorted(samples, key=lambda sample: order[id(sample)])) + s.flush()
+    assert [f.stamp_ns for f in frames] == [t * MS for t in range(1, 61)]
+
+
+def test_samples_that_no_joint_state_wants_are_not_kept():
+    s = synchronizer()
+    feed(s, [imu(t) for t in range(20_000)])
+    assert len(s._tracks[0].values) < 1000
+
+
+def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():
+    s = synchronizer()
+    frames = feed(s, [m(t) for t in range(1, 10) if t != 5 for m in (joints, imu, wrench)])
+    assert [f.stamp_ns // MS for f in frames] == [1, 2, 3, 4]
+    frames = feed(s, [m(t) for t in range(10, 13) for m in (joints, imu, wrench)])
+    assert [f.stamp_ns // MS for f in frames] == [6, 7, 8, 9, 10, 11, 12]
+
+
+def test_a_missed_cycle_of_the_driver_is_dropped_counted_and_keeps_nobody_waiting():
+    health = Health()
+    s = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=health)
+    feed(s, [joints(ms) for ms in range(1, 101)])
+    assert s.add_joints(JointSample(101 * MS, np.full(2, 100.0), np.zeros(2), np.zeros(2))) == []
+    (frame,) = s.add_joints(joints(102))
+    assert (frame.stamp_ns, frame.dt) == (102 * MS, 2e-3)
+    assert (health.frames, health.repeated) == (101, 1)
+    assert "missed a cycle" in health.last_event
+
+
+@pytest.mark.parametrize("every", [1, 4, 10])
+def test_readings_of_a_slow_sensor_are_counted_and_not_the_frames_between_them(every):
+    """The IMU is read with the joints, the foot sensor every few milliseconds."""
+    target = synchronizer()
+    samples = [s for ms in range(400) for s in (joints(ms), imu(ms), *([wrench(ms)] if ms % every == 0 else []))]
+    frames = feed(target, samples)
+    readings = np.array([frame.readings for frame in frames])
+    np.testing.assert_array_equal(readings[:, 0], 1.0)
+    assert readings[100:, 1].mean() == pytest.approx(1.0 / every, rel=0.02)
+    assert np.abs(readings[100:, 1] * every - 1.0).max() < 0.1

@@ -1,0 +1,188 @@
+"""Claims about trust: every doubt is provoked by really making it happen, and a healthy walk raises none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import Config, TrustConfig
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.trust import ADVICE, in_words, judge
+from friction_estimator.estimation.trust.fading_mean import FadingMean
+from friction_estimator.estimation.trust.innovations import Innovations
+from friction_estimator.files.robot import load_robot
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+
+ROBOT = load_robot("suralp")
+NOISE = make_noise("paper_std")
+AVERAGED = 4
+"""Simulated samples that become one: held torques and forces count with their mean, which is their impulse."""
+CALIBRATION = ("link_mass", "link_com", "force_bias", "moment_bias", "force_gain", "effort_gain", "specific_force_bias")
+Change = Callable[[SimulationSample], SimulationSample]
+
+
+def config(**changes: object) -> Config:
+    """Configuration told the noise of the averaged sensors; keywords with ``__`` for dots change parameters."""
+    told = NOISE.datasheet(AVERAGED * 1e-3)
+    averaged = {name: getattr(told, name) / AVERAGED**0.5 for name in ("force_std", "moment_std", "specific_force_std")}
+    rest = {name: getattr(told, name) for name in ("position_std", "velocity_std", "angular_velocity_std")}
+    sensors = {f"sensors.{name}": value for name, value in {**averaged, **rest}.items()}
+    return load_robot("suralp", {**sensors, **{key.replace("__", "."): value for key, value in changes.items()}}).config
+
+
+def recorded(scenario: str, duration: float) -> list[SimulationSample]:
+    simulator = Simulator(ROBOT.config, ROBOT.urdf_xml, make_scenario(scenario, duration), NOISE, 0)
+    samples = [simulator.step() for _ in range(round(duration * 1000))]
+    return [averaged(samples[k : k + AVERAGED]) for k in range(0, len(samples), AVERAGED)]
+
+
+def averaged(group: Sequence[SimulationSample]) -> SimulationSample:
+    first = group[0]
+    wrenches = np.mean([[wrench.wrench for wrench in one.wrenches] for one in group], axis=0)
+    return replace(
+        first,
+        joints=replace(first.joints, effort=np.mean([one.joints.effort for one in group], axis=0)),
+        imu=replace(first.imu, specific_force=np.mean([one.imu.specific_force for one in group], axis=0)),
+        wrenches=tuple(replace(one, wrench=mean) for one, mean in zip(first.wrenches, wrenches, strict=True)),
+    )
+
+
+def watched(
+    samples: Sequence[SimulationSample],
+    config: Config,
+    urdf_xml: str = ROBOT.urdf_xml,
+    start: IdentifiedParameters | None = None,
+) -> Estimator:
+    estimator = Estimator(config, urdf_xml)
+    if start is not None:
+        estimator.restore(start)
+    for sample in samples:
+        estimator.add_joints(sample.joints)
+        estimator.add_imu(sample.imu)
+        for wrench in sample.wrenches:
+            estimator.add_wrench(wrench)
+    return estimator
+
+
+def doubted(estimator: Estimator, kind: str) -> set[str]:
+    assert kind in ADVICE
+    return {verdict.joint for verdict in estimator.verdicts() if kind in verdict.kinds}
+
+
+@pytest.fixture(scope="module")
+def walk() -> list[SimulationSample]:
+    return recorded("walk", 6.0)
+
+
+@pytest.fixture(scope="module")
+def healthy(walk: list[SimulationSample]) -> Estimator:
+    return watched(walk, config())
+
+
+def test_nothing_speaks_against_a_healthy_walk(healthy):
+    assert in_words(healthy.verdicts()) == ()
+    figures = healthy.trust.figures()
+    assert (figures.consistency > 0.5).all() and (figures.driving == 0.0).all()
+    assert np.isfinite(figures.drift).sum() >= 4
+
+
+def test_a_limb_that_is_pushed_all_the_time_is_told(walk):
+    """A torque of 40 N m that no motor made, at the left knee, for 0.15 s in each half second."""
+
+    def spoil(sample: SimulationSample) -> SimulationSample:
+        pushed = sample.joints.stamp_ns % 500_000_000 < 150_000_000
+        effort = sample.joints.effort - np.where(np.arange(12) == 3, 40.0 * pushed, 0.0)
+        return replace(sample, joints=replace(sample.joints, effort=effort))
+
+    estimator = watched([spoil(sample) for sample in walk], config())
+    assert "l_knee" in doubted(estimator, "disturbance")
+    assert "r_knee" not in doubted(estimator, "disturbance")
+
+
+def test_a_flipped_torque_drives_and_a_biased_foot_is_calibration(walk):
+    """The left knee's torque has the wrong sign; the sensor of the right foot is off by 20 N."""
+    sign = np.where(np.arange(12) == 3, -1.0, 1.0)
+    bias = np.array([0.0, 20.0, 10.0, 0.0, 0.0, 0.0])
+
+    def spoil(sample: SimulationSample) -> SimulationSample:
+        left, right = sample.wrenches
+        joints = replace(sample.joints, effort=sample.joints.effort * sign)
+        return replace(sample, joints=joints, wrenches=(left, replace(right, wrench=right.wrench + bias)))
+
+    estimator = watched([spoil(sample) for sample in walk], config())
+    assert estimator.joint_names[3] == "l_knee"
+    assert "l_knee" in doubted(estimator, "passivity")
+    assert "r_hip_roll" in doubted(estimator, "calibration")
+    assert not any(joint.startswith("l_") for joint in doubted(estimator, "calibration"))
+    assert any("check the sign" in text and "l_knee" in text for text in in_words(estimator.verdicts()))
+
+
+@pytest.mark.parametrize(("factor", "inconsistent"), [(1.0, set()), (1.3, {"l_hip_pitch"})])
+def test_masses_too_large_without_calibration_make_innovations_too_large(walk, factor, inconsistent):
+    """Of a law with few parameters; one of many slopes and its mismatch take much of the error for friction."""
+    heavy = re.sub(r'mass value="([^"]*)"', lambda found: f'mass value="{factor * float(found[1])}"', ROBOT.urdf_xml)
+    off = {f"kalman__{name}_std": 0.0 for name in CALIBRATION}
+    estimator = watched(walk, config(identifier__law="coulomb_viscous", **off), heavy)
+    assert inconsistent <= doubted(estimator, "consistency") and bool(inconsistent) == bool(
+        doubted(estimator, "consistency")
+    )
+
+
+def test_friction_that_doubled_since_the_law_was_saved_is_drift(walk, healthy):
+    def doubled(sample: SimulationSample) -> SimulationSample:
+        return replace(sample, joints=replace(sample.joints, effort=sample.joints.effort + sample.truth.friction))
+
+    estimator = watched([doubled(sample) for sample in walk], config(), start=healthy.identified)
+    assert {"l_hip_pitch", "r_hip_pitch", "l_knee", "r_knee"} <= doubted(estimator, "drift")
+    assert doubted(estimator, "passivity") == set()
+
+
+def test_standing_still_teaches_nothing_unless_the_law_is_known(healthy):
+    samples = recorded("stand", 1.6)
+    assert doubted(watched(samples, config()), "excitation") == set(healthy.joint_names)
+    assert doubted(watched(samples, config(), start=healthy.identified), "excitation") == set()
+
+
+def test_forgetting_the_law_forgets_its_verdict(healthy):
+    """What the law was at the start goes with the law; a restart of the filters alone keeps it."""
+    estimator = Estimator(config(), ROBOT.urdf_xml)
+    estimator.restore(healthy.identified)
+    estimator.reset()
+    assert estimator.trust.figures().known_at_start.all()
+    estimator.forget()
+    assert not estimator.trust.figures().known_at_start.any()
+
+
+def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_small():
+    rng = np.random.default_rng(0)
+    config, keep = TrustConfig(consistency_slack=1.0), np.exp(-0.01 / 10.0)
+    right, wrong = Innovations(config, 500), Innovations(config, 500)
+    for _ in range(400):
+        square = rng.normal(size=500) ** 2
+        right.add(square, keep)
+        right.add(square, 1.0)  # an old innovation once more does not count
+        wrong.add(1.6 * square, keep)
+    assert right.count.max() <= 400.0
+    outside = [float((mean > limit).mean()) for mean, limit in (one.mean_and_limit() for one in (right, wrong))]
+    assert outside[0] < 0.01 and outside[1] > 0.9
+
+
+def test_fading_mean_of_a_step_approaches_it_exponentially():
+    mean, where = FadingMean(1, 2), np.array([True, False])
+    assert np.isnan(mean.mean).all()
+    for step in range(600):
+        mean.add(np.array([[float(step >= 400), np.nan]]), where, 0.99)
+    assert mean.mean[0, 0] == pytest.approx((1 - 0.99**200) / (1 - 0.99**600))
+    assert mean.effective_count[0] == pytest.approx(1.99 / 0.01, rel=0.01)
+    assert np.isnan(mean.mean[0, 1]) and mean.effective_count[1] == 0.0
+
+
+def test_no_evidence_is_no_doubt():
+    estimator = Estimator(config(), ROBOT.urdf_xml)
+    assert all(str(verdict) == "nothing against it" for verdict in estimator.verdicts())
+    assert judge(estimator.trust.figures(), TrustConfig(), estimator.joint_names) == estimator.verdicts()

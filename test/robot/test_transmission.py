@@ -1,0 +1,180 @@
+"""Claims about the motors behind coupled joints: one set of equations, whatever the order of the joints."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import IdentifierConfig, TrustConfig, config_from_parameters
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.compensation import TransmittedLaws
+from friction_estimator.estimation.observers.identifier import FrictionIdentifier
+from friction_estimator.estimation.trust import TrustMonitor
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import find_limbs
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.transmission import MotorSide
+from test.biped import suralp_config
+
+JOINTS = ("roll", "neck", "yaw", "elbow", "pitch")
+TORSO = Coupling(
+    ("pitch", "roll", "yaw"),
+    ("m0", "m1", "m2"),
+    np.array([[0.5, -0.5, 0.0], [0.5, 0.5, 0.0], [0.275, 0.275, 0.55]]),
+)
+PLACES = [4, 0, 2]
+"""Of the torso's joints among all."""
+
+
+def test_motors_turn_feel_and_act_as_the_coupling_says_and_all_others_as_their_joints():
+    rng, motors = np.random.default_rng(0), MotorSide.of(TORSO, JOINTS)
+    assert motors.names == ("m1", "neck", "m2", "elbow", "m0")
+    x = rng.normal(size=(7, 5))
+    for mine, theirs in (
+        (motors.velocity, TORSO.motor_velocity),
+        (motors.torque, TORSO.motor_torque),
+        (motors.at_joints, TORSO.joint_torque),
+    ):
+        np.testing.assert_allclose(mine(x)[:, PLACES], theirs(x[:, PLACES]), atol=1e-14)
+        np.testing.assert_array_equal(mine(x)[:, [1, 3]], x[:, [1, 3]])
+
+
+def test_without_coupling_everything_is_returned_untouched():
+    motors, x = MotorSide.of(None, JOINTS), np.random.default_rng(1).normal(size=5)
+    assert motors.names == JOINTS and not motors.couples and motors.group.shape == (5, 1)
+    functions = (motors.velocity, motors.torque, motors.at_joints, motors.coulomb_at_joints, motors.viscous_at_joints)
+    for function in (*functions, motors.velocity_std, motors.torque_std, motors.variance_at_joints, motors.all):
+        assert function(x) is x
+
+
+@pytest.mark.parametrize("mismatch", [False, True])
+def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors(mismatch):
+    """Against ``J P J^T`` of the whole map from all parameters and mismatches to the friction of the joints."""
+    rng, motors, n, p = np.random.default_rng(2), MotorSide.of(TORSO, JOINTS), 5, 3
+    root = rng.normal(size=(n * (p + 1),) * 2)
+    P, regressor = root @ root.T, rng.normal(size=(n, p))
+    columns = motors.columns(np.arange(n * (p + 1)).reshape(n, p + 1))
+    gathered = P[columns[:, :, None], columns[:, None, :]]
+    J = np.zeros((n, n, p + 1))
+    J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, float(mismatch))))
+    J = motors.to_joints @ J.reshape(n, -1)
+    found = motors.friction_variance(regressor, gathered) if mismatch else motors.law_variance(regressor, gathered)
+    np.testing.assert_allclose(found, np.diagonal(J @ P @ J.T), rtol=1e-10)
+    own = gathered[:, : p + 1, : p + 1]
+    np.testing.assert_array_equal(own[2], P[2 * (p + 1) : 3 * (p + 1), 2 * (p + 1) : 3 * (p + 1)])
+
+
+def test_a_joint_that_moves_alone_has_the_coulomb_and_viscous_friction_that_are_published():
+    rng, motors = np.random.default_rng(3), MotorSide.of(TORSO, JOINTS)
+    laws, values = JointLaws(["coulomb_viscous"] * 5), rng.uniform(0.1, 1.0, (5, 2))
+    coulomb, viscous = motors.coulomb_at_joints(values[:, 0]), motors.viscous_at_joints(values[:, 1])
+    for joint in range(5):
+        velocity = np.where(np.arange(5) == joint, -0.7, 0.0)
+        friction = TransmittedLaws(laws, motors).torque(values, velocity, np.zeros(5))[joint]
+        assert friction == pytest.approx(-coulomb[joint] - 0.7 * viscous[joint], rel=1e-12)
+
+
+def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joints():
+    """Exact joint friction in, exact motor parameters out; a joint that is not measured stops its whole group."""
+    rng, motors = np.random.default_rng(5), MotorSide.of(TORSO, JOINTS)
+    truth = rng.uniform(0.2, 1.0, (5, 2))
+    config = IdentifierConfig(law="coulomb_viscous", initial_covariance=1e6)
+    identifier = FrictionIdentifier(config, JOINTS, motors)
+    at_joints = TransmittedLaws(identifier.laws, motors)
+
+    def learn(active):
+        velocity = rng.normal(size=5)
+        friction = at_joints.torque(truth, velocity, np.zeros(5))
+        regressor = identifier.regressor(velocity, np.zeros(5))
+        measured = np.where(active, friction, np.nan)
+        identifier.learn(regressor, measured, np.full(5, 1e-3), active)
+        return identifier.predict(regressor).friction, friction
+
+    for _ in range(200):
+        predicted, friction = learn(np.ones(5, dtype=bool))
+    np.testing.assert_allclose(identifier.law.parameters, truth, atol=1e-4)
+    np.testing.assert_allclose(predicted, friction, atol=1e-3)
+    assert identifier.identified.joint_names == ("m1", "neck", "m2", "elbow", "m0")
+    before = identifier.identified
+    learn(np.array([True, True, True, False, False]))
+    samples = identifier.identified.samples - before.samples
+    np.testing.assert_array_equal(samples, [0, 1, 0, 0, 0])
+    assert np.isfinite(identifier.law.parameters).all()
+
+
+def test_friction_that_drives_a_joint_but_no_motor_raises_no_doubt_and_one_that_drives_a_motor_does():
+    """A strong motor's friction pushes the other joint along: passivity is a property of motors."""
+    motors = MotorSide.of(Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b"))
+    laws, config = JointLaws(["coulomb_viscous"] * 2), TrustConfig()
+    parameters = np.array([[2.0, 0.0], [0.1, 0.0]])
+    velocity = np.array([0.5, -0.2])
+    friction = TransmittedLaws(laws, motors).torque(parameters, velocity, np.zeros(2))
+    assert (friction * velocity)[1] < 0.0
+
+    def driving(torque, of):
+        monitor = TrustMonitor(config, laws, np.ones((2, 2)), 0.0, of)
+        for k in range(300):
+            monitor.add(evidence(k, velocity, torque, parameters))
+        return monitor.figures().driving
+
+    np.testing.assert_array_equal(driving(friction, motors), [0.0, 0.0])
+    np.testing.assert_array_equal(driving(friction, None), [0.0, 1.0])
+    np.testing.assert_array_equal(driving(-friction, motors), [1.0, 1.0])
+
+
+def evidence(k, velocity, friction, parameters):
+    sigma, zeros = np.full(2, 1e-3), np.zeros(2)
+    return SimpleNamespace(
+        stamp_ns=k * 10_000_000,
+        velocity=velocity,
+        effort=zeros,
+        friction=friction,
+        sigma=sigma,
+        model_sigma=sigma,
+        parameters=parameters,
+        parameters_sigma=np.full((2, 2), 1e-3),
+        consistency=zeros,
+        calibration_torque=zeros,
+        disturbed=np.zeros(2, dtype=bool),
+    )
+
+
+def ankles(**changes):
+    joints = [f"{side}_ankle_{axis}" for side in "lr" for axis in ("pitch", "roll")]
+    parameters = {
+        "robot.coupling.joints": joints,
+        "robot.coupling.motors": ["li", "lo", "ri", "ro"],
+        "robot.coupling.matrix": np.kron(np.eye(2), [[0.5, 0.5], [0.5, -0.5]]).ravel().tolist(),
+    }
+    return parameters | {f"robot.coupling.{key}": value for key, value in changes.items()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"matrix": [1.0, 0.0]}, "2 numbers; 4 joints need 4 rows of 4 numbers"),
+        ({"motors": ["a", "b", "c"]}, "as many motors as joints"),
+        ({"matrix": [1.0] * 16}, "cannot be inverted"),
+    ],
+)
+def test_a_coupling_that_is_none_is_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        config_from_parameters(ankles(**changes))
+
+
+def test_names_that_do_not_fit_the_robot_are_refused(urdf_xml):
+    changed = ankles(joints=["l_ankle_pitch", "l_ankle_roll", "r_ankle_pitch", "tail"])
+    with pytest.raises(ConfigError, match="names the joint 'tail'; the joints are"):
+        RobotModel(suralp_config(**changed), urdf_xml)
+    with pytest.raises(ConfigError, match="the motor 'l_knee' has the name of another joint"):
+        RobotModel(suralp_config(**ankles(motors=["l_knee", "lo", "ri", "ro"])), urdf_xml)
+
+
+def test_the_kalman_observer_refuses_motors_that_move_two_limbs(urdf_xml):
+    legs = {"joints": ["l_ankle_roll", "r_ankle_roll"], "motors": ["a", "b"], "matrix": [0.5, 0.5, 0.5, -0.5]}
+    robot = RobotModel(suralp_config(**ankles(**legs)), urdf_xml)
+    with pytest.raises(ConfigError, match="'b' move joints of different limbs"):
+        robot.motors.select(find_limbs(robot)[0].joints)

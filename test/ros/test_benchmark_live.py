@@ -1,0 +1,81 @@
+"""The live rows: messages with new stamps, and one short measurement with all processes."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from friction_estimator.bags.reader import BagReader
+from friction_estimator.bags.writer import BagWriter
+from friction_estimator.benchmark import live, programs
+from friction_estimator.benchmark.live_nodes import with_stamp
+from friction_estimator.benchmark.processes import BenchmarkError, Processes
+from friction_estimator.benchmark.rows import Options, Run, measure
+from friction_estimator.benchmark.walk import simulate
+from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import stamp_of
+from friction_estimator.messages.types import header_stamp, make_header
+
+NEW = 1_700_000_000_123_456_789
+
+
+def test_a_new_stamp_changes_nothing_else_of_a_serialized_message(tmp_path: Path) -> None:
+    walk = simulate("suralp", "walk", 2)
+    walk.write(tmp_path / "bag", 2)
+    reader = BagReader(tmp_path / "bag")
+    messages = list(reader.messages())
+    assert len(messages) == 8
+    for message in messages:
+        assert stamp_of(message.raw) == message.time_ns
+        changed = with_stamp(message.raw, NEW)
+        assert header_stamp(reader.decode(message._replace(raw=changed))) == NEW
+        assert with_stamp(changed, message.time_ns) == message.raw
+
+
+@pytest.mark.slow
+def test_the_node_row_measures_with_robot_node_yardstick_and_listener(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_WARM_UP", 1.0)
+    monkeypatch.setattr(live, "_WALK_SAMPLES", 1000)
+    result = measure("node", Run(Options(node_seconds=1.0), tmp_path), lambda done, total: None)
+    assert result.failed == result.skipped == ""
+    cpu, lost, p50, p99 = result.figures
+    assert cpu.value > 0.0 and 0 <= lost.value <= 1000
+    assert all(math.isfinite(age) for figure in (p50, p99) for age in figure.details.values())
+
+
+def test_ages_count_every_stamp_of_the_window_once() -> None:
+    heard = np.array([(1, 5_000_001), (2, 1_000_002), (2, 9_000_002), (3, 3_000_003), (4, 4_000_004)])
+    np.testing.assert_allclose(live._ages(heard, np.array([2, 4])), [1.0, 3.0])
+
+
+def test_a_process_that_ends_too_early_is_named_with_its_last_line_and_the_others_end(tmp_path: Path) -> None:
+    with (
+        pytest.raises(BenchmarkError, match="'short' ended too early: .*no_such_module"),
+        Processes(tmp_path) as processes,
+    ):
+        long = processes.start("long", "timeit", "-n1", "-r1", "import time; time.sleep(60)")
+        processes.start("short", "no_such_module")
+        processes.wait_until(lambda: False, 30.0, "nothing happened")
+    with pytest.raises(ProcessLookupError):
+        os.kill(long, 0)
+
+
+def test_the_delay_of_the_demo_is_that_of_the_last_report_of_the_simulator(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as writer:
+        types = writer.types
+        for stamp in (1_000_000_000, 2_000_000_000):
+            message = types.make(topics.JOINT_STATE, header=make_header(types, stamp, ""))
+            writer.write("joint_states", stamp, message)
+        for name, stamp in (("simulation: samples", 2_500_000_000), ("friction_estimator: estimates", 3_000_000_000)):
+            status = types.make("diagnostic_msgs/msg/DiagnosticStatus", level=0, name=name)
+            array = types.make(
+                "diagnostic_msgs/msg/DiagnosticArray", header=make_header(types, stamp, ""), status=[status]
+            )
+            writer.write("diagnostics", stamp, array)
+    assert programs._behind(tmp_path / "bag") == pytest.approx(0.5)

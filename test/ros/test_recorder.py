@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from friction_estimator.bags.reader import BagReader
+from friction_estimator.bags.writer import BagWriter
+from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import JointStateTemplate
+from friction_estimator.ros.qos import SENSOR_OUTPUT
+from friction_estimator.ros.recorder import HeaderClock, Recorder
+
+from .conftest import TIME_OUT
+
+COUNT = 20
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    node = Node("recording", namespace="/recorded")
+    yield node
+    node.destroy_node()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIME_OUT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_messages_are_written_in_the_order_in_which_they_came(node, tmp_path):
+    template = JointStateTemplate("base_link", ["knee"], with_effort=False)
+    joints = node.create_publisher(JointState, "joints", SENSOR_OUTPUT)
+    phases = node.create_publisher(String, "phases", SENSOR_OUTPUT)
+    seen: list[bytes] = []
+    with BagWriter(tmp_path / "bag") as writer:
+        recorder, clock = Recorder(node, writer), HeaderClock()
+        for name, type_name in (("phases", topics.STRING), ("joints", topics.JOINT_STATE)):
+            recorder.record(name, type_name, SENSOR_OUTPUT, clock.of_type(type_name), seen.append)
+        wait_for(lambda: joints.get_subscription_count() > 0 and phases.get_subscription_count() > 0)
+        for k in range(COUNT):
+            joints.publish(template.serialize(1000 + k))
+            phases.publish(String(data=str(k)))
+        wait_for(lambda: recorder.take() or recorder.counts == {"joints": COUNT, "phases": COUNT})
+        newest = recorder.newest["joints"]
+        recorder.close()
+    messages = list(BagReader(tmp_path / "bag").messages())
+    assert [message.time_ns for message in messages] == [1000 + k for k in range(COUNT) for _ in range(2)]
+    assert {message.topic for message in messages} == {"/recorded/joints", "/recorded/phases"}
+    assert len(seen) == 2 * COUNT and newest == template.serialize(1000 + COUNT - 1)
+
+
+def test_messages_without_stamp_are_recorded_under_their_arrival_until_one_with_a_stamp_has_come():
+    clock = HeaderClock()
+    phase, joints = clock.of_type(topics.STRING), clock.of_type(topics.JOINT_STATE)
+    assert phase(b"", 7) == 7
+    assert joints(JointStateTemplate("", []).serialize(5), 8) == 5
+    assert phase(b"", 9) == 5
