@@ -71,7 +71,7 @@ class LimbEstimates:
     def empty(joints: int, parameters: int, feet: int, group: int = 1) -> LimbEstimates:
         """Estimates before any window: n joints, p parameters, k feet, g motors that act on a joint."""
         n, p, k, g = joints, parameters, feet, group
-        arrays = {field.name: np.zeros(n) for field in dataclasses.fields(LimbEstimates)}
+        arrays = {name: np.zeros(n) for name in _ARRAYS}
         arrays |= {"parameters": np.zeros((n, p)), "parameters_sigma": np.zeros((n, p))}
         arrays |= {"covariance": np.zeros((n, g * (p + 1), g * (p + 1)))}
         arrays |= {"wrench_bias": np.zeros((k, 6)), "wrench_gain": np.zeros((k, 6))}
@@ -80,7 +80,10 @@ class LimbEstimates:
 
     def copy(self) -> LimbEstimates:
         """Copy of all arrays; it may be changed until it is published."""
-        return LimbEstimates(*[getattr(self, field.name).copy() for field in dataclasses.fields(self)])
+        return LimbEstimates(*[getattr(self, name).copy() for name in _ARRAYS])
+
+
+_ARRAYS = tuple(field.name for field in dataclasses.fields(LimbEstimates))
 
 
 def law_bounds(laws: JointLaws) -> FloatArray:
@@ -211,24 +214,57 @@ def gather_limb(
         viscous_sigma[joint] = math.sqrt(_spread_variance(limb_viscous, group[a], weights[a] ** 2, covariance[joint]))
 
 
-@kernel("V M M i8 i8 i8")
-def calibration_terms(
-    x: FloatArray, P: FloatArray, columns: FloatArray, first: int, wrench_first: int, wrench_last: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Torque (m,) of all calibration but the wrenches', its variance (m,) with all of it, torque (m,) of all of it."""
+@kernel("I I I V M M V f8 V V V V V M M")
+def write_calibration(
+    rows: IntArray,
+    feet: IntArray,
+    starts: IntArray,
+    x: FloatArray,
+    P: FloatArray,
+    columns: FloatArray,
+    limb_consistency: FloatArray,
+    time: float,
+    torque: FloatArray,
+    variance: FloatArray,
+    explained: FloatArray,
+    consistency: FloatArray,
+    measured_at: FloatArray,
+    wrench_bias: FloatArray,
+    wrench_gain: FloatArray,
+) -> None:
+    """Write what a limb's calibration explains, and how well its window fitted, into its rows of the estimates.
+
+    Parameters
+    ----------
+    rows, feet : (m,), (f,) joints and feet of the limb
+    starts : first state of each block, in the order of :class:`LimbState`
+    x, P : state (size,) and covariance of the limb's filter
+    columns : (m, size) torque per unit of every state
+    limb_consistency : (m,)
+    time : end of the window [s]
+    torque, ..., wrench_gain : output, fields of :class:`LimbEstimates`
+    """
     m, size = columns.shape
-    torque, variance, explained = np.zeros(m), np.zeros(m), np.zeros(m)
+    first, foot_bias, foot_gain, wrench_stop = starts[3], starts[4], starts[5], starts[6]
     for a in range(m):
+        joint, spread = rows[a], np.zeros(size - first)
+        torque[joint] = variance[joint] = explained[joint] = 0.0
         for i in range(first, size):
-            part = columns[a, i] * x[i]
-            explained[a] += part
-            if i < wrench_first or i >= wrench_last:
-                torque[a] += part
-            row = 0.0
-            for j in range(first, size):
-                row += P[i, j] * columns[a, j]
-            variance[a] += row * columns[a, i]
-    return torque, variance, explained
+            factor, row = columns[a, i], P[i, first:]
+            if factor != 0.0:
+                part = factor * x[i]
+                explained[joint] += part
+                if i < foot_bias or i >= wrench_stop:
+                    torque[joint] += part
+                for j in range(spread.size):
+                    spread[j] += factor * row[j]
+        for j in range(spread.size):
+            variance[joint] += spread[j] * columns[a, first + j]
+        consistency[joint], measured_at[joint] = limb_consistency[a], time
+    for place in range(feet.size):
+        for axis in range(6):
+            wrench_bias[feet[place], axis] = x[foot_bias + 6 * place + axis]
+            wrench_gain[feet[place], axis] = x[foot_gain + 6 * place + axis]
 
 
 class LimbBank:
@@ -339,7 +375,8 @@ class LimbBank:
         limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
         layout = limb_filter.layout
         limb_window = self._dynamics.of_limb(terms, limb, self._motors[index], layout, limb_filter.state)
-        resting = float(np.abs(window.end.velocity[limb.joints]).max()) < self._config.least_velocity
+        fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
+        resting = fastest < self._config.least_velocity
         limb_filter.step(limb_window, frozen or resting, touching=bool(self.contact_transition[limb.joints[0]]))
         if not frozen:
             for place, foot in enumerate(limb.feet):
@@ -350,22 +387,24 @@ class LimbBank:
 
     def _note_calibration(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow, time: float) -> None:
         """Errors of model and sensors by now, and how well the window fitted."""
-        layout, state, estimates, rows = limb_filter.layout, limb_filter.state, self._next, limb.joints
-        torque, variance, explained = calibration_terms(
-            state,
+        estimates = self._next
+        write_calibration(
+            limb.joints,
+            limb.feet,
+            limb_filter.layout.starts,
+            limb_filter.state,
             limb_filter.covariance,
             window.force_columns,
-            layout.links.start,
-            layout.foot_bias.start,
-            layout.foot_gain.stop,
+            limb_filter.consistency,
+            time,
+            estimates.calibration_torque,
+            estimates.calibration_variance,
+            estimates.explained_torque,
+            estimates.consistency,
+            estimates.measured_at,
+            estimates.wrench_bias,
+            estimates.wrench_gain,
         )
-        estimates.calibration_torque[rows] = torque
-        estimates.calibration_variance[rows] = variance
-        estimates.explained_torque[rows] = explained
-        estimates.consistency[rows] = limb_filter.consistency
-        estimates.measured_at[rows] = time
-        estimates.wrench_bias[limb.feet] = state[layout.foot_bias].reshape(-1, 6)
-        estimates.wrench_gain[limb.feet] = state[layout.foot_gain].reshape(-1, 6)
 
     def _gather(self, index: int) -> None:
         """Law and mismatch of a limb's motors, and their covariance joint by joint."""

@@ -161,7 +161,7 @@ def decay_mismatch(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, d
         P[i, i] += (1.0 - decay * decay) * variance[i - m]
 
 
-@kernel("V M V V M M V M f8 f8 V M i8 b1")
+@kernel("V M V V M M V M f8 f8 V M i8 b1 V M V")
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
@@ -177,8 +177,11 @@ def predict_limb(
     calibration_noise: FloatArray,
     calibration: int,
     frozen: bool,
-) -> tuple[FloatArray, FloatArray, float]:
-    """One window ahead, in place; innovation (m,) of the momentum, its covariance S (m, m), its squared distance.
+    innovation: FloatArray,
+    S: FloatArray,
+    consistency: FloatArray,
+) -> float:
+    """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
     Only the rows of the momentum mix: ``p += T (force - G x)``.
 
@@ -186,6 +189,8 @@ def predict_limb(
     ----------
     law_noise : (size,) variance of the random walk of the law's parameters a second, zero elsewhere
     calibration_noise : (c, c) the same of the calibration, whose first state is ``calibration``
+    innovation, S : (m,), (m, m) output: innovation of the momentum and its covariance
+    consistency : (m,) output: squared innovation of each joint over its variance
     """
     m, size = force.size, x.size
     drive = G @ x
@@ -208,33 +213,33 @@ def predict_limb(
     if not frozen:
         for i in range(2 * m, calibration):
             P[i, i] += T * law_noise[i]
-        for i in range(calibration, size):
-            for j in range(calibration, size):
-                P[i, j] += T * calibration_noise[i - calibration, j - calibration]
-    S = np.empty((m, m))
-    innovation = np.empty(m)
+        for i in range(size - calibration):
+            row, noise = P[calibration + i, calibration:], calibration_noise[i]
+            for j in range(noise.size):
+                row[j] += T * noise[j]
     for a in range(m):
         innovation[a] = momentum[a] - x[a]
         for b in range(m):
             S[a, b] = P[a, b] + momentum_covariance[a, b]
+        consistency[a] = innovation[a] ** 2 / S[a, a]
     normalised = solve_positive(S, innovation.reshape((m, 1)))[0]
     distance = 0.0
     for a in range(m):
         distance += innovation[a] * normalised[a, 0]
-    return innovation, S, distance
+    return distance
 
 
-@kernel("V M i8 V M i8")
+@kernel("V M i8 V M i8 M")
 def correct_limb(
-    x: FloatArray, P: FloatArray, first: int, innovation: FloatArray, S: FloatArray, considered: int
-) -> FloatArray:
-    """Use a reading of the states from ``first`` on, in place; the transposed gain K^T (m, size).
+    x: FloatArray, P: FloatArray, first: int, innovation: FloatArray, S: FloatArray, considered: int, K: FloatArray
+) -> None:
+    """Use a reading of the states from ``first`` on, in place; write the transposed gain K^T (m, size).
 
     States from ``considered`` on do not learn from it (Schmidt's consider filter): their gain is zero.
     """
     m, size = innovation.size, x.size
     measured = P[first : first + m].copy()
-    K = solve_cholesky(cholesky(S)[0], measured)
+    K[:] = solve_cholesky(cholesky(S)[0], measured)
     for a in range(m):
         for j in range(considered, size):
             K[a, j] = 0.0
@@ -242,14 +247,15 @@ def correct_limb(
             x[j] += K[a, j] * innovation[a]
     if considered == size:
         for i in range(size):
+            row = P[i, i:]
             for a in range(m):
-                k = K[a, i]
-                for j in range(i, size):
-                    P[i, j] -= k * measured[a, j]
+                k, column = K[a, i], measured[a, i:]
+                for j in range(row.size):
+                    row[j] -= k * column[j]
         for i in range(size):
             for j in range(i):
                 P[i, j] = P[j, i]
-        return K
+        return
     SK = S @ K
     for i in range(considered):
         for j in range(i, size):
@@ -258,27 +264,24 @@ def correct_limb(
                 change += K[a, i] * (SK[a, j] - measured[a, j]) - measured[a, i] * K[a, j]
             P[i, j] += change
             P[j, i] = P[i, j]
-    return K
 
 
-@kernel("V M T i8")
-def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int) -> FloatArray:
-    """Keep the law within a standard deviation of its bounds, in place: what is further out extrapolates badly.
+@kernel("V M T i8 V")
+def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, direction: FloatArray) -> bool:
+    """Keep the law within a standard deviation of its bounds, in place; return whether it had to move.
 
-    The state moves on the shortest path in the metric of its covariance (Simon 2010), which stays as it is.
+    What is further out extrapolates badly. The state moves on the shortest path in the metric of its covariance
+    (Simon 2010), which stays as it is.
 
     Parameters
     ----------
     bounds : (m, b, p) rows whose product with the law's parameters of a joint cannot be negative; zero rows: no bound
     law : first state of the law
-
-    Returns
-    -------
-    (m p,) direction d of the move ``x += P[:, law] d``
+    direction : (m p,) output: d of the move ``x += P[:, law] d``
     """
     m, count, p = bounds.shape
-    limits, violated = np.zeros((m, count)), np.zeros((m, count), dtype=np.bool_)
-    direction = np.zeros(m * p)
+    limits, violated, any_violated = np.zeros((m, count)), np.zeros((m, count), dtype=np.bool_), False
+    direction[:] = 0.0
     for joint in range(m):
         start = law + joint * p
         for row in range(count):
@@ -291,6 +294,9 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int) -> F
                         spread += b * P[start + i, start + j] * bounds[joint, row, j]
             limits[joint, row] = -math.sqrt(max(spread, 0.0))
             violated[joint, row] = value < limits[joint, row]
+            any_violated = any_violated or violated[joint, row]
+    if not any_violated:
+        return False
     for joint in range(m):
         start = law + joint * p
         for row in range(count):
@@ -309,7 +315,15 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int) -> F
                         x[j] += step * shift[j]
                     for i in range(p):
                         direction[joint * p + i] += step * bounds[joint, row, i]
-    return direction
+    return True
+
+
+@kernel("V M V i8 f8 f8")
+def adapt_mismatch(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, part: float, least: float) -> None:
+    """Match the variance (m,) of the mismatch to the mean of its square, its uncertainty included, in place."""
+    for i in range(m):
+        square = x[m + i] ** 2 + P[m + i, m + i]
+        variance[i] = max(variance[i] + part * (square - variance[i]), least)
 
 
 class ImpactDetector:
@@ -379,6 +393,8 @@ class LimbFilter:
         part = layout.calibration
         self._law_noise = np.zeros(layout.size)
         self._law_noise[layout.law] = (config.law_walk * layout.prior_std[layout.law]) ** 2
+        self._innovation, self._S = np.empty(m), np.empty((m, m))
+        self._direction = np.empty(layout.law.stop - layout.law.start)
         self._calibration_noise = config.calibration_walk**2 * layout.prior_covariance()[part, part]
         self.forget()
 
@@ -425,7 +441,8 @@ class LimbFilter:
         """
         layout, config = self.layout, self._config
         decay = math.exp(-window.duration / config.mismatch_time)
-        innovation, S, distance = predict_limb(
+        innovation, S, consistency = self._innovation, self._S, np.empty(self._joints)
+        distance = predict_limb(
             self.state,
             self.covariance,
             self.mismatch_variance,
@@ -440,9 +457,14 @@ class LimbFilter:
             self._calibration_noise,
             layout.links.start,
             frozen,
+            innovation,
+            S,
+            consistency,
         )
-        self._record(Transition(self._momentum, window.duration * window.force_columns), Decay(layout.mismatch, decay))
-        self.consistency = innovation**2 / S.diagonal()
+        if self.history is not None:
+            transition = Transition(self._momentum, window.duration * window.force_columns)
+            self._record(transition, Decay(layout.mismatch, decay))
+        self.consistency = consistency
         impact = distance > config.innovation_gate * self._joints
         if impact:
             self._impacts.add(innovation, S, distance, window.duration)
@@ -456,12 +478,13 @@ class LimbFilter:
             self._impacts.clear()
         self._correct(0, innovation, S, frozen)
         if not frozen:
-            direction = hold_bounds(self.state, self.covariance, self._bounds, layout.law.start)
-            if self.history is not None and direction.any():
-                self._record(ConstraintStep(layout.law, direction))
+            moved = hold_bounds(self.state, self.covariance, self._bounds, layout.law.start, self._direction)
+            if moved and self.history is not None:
+                self._record(ConstraintStep(layout.law, self._direction.copy()))
             self.windows += 1
             if not impact:
-                self._adapt_mismatch(window.duration)
+                part, least = window.duration / config.mismatch_memory, config.mismatch_floor**2
+                adapt_mismatch(self.state, self.covariance, self.mismatch_variance, self._joints, part, least)
 
     def close(self, time: float) -> None:
         """The window that ends at ``time`` [s] has been used or skipped: keep mismatch and law in the history."""
@@ -513,18 +536,12 @@ class LimbFilter:
         self._diagonal(slice(0, layout.size))[:] += more
 
     def _correct(self, first: int, innovation: FloatArray, S: FloatArray, frozen: bool) -> None:
-        rows = slice(first, first + innovation.size)
         considered = self.layout.law.start if frozen else self.layout.size
-        gain = correct_limb(self.state, self.covariance, first, innovation, S, considered)
+        gain = np.empty((innovation.size, self.layout.size))
+        correct_limb(self.state, self.covariance, first, innovation, S, considered, gain)
         if self.history is not None:
-            self._record(SchmidtUpdate(rows, gain.T) if frozen else Measurement(rows, innovation, S, gain.T))
-
-    def _adapt_mismatch(self, duration: float) -> None:
-        """Stationary variance of delta by covariance matching: the mean of its square, its uncertainty included."""
-        config, rows = self._config, self.layout.mismatch
-        square = self.state[rows] ** 2 + self._diagonal(rows)
-        variance = self.mismatch_variance + duration / config.mismatch_memory * (square - self.mismatch_variance)
-        self.mismatch_variance = np.maximum(variance, config.mismatch_floor**2)
+            rows, used = slice(first, first + innovation.size), (innovation.copy(), S.copy())
+            self._record(SchmidtUpdate(rows, gain.T) if frozen else Measurement(rows, *used, gain.T))
 
     def _clear(self, rows: slice | IntArray) -> None:
         self.state[rows] = 0.0

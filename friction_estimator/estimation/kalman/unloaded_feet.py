@@ -59,7 +59,7 @@ class UnloadedFeet:
         self._last.append(window.wrenches)
         self.unloaded = np.empty(self._count, dtype=bool)
         self.contact_transition = np.empty(self._count, dtype=bool)
-        lowest, highest = window.normal_force
+        lowest, highest = window.normal_force.tolist()
         for foot in range(self._count):
             small = -self._small < lowest[foot] and highest[foot] < self._small and window.wrench_fresh[foot]
             self._small_windows[foot] = self._small_windows[foot] + 1 if small else 0

@@ -57,7 +57,7 @@ class EndDynamics:
     foot_jacobian: FloatArray
 
 
-@kernel("M V V V T M i8")
+@kernel("M V V V T M i8 V M M M V T")
 def end_dynamics(
     H: FloatArray,
     v: FloatArray,
@@ -66,17 +66,32 @@ def end_dynamics(
     J: FloatArray,
     lever: FloatArray,
     base: int,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Fields of :class:`EndDynamics` from those of :class:`~friction_estimator.types.Dynamics`."""
+    momentum: FloatArray,
+    inertia: FloatArray,
+    gyro: FloatArray,
+    accelerometer: FloatArray,
+    bias: FloatArray,
+    feet: FloatArray,
+) -> None:
+    """Write the fields of :class:`EndDynamics` from those of :class:`~friction_estimator.types.Dynamics`.
+
+    Parameters
+    ----------
+    H, v, beta, J : mass matrix, velocity, momentum bias, foot Jacobians
+    lever : (3, 3) of the cross product with the position of the IMU
+    base : 6, or 0 for a fixed base
+    """
     nv, k = v.size, J.shape[0]
     n = nv - base
-    momentum, inertia, bias = H[base:] @ v, np.empty((n, n)), np.empty(n)
-    gyro, accelerometer, feet = np.zeros((n, 3)), np.zeros((n, 3)), np.empty((k, 6, n))
     for i in range(n):
         row = base + i
+        momentum[i], bias[i] = 0.0, beta[row]
+        for j in range(nv):
+            momentum[i] += H[row, j] * v[j]
         for j in range(n):
             inertia[i, j] = H[row, base + j]
-        bias[i] = beta[row]
+        for axis in range(3):
+            accelerometer[i, axis] = gyro[i, axis] = 0.0
         if base:
             for axis in range(3):
                 accelerometer[i, axis] = H[row, axis]
@@ -88,7 +103,6 @@ def end_dynamics(
         for axis in range(6):
             for j in range(n):
                 feet[foot, axis, j] = J[foot, axis, base + j]
-    return momentum, inertia, gyro, accelerometer, bias, feet
 
 
 @record(frozen=True, slots=True)
@@ -114,7 +128,7 @@ class WindowTerms:
     wrenches_before: FloatArray
 
 
-@kernel("I V M M V V")
+@kernel("I V M M V V V M")
 def limb_momentum(
     rows: IntArray,
     momentum: FloatArray,
@@ -122,10 +136,11 @@ def limb_momentum(
     gyro_lever: FloatArray,
     velocity_std: FloatArray,
     gyro_std: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Momentum of a limb's joints (m,) and the covariance (m, m) of its noise."""
+    p: FloatArray,
+    covariance: FloatArray,
+) -> None:
+    """Write the momentum of a limb's joints (m,) and the covariance (m, m) of its noise."""
     m = rows.size
-    p, covariance = np.empty(m), np.zeros((m, m))
     for a in range(m):
         p[a] = momentum[rows[a]]
         for b in range(a + 1):
@@ -137,7 +152,6 @@ def limb_momentum(
                 value += gyro_lever[rows[a], axis] * gyro_std[axis] ** 2 * gyro_lever[rows[b], axis]
             covariance[a, b] = covariance[b, a] = value
         covariance[a, a] += _FINEST_MOMENTUM**2
-    return p, covariance
 
 
 @kernel
@@ -146,7 +160,7 @@ def _variance_of_mean(noise: float, rough: float, readings: float, duration: flo
     return rough * (_CORRELATION_TIME / duration) if rough > CLEARLY * noise else noise / readings
 
 
-@kernel("I I I M V V M V V T T M V V M M V M V i8 V f8")
+@kernel("I I I M V V M V V T T M V V M M V M V i8 V f8 V M M")
 def limb_terms(
     rows: IntArray,
     feet: IntArray,
@@ -170,8 +184,11 @@ def limb_terms(
     samples: int,
     readings: FloatArray,
     duration: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean force (m,), its columns (m, size) and the covariance (m, m) of its noise: see :class:`LimbWindow`.
+    force: FloatArray,
+    columns: FloatArray,
+    variance: FloatArray,
+) -> None:
+    """Write mean force (m,), its columns (m, size) and the covariance (m, m) of its noise: see :class:`LimbWindow`.
 
     Parameters
     ----------
@@ -186,7 +203,7 @@ def limb_terms(
         starts[1], starts[2], starts[3], starts[4], starts[5], starts[6], starts[7],
     )  # fmt: skip
     m, p = rows.size, regressor.shape[1]
-    force, columns, variance = np.zeros(m), np.zeros((m, state.size)), np.zeros((m, m))
+    columns[:], variance[:] = 0.0, 0.0
     for a in range(m):
         i = rows[a]
         force[a] = effort[i] + bias[i]
@@ -226,7 +243,6 @@ def limb_terms(
         for a in range(m):
             for b in range(m):
                 variance[a, b] += to_joints[a, c] * of_law * to_joints[b, c]
-    return force, columns, variance
 
 
 class LinkColumns:
@@ -319,17 +335,19 @@ class WindowDynamics:
         """Evaluate the end of a window."""
         robot, end, before = self._robot, window.end, self._before
         dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
-        now = EndDynamics(
-            *end_dynamics(
-                dynamics.mass_matrix,
-                dynamics.velocity,
-                dynamics.momentum_bias,
-                window.specific_force,
-                dynamics.foot_jacobian,
-                self._lever,
-                robot.base_dofs,
-            )
+        n, k = window.effort.size, len(window.wrenches)
+        fields = np.empty(n), np.empty((n, n)), np.empty((n, 3)), np.empty((n, 3)), np.empty(n), np.empty((k, 6, n))
+        end_dynamics(
+            dynamics.mass_matrix,
+            dynamics.velocity,
+            dynamics.momentum_bias,
+            window.specific_force,
+            dynamics.foot_jacobian,
+            self._lever,
+            robot.base_dofs,
+            *fields,
         )
+        now = EndDynamics(*fields)
         first = now if before is None else before.now
         self._before = WindowTerms(
             window=window,
@@ -345,17 +363,27 @@ class WindowDynamics:
 
     def momentum(self, terms: WindowTerms, limb: Limb) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the window (m,), and the covariance of its noise (m, m)."""
-        now, end = terms.now, terms.window.end
-        return limb_momentum(
-            limb.joints, now.momentum, now.joint_inertia, now.gyro_lever, end.velocity_std, end.angular_velocity_std
+        now, end, m = terms.now, terms.window.end, limb.joints.size
+        momentum, covariance = np.empty(m), np.empty((m, m))
+        limb_momentum(
+            limb.joints,
+            now.momentum,
+            now.joint_inertia,
+            now.gyro_lever,
+            end.velocity_std,
+            end.angular_velocity_std,
+            momentum,
+            covariance,
         )
+        return momentum, covariance
 
     def of_limb(
         self, terms: WindowTerms, limb: Limb, motors: MotorSide, layout: LimbState, state: FloatArray
     ) -> LimbWindow:
         """Input of the filter of a limb with these motors and this state (size,)."""
-        window = terms.window
-        force, columns, variance = limb_terms(
+        window, m = terms.window, limb.joints.size
+        force, columns, variance = np.empty(m), np.empty((m, layout.size)), np.empty((m, m))
+        limb_terms(
             limb.joints,
             limb.feet,
             layout.starts,
@@ -378,5 +406,8 @@ class WindowDynamics:
             window.samples,
             window.readings,
             window.duration,
+            force,
+            columns,
+            variance,
         )
         return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb))

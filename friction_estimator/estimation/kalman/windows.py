@@ -50,31 +50,28 @@ class LocalMotion:
 
 
 @kernel
-def _unresolved_std(times: FloatArray, readings: FloatArray, column: int, std: float) -> float:
-    """Deviation of one column of readings (N, c) from a straight line where it is clearly more than noise, else zero.
+def _unresolved_std(rows: FloatArray, column: int, std: float) -> float:
+    """Deviation of one column of readings from a straight line where it is clearly more than noise, else zero.
 
     What bends or shakes within a fit is missing from it, and by about as much.
     """
-    N = times.size
+    N = len(rows)
     middle, square, mean, slope, rest = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(N):
-        middle += times[k] / N
-        mean += readings[k, column] / N
+        middle += rows[k, 0] / N
+        mean += rows[k, column] / N
     for k in range(N):
-        square += (times[k] - middle) ** 2
-        slope += (times[k] - middle) * (readings[k, column] - mean)
+        square += (rows[k, 0] - middle) ** 2
+        slope += (rows[k, 0] - middle) * (rows[k, column] - mean)
     for k in range(N):
-        rest += (readings[k, column] - mean - (times[k] - middle) * slope / square) ** 2
+        rest += (rows[k, column] - mean - (rows[k, 0] - middle) * slope / square) ** 2
     variance = rest / max(N - 2, 1)
     return math.sqrt(variance) if variance > CLEARLY * std * std else 0.0
 
 
-@kernel("V M M M M f8 f8 f8 M M")
+@kernel("M M f8 f8 f8 M M")
 def fit_middle(
-    times: FloatArray,
-    position: FloatArray,
-    velocity: FloatArray,
-    angular_velocity: FloatArray,
+    rows: FloatArray,
     weights: FloatArray,
     fit_std: float,
     velocity_std: float,
@@ -86,59 +83,56 @@ def fit_middle(
 
     Parameters
     ----------
+    rows : (N, 4 + 2 n or more) readings, see :class:`LocalMotionFit`
     weights : (3, 2 N) of positions and velocities in position, velocity and acceleration
     fit_std : standard deviation of the fitted velocity [rad/s]
+    velocity_std, gyro_std : of the readings [rad/s]
     joints : (3, n) output: position, velocity, its standard deviation
     base : (2, 3) output: angular velocity, its standard deviation
     """
-    N = times.size
-    for joint in range(position.shape[1]):
+    N, n = len(rows), joints.shape[1]
+    for joint in range(n):
         q, dq = 0.0, 0.0
         for k in range(N):
-            q += weights[0, k] * position[k, joint] + weights[0, N + k] * velocity[k, joint]
-            dq += weights[1, k] * position[k, joint] + weights[1, N + k] * velocity[k, joint]
+            position, velocity = rows[k, 1 + joint], rows[k, 1 + n + joint]
+            q += weights[0, k] * position + weights[0, N + k] * velocity
+            dq += weights[1, k] * position + weights[1, N + k] * velocity
         joints[0, joint], joints[1, joint] = q, dq
-        joints[2, joint] = max(fit_std, _unresolved_std(times, velocity, joint, velocity_std))
-    for axis in range(angular_velocity.shape[1]):
-        mean = 0.0
+        joints[2, joint] = max(fit_std, _unresolved_std(rows, 1 + n + joint, velocity_std))
+    for axis in range(3):
+        column, mean = 1 + 2 * n + axis, 0.0
         for k in range(N):
-            mean += angular_velocity[k, axis] / N
+            mean += rows[k, column] / N
         base[0, axis] = mean
-        base[1, axis] = max(gyro_std / math.sqrt(N), _unresolved_std(times, angular_velocity, axis, gyro_std))
+        base[1, axis] = max(gyro_std / math.sqrt(N), _unresolved_std(rows, column, gyro_std))
 
 
-@kernel("V M M M M f8 f8 M")
-def fit_acceleration(
-    times: FloatArray,
-    position: FloatArray,
-    velocity: FloatArray,
-    angular_velocity: FloatArray,
-    weights: FloatArray,
-    fit_std: float,
-    gyro_std: float,
-    out: FloatArray,
-) -> None:
+@kernel("M M f8 f8 M")
+def fit_acceleration(rows: FloatArray, weights: FloatArray, fit_std: float, gyro_std: float, out: FloatArray) -> None:
     """Mean acceleration of base and joints over N readings and its standard deviation: rows of ``out`` (2, 3 + n)."""
-    N = times.size
+    N, n = len(rows), out.shape[1] - 3
     middle, square = 0.0, 0.0
     for k in range(N):
-        middle += times[k] / N
+        middle += rows[k, 0] / N
     for k in range(N):
-        square += (times[k] - middle) ** 2
+        square += (rows[k, 0] - middle) ** 2
     for axis in range(3):
         slope = 0.0
         for k in range(N):
-            slope += (times[k] - middle) * angular_velocity[k, axis] / square
+            slope += (rows[k, 0] - middle) * rows[k, 1 + 2 * n + axis] / square
         out[0, axis], out[1, axis] = slope, gyro_std / math.sqrt(square)
-    for joint in range(position.shape[1]):
+    for joint in range(n):
         value = 0.0
         for k in range(N):
-            value += weights[2, k] * position[k, joint] + weights[2, N + k] * velocity[k, joint]
+            value += weights[2, k] * rows[k, 1 + joint] + weights[2, N + k] * rows[k, 1 + n + joint]
         out[0, 3 + joint], out[1, 3 + joint] = value, fit_std
 
 
 class LocalMotionFit:
     """A parabola through the positions of some readings, its slope through their velocities; a line through the rates.
+
+    Readings are the rows of an array: time [s], positions (n,), velocities (n,), gyroscope (3,), further columns that
+    are not used. Their number is odd.
 
     Parameters
     ----------
@@ -153,42 +147,38 @@ class LocalMotionFit:
         self._position_std = max(noise.position_std, _FINEST)
         self._velocity_std = math.inf if noise.velocity_cutoff > 0.0 else max(noise.velocity_std, _FINEST)
         self._gyro_std = noise.angular_velocity_std
-        self._maps: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+        self._maps: dict[bytes, tuple[FloatArray, list[float]]] = {}
 
-    def at_middle(
-        self, times: FloatArray, position: FloatArray, velocity: FloatArray, angular_velocity: FloatArray
-    ) -> LocalMotion:
-        """Fit readings at ``times`` (2 h + 1,) [s]: positions, velocities (2 h + 1, n), gyroscope (2 h + 1, 3)."""
-        weights, std = self._weights(np.round(times - times[times.size // 2], 6))
-        joints, base = np.empty((3, position.shape[1])), np.empty((2, angular_velocity.shape[1]))
-        stds = std[1], self._velocity_std, self._gyro_std
-        fit_middle(times, position, velocity, angular_velocity, weights, *stds, joints, base)
-        return LocalMotion(*joints, *base)
+    def at_middle(self, rows: FloatArray, joints: int) -> LocalMotion:
+        """Motion of n joints and the base at the time of the middle one of these readings."""
+        weights, std = self._weights(rows)
+        fitted, base = np.empty((3, joints)), np.empty((2, 3))
+        fit_middle(rows, weights, std[1], self._velocity_std, self._gyro_std, fitted, base)
+        return LocalMotion(*fitted, *base)
 
-    def acceleration(
-        self, times: FloatArray, position: FloatArray, velocity: FloatArray, angular_velocity: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean acceleration over readings as above, and its standard deviation.
+    def acceleration(self, rows: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
+        """Mean acceleration over these readings and its standard deviation.
 
         Returns
         -------
         (3 + n,) of the base (rotation) and the joints [rad/s^2]; (3 + n,)
         """
-        weights, std = self._weights(np.round(times - times[times.size // 2], 6))
-        out = np.empty((2, 3 + position.shape[1]))
-        fit_acceleration(times, position, velocity, angular_velocity, weights, std[2], self._gyro_std, out)
+        weights, std = self._weights(rows)
+        out = np.empty((2, 3 + joints))
+        fit_acceleration(rows, weights, std[2], self._gyro_std, out)
         return out[0], out[1]
 
-    def _weights(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Map from readings to position, velocity and acceleration, (3, 2 N), and their standard deviations (3,)."""
-        key = times.tobytes()
+    def _weights(self, rows: FloatArray) -> tuple[FloatArray, list[float]]:
+        """Map from readings to position, velocity and acceleration, (3, 2 N), and their three standard deviations."""
+        microseconds = np.rint(1e6 * (rows[:, 0] - rows[len(rows) // 2, 0]))
+        key = microseconds.tobytes()
         if key not in self._maps:
             if len(self._maps) >= _CACHED:  # jittering stamps
                 self._maps.clear()
-            self._maps[key] = self._fit(times)
+            self._maps[key] = self._fit(1e-6 * microseconds)
         return self._maps[key]
 
-    def _fit(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _fit(self, times: FloatArray) -> tuple[FloatArray, list[float]]:
         scale = max(float(np.abs(times).max()), _FINEST)
         t = times / scale
         one, zero = np.ones_like(t), np.zeros_like(t)
@@ -197,7 +187,8 @@ class LocalMotionFit:
         inverse_std = np.concatenate((one / self._position_std, one / self._velocity_std))[:, None]
         inverse = np.linalg.pinv(inverse_std * np.concatenate((positions, velocities)))
         unscale = scale ** -np.arange(3.0)
-        return inverse * inverse_std.T * unscale[:, None], np.linalg.norm(inverse, axis=1) * unscale
+        std = np.linalg.norm(inverse, axis=1) * unscale
+        return inverse * inverse_std.T * unscale[:, None], std.tolist()
 
 
 @record(frozen=True, slots=True)
@@ -481,7 +472,7 @@ class WindowBuffer:
             duration=float(last[0] - rows[start, 0]),
             samples=end - start,
             readings=(end - start) * self._readings,
-            end=self.fit.at_middle(*self._motion(rows[end - half : end + half + 1])),
+            end=self.fit.at_middle(rows[end - half : end + half + 1], n),
             angular_acceleration=last[columns["angular_acceleration"]].copy(),
             acceleration=last[columns["acceleration"]].copy(),
             mean_acceleration=mean_acceleration,
@@ -504,10 +495,4 @@ class WindowBuffer:
         if len(inside) < _FEWEST:  # the first one is an end only
             size = 3 + self._shape[0]
             return np.zeros(size), np.full(size, np.inf)
-        return self.fit.acceleration(*self._motion(inside))
-
-    def _motion(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Times (N,), positions and velocities (N, n), gyroscope (N, 3)."""
-        columns = (self._columns[name] for name in ("position", "velocity", "angular_velocity"))
-        position, velocity, angular_velocity = (rows[:, part].copy() for part in columns)
-        return rows[:, 0].copy(), position, velocity, angular_velocity
+        return self.fit.acceleration(inside, self._shape[0])
