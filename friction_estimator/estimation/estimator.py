@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
@@ -27,8 +28,16 @@ from friction_estimator.types import (
     WrenchSample,
 )
 
-_LARGEST = np.finfo(np.float64).max
 _WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
+
+
+@kernel("V f8")
+def all_within(values: FloatArray, limit: float) -> bool:
+    """Whether all values are finite and at most ``limit`` in size."""
+    for value in values:
+        if not abs(value) <= limit or math.isinf(value):
+            return False
+    return True
 
 
 class Estimator:
@@ -41,7 +50,6 @@ class Estimator:
 
     Attributes
     ----------
-    health : counters and flags for diagnostics
     compensation : what makes ``FrictionEstimate.compensation``; None unless ``compensation.enabled``
     trust : watches the estimates; :meth:`verdicts` says what it thinks of them
 
@@ -53,10 +61,11 @@ class Estimator:
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
         self.config = config
-        self.health = Health(foot_stale={foot.name: True for foot in config.feet})
+        self._health = Health(foot_stale={foot.name: True for foot in config.feet})
+        self._newest_frame: SensorFrame | None = None
         self._pipeline = Pipeline(config, urdf_xml)
         self._synchronizer = Synchronizer(
-            config.synchronizer, len(config.feet), not config.robot.fixed_base, self.health
+            config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health
         )
         self.compensation: FrictionCompensation | None = None
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
@@ -77,6 +86,20 @@ class Estimator:
         """Order of every foot array, (k)."""
         return self._pipeline.robot.foot_names
 
+    @property
+    def health(self) -> Health:
+        """Counters and flags for diagnostics; the flags are those of the newest frame."""
+        health, frame = self._health, self._newest_frame
+        if frame is not None:
+            pulled = self._pipeline.contact_phase.sign_suspect().tolist()
+            health.imu_stale = not frame.imu_fresh
+            for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
+                health.foot_stale[name] = not fresh
+            health.wrench_sign_suspect = tuple(
+                name for name, suspect in zip(self.foot_names, pulled, strict=True) if suspect
+            )
+        return health
+
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """Add a joint sample; return the estimates that became possible, oldest first.
 
@@ -85,14 +108,13 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        robot = self.config.robot
-        checks = [("position", sample.position, math.inf), ("velocity", sample.velocity, robot.max_velocity)]
+        limits, names = self.config.robot, self.joint_names
+        self._refuse_glitch(sample.position, math.inf, "joint position", names)
+        self._refuse_glitch(sample.velocity, limits.max_velocity, "joint velocity", names)
         if has_effort(sample):
-            checks.append(("effort", sample.effort, robot.max_effort))
+            self._refuse_glitch(sample.effort, limits.max_effort, "joint effort", names)
         else:
             self._note_missing_effort()
-        for label, values, limit in checks:
-            self._refuse_glitch(values, limit, f"joint {label}", self.joint_names)
         return self._estimates(self._synchronizer.add_joints(sample))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
@@ -178,10 +200,9 @@ class Estimator:
 
     @staticmethod
     def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
-        magnitude = np.abs(values)
-        if magnitude.max() <= min(limit, _LARGEST):  # false for NaN too
+        if all_within(values, limit):
             return
-        worst = int(np.flatnonzero(~(magnitude <= limit) | np.isinf(magnitude))[0])
+        worst = int(np.flatnonzero(~(np.abs(values) <= limit) | np.isinf(values))[0])
         raise InputError(f"{what} {names[worst]} = {values[worst]} cannot be true; the limit is {limit:g}")
 
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
@@ -193,22 +214,13 @@ class Estimator:
         for estimate in estimates:
             if has_effort(estimate):
                 self.trust.add(estimate)
-        self._note_silence(frames[-1])
+        self._newest_frame = frames[-1]
         return estimates
 
     def _note_missing_effort(self) -> None:
-        if not self.health.without_effort:
-            self.health.last_event = (
+        if not self._health.without_effort:
+            self._health.last_event = (
                 "joint states carry no effort, the motor torques: friction is not estimated (NaN), "
                 "but attitude, contact phase and base state are"
             )
-        self.health.without_effort += 1
-
-    def _note_silence(self, frame: SensorFrame) -> None:
-        health = self.health
-        health.imu_stale = not frame.imu_fresh
-        suspect = self._pipeline.contact_phase.sign_suspect()
-        for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
-            health.foot_stale[name] = not fresh
-        if suspect.any() or health.wrench_sign_suspect:
-            health.wrench_sign_suspect = tuple(np.array(self.foot_names)[suspect].tolist())
+        self._health.without_effort += 1

@@ -8,15 +8,17 @@ another sensor, messages that overtake each other are sorted as far as they have
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.compiled import kernel
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.repeated_frames import RepeatedFrames
-from friction_estimator.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
+from friction_estimator.types import BoolArray, FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
 
 _NS = 1_000_000_000
 _FRAMES = 100
@@ -24,6 +26,13 @@ _FRAMES = 100
 _FEWEST = 1e-3
 _GAP = 1.8
 """Joint samples farther apart than this many usual periods have something missing between them."""
+_FOLLOW = 0.05
+"""Weight of the newest joint sample in the frequency with which a joint changes its reading."""
+_SUREST = 0.99
+_UNLIKELY = math.log(1e-3)
+"""Logarithm of the probability below which no joint is taken to repeat its reading by chance."""
+_LONGEST_REPETITION = 5
+"""Repetitions in a row that are left out at most: joints may stop, and nobody shall wait long for an estimate."""
 
 
 @dataclass(slots=True)
@@ -74,6 +83,9 @@ class Synchronizer:
         imu = _Track(deque(), np.zeros(6))
         self._tracks = [imu] if self._use_imu else []
         self._tracks += [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
+        self._no_imu = np.zeros(6)
+        self._fresh: tuple[list[bool], BoolArray] = [], np.zeros(0, dtype=bool)
+        self._readings: tuple[list[float], FloatArray] = [], np.zeros(0)
         self._emitted_ns: int | None = None
         self._period = 0.0
         self._repeated = RepeatedFrames()
@@ -181,16 +193,20 @@ class Synchronizer:
 
     def _emit(self, joints: JointSample) -> SensorFrame:
         stamp = joints.stamp_ns
-        values, fresh = [], []
-        for track in self._tracks:
-            is_fresh = self._sample(track, stamp)
-            values.append(track.last)
-            fresh.append(is_fresh)
-        imu, imu_fresh = (values[0], fresh[0]) if self._use_imu else (np.zeros(6), True)
-        first_foot = int(self._use_imu)
-        readings = [track.readings for track in self._tracks]
-        if not self._use_imu:
-            readings.insert(0, 1.0)
+        imu, imu_fresh, readings = self._no_imu, True, [1.0]
+        if self._use_imu:
+            track = self._tracks[0]
+            imu_fresh = self._sample(track, stamp)
+            imu, readings = track.last, [track.readings]
+        wrenches, fresh = np.empty((self._foot_count, 6)), []
+        for foot, track in enumerate(self._tracks[self._use_imu :]):
+            fresh.append(self._sample(track, stamp))
+            wrenches[foot] = track.last
+            readings.append(track.readings)
+        if fresh != self._fresh[0]:
+            self._fresh = fresh, np.array(fresh, dtype=bool)
+        if readings != self._readings[0]:
+            self._readings = readings, np.clip(readings, _FEWEST, 1.0)
         dt = self._time_step(stamp)
         self._emitted_ns = stamp
         return SensorFrame(
@@ -201,10 +217,10 @@ class Synchronizer:
             effort=joints.effort,
             angular_velocity=imu[:3],
             specific_force=imu[3:],
-            wrenches=np.array(values[first_foot:]).reshape(self._foot_count, 6),
+            wrenches=wrenches,
             imu_fresh=imu_fresh,
-            wrench_fresh=np.array(fresh[first_foot:], dtype=bool),
-            readings=np.array([min(max(one, _FEWEST), 1.0) for one in readings]),
+            wrench_fresh=self._fresh[1],
+            readings=self._readings[1],
         )
 
     def _time_step(self, stamp: int) -> float:
@@ -250,3 +266,63 @@ class Synchronizer:
 def _follow(period: float, step: int) -> float:
     """Usual period after one more step [ns]: shorter steps are believed at once, longer ones slowly."""
     return min(float(step), period + 0.1 * (step - period)) if period else float(step)
+
+
+@kernel("V V V")
+def note_changes(position: FloatArray, before: FloatArray, frequency: FloatArray) -> float:
+    """Follow how often joints change their reading, (n,), in place; how probable it was that none changed.
+
+    Returns
+    -------
+    Logarithm of the probability that no joint changes its reading; one, which is none, if a joint has changed.
+    """
+    changed, logarithm = False, 0.0
+    for joint in range(position.size):
+        moved = position[joint] != before[joint]
+        changed = changed or moved
+        logarithm += math.log1p(-min(frequency[joint], _SUREST))
+        frequency[joint] += _FOLLOW * ((1.0 if moved else 0.0) - frequency[joint])
+    return 1.0 if changed else logarithm
+
+
+class RepeatedFrames:
+    """Leaves out frames whose joints repeat the frame before; the next frame bears their time, too.
+
+    Positions of the joint sample before under a new stamp come from a driver that has missed a cycle of its bus. A
+    filter that believes such a sample sees the joints stand still for one period and then jump by two; one in a
+    hundred makes friction three times worse. A sample that is missing costs nothing. But joints at rest and coarse
+    encoders also repeat themselves. So a repetition counts as a missed cycle only where, by how often each joint has
+    changed its reading lately, hardly ever none of them would have changed.
+    """
+
+    def __init__(self) -> None:
+        self._before: FloatArray | None = None
+        self._frequency = np.zeros(0)
+        self._left_out = 0.0
+        self._row = 0
+
+    def leave_out(self, frames: list[SensorFrame]) -> list[SensorFrame]:
+        """Frames with new positions, in their order."""
+        return [self._with_time_left_out(frame) for frame in frames if not self._repeats(frame)]
+
+    def _repeats(self, frame: SensorFrame) -> bool:
+        before, self._before = self._before, frame.position
+        if frame.dt == 0.0:
+            self._left_out, self._row = 0.0, 0
+            return False
+        if before is None:
+            return False
+        if self._frequency.size != before.size:
+            self._frequency = np.zeros(before.size)
+        logarithm = note_changes(frame.position, before, self._frequency)
+        self._row = 0 if logarithm > 0.0 else self._row + 1
+        if logarithm >= _UNLIKELY or self._row > _LONGEST_REPETITION:
+            return False
+        self._left_out += frame.dt
+        return True
+
+    def _with_time_left_out(self, frame: SensorFrame) -> SensorFrame:
+        if self._left_out == 0.0:
+            return frame
+        dt, self._left_out = frame.dt + self._left_out, 0.0
+        return dataclasses.replace(frame, dt=dt)

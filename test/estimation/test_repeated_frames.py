@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from friction_estimator.estimation.repeated_frames import RepeatedFrames
+from friction_estimator.estimation.synchronizer import RepeatedFrames
 from friction_estimator.types import FloatArray, SensorFrame
 
 PERIOD = 0.001

@@ -1,9 +1,7 @@
 """When an estimate should not be believed, joint by joint and in words."""
 
-from friction_estimator.estimation.trust.evidence import TrustEvidence
-from friction_estimator.estimation.trust.figures import TrustFigures
-from friction_estimator.estimation.trust.monitor import TrustMonitor
-from friction_estimator.estimation.trust.verdict import ADVICE, Doubt, JointTrust, in_words, judge
+from friction_estimator.estimation.trust.monitor import TrustEvidence, TrustMonitor
+from friction_estimator.estimation.trust.verdict import ADVICE, Doubt, JointTrust, TrustFigures, in_words, judge
 
 __all__ = [
     "ADVICE",

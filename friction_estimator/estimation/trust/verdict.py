@@ -1,4 +1,4 @@
-"""From figures to words: which joints are not to be believed, why, and what to do."""
+"""Which joints should not be believed, why, and what to do: the figures of the newest estimates, in words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import TrustConfig
-from friction_estimator.estimation.trust.figures import TrustFigures
-from friction_estimator.types import BoolArray
+from friction_estimator.types import BoolArray, FloatArray
 
 ADVICE = {
     "excitation": "its law is not known: move it in phases that are learned from, or load earlier parameters",
@@ -20,6 +19,40 @@ ADVICE = {
     "disturbance": "pushed too often to learn: free it, or check the torque and the model",
 }
 """What each kind of doubt means, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustFigures:
+    """What the newest estimates say about themselves; NaN where too few samples tell.
+
+    Attributes
+    ----------
+    moving_time : (n,) how long each joint has moved since the start [s]
+    known_at_start : (n,) True where the law came from an earlier run
+    unlearned : (n,) smallest standard deviation of a parameter over that before any data; one: nothing is learned
+    driving : (n,) share of the moving time in which the friction drives its joint beyond its noise; passive means 0
+    friction, calibration : (n,) RMS of the friction while the joint moves, and of the torque that errors of model and
+        sensors explain [N m]
+    disturbed : (n,) share of the time in which a push kept the joint from learning
+    consistency : (n,) mean normalised innovation squared, one for a right model
+    consistency_limit : (n,) what that mean may reach by chance
+    drift : (n,) RMS change of the law's torque since the start, at the velocities that occur [N m]
+    drift_sigma : (n,) standard deviation of the law's torque, likewise [N m]
+    law : (n,) RMS of the law's torque, likewise [N m]
+    """
+
+    moving_time: FloatArray
+    known_at_start: BoolArray
+    unlearned: FloatArray
+    driving: FloatArray
+    friction: FloatArray
+    calibration: FloatArray
+    disturbed: FloatArray
+    consistency: FloatArray
+    consistency_limit: FloatArray
+    drift: FloatArray
+    drift_sigma: FloatArray
+    law: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
