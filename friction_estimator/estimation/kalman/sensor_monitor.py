@@ -20,6 +20,7 @@ from collections import deque
 
 import numpy as np
 
+from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
 from friction_estimator.types import FloatArray, SensorFrame
 
@@ -28,7 +29,7 @@ _BLOCKS = 16
 _TO_STD = 1.0 / (0.6745 * np.sqrt(20.0))
 """From the median size of the third difference of Gaussian noise to its standard deviation."""
 _WORSE = 1.5
-"""Only noise that is so many times larger than what was told counts."""
+"""Only noise that is this many times larger than that of the datasheet counts."""
 _UNEVEN = 0.05
 """Intervals that differ by more than this part of their period are uneven, and spoil differences."""
 _LATE = 0.6
@@ -38,7 +39,7 @@ _SURE = 6.0
 _STRIDE = 5
 _FIELDS = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
 _FINEST = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
-"""Noise below this need not be told [rad, rad/s, rad/s, N, N m]."""
+"""Noise below this need not be in the datasheet [rad, rad/s, rad/s, N, N m]."""
 _TELLING = 10.0
 """The fastest joint must make the uneven sampling show so many times more than the encoder's noise."""
 _EVEN_SAMPLING = 0.3
@@ -52,84 +53,134 @@ _FOLLOW = 0.03
 _SMOOTH = 0.2
 
 
-class SensorNoiseMonitor:
-    """Compares the noise of the readings with what was told, and believes the larger.
+@kernel("M i8 V V V M")
+def write_readings(
+    block: FloatArray,
+    row: int,
+    position: FloatArray,
+    velocity: FloatArray,
+    angular_velocity: FloatArray,
+    wrenches: FloatArray,
+) -> None:
+    """Write one sample into a row of the block: positions, velocities, gyroscope, all forces, all moments."""
+    n, k = position.size, wrenches.shape[0]
+    for joint in range(n):
+        block[row, joint], block[row, n + joint] = position[joint], velocity[joint]
+    for axis in range(3):
+        block[row, 2 * n + axis] = angular_velocity[axis]
+        for foot in range(k):
+            block[row, 2 * n + 3 + 3 * foot + axis] = wrenches[foot, axis]
+            block[row, 2 * n + 3 + 3 * (k + foot) + axis] = wrenches[foot, 3 + axis]
+
+
+@kernel("M i8")
+def third_difference(block: FloatArray, column: int) -> float:
+    """Median size of the third difference of one column."""
+    size = np.empty(len(block) - 3)
+    for i in range(size.size):
+        third = block[i + 3, column] - 3.0 * block[i + 2, column] + 3.0 * block[i + 1, column] - block[i, column]
+        size[i] = abs(third)
+    return float(np.median(size))
+
+
+@kernel("M i8 i8 f8 V")
+def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: FloatArray) -> None:
+    """Add the readings of one joint to the least squares of ``velocity - slope of position = -delay * acceleration``.
 
     Parameters
     ----------
-    told : the datasheet
+    period : of the samples [s]
+    sums : (3,) in place: error times acceleration, acceleration squared, error squared
+    """
+    h = _STRIDE
+    for i in range(h, len(block) - h):
+        slope = (block[i + 1, joint] - block[i - 1, joint]) / (2.0 * period)
+        acceleration = (block[i + h, joints + joint] - block[i - h, joints + joint]) / (2.0 * h * period)
+        error = block[i, joints + joint] - slope
+        sums[0] += error * acceleration
+        sums[1] += acceleration * acceleration
+        sums[2] += error * error
+
+
+class SensorNoiseMonitor:
+    """Compares the noise of the readings with the datasheet, and believes the larger.
+
+    A full block is evaluated column by column over the samples after it, so that none of them bears the work of all.
+
+    Parameters
+    ----------
+    datasheet : noise to start from
     joints, feet : numbers n and k
 
     Attributes
     ----------
     noise : the datasheet, with larger standard deviations where they were measured
-    ready : False during the first block
+    ready : False until the first block is full
     """
 
-    def __init__(self, told: SensorNoise, joints: int, feet: int) -> None:
-        self.noise = told
+    def __init__(self, datasheet: SensorNoise, joints: int, feet: int) -> None:
+        self.noise = datasheet
         n, k = joints, feet
         self._kinds = np.repeat(np.arange(len(_FIELDS)), (n, n, 3, 3 * k, 3 * k))
+        columns = self._kinds.size
+        self._block, self._full = np.empty((_BLOCK, columns)), np.empty((_BLOCK, columns))
+        self._times = np.empty(_BLOCK)
+        self._size = np.empty(columns)
         self._sizes: deque[FloatArray] = deque(maxlen=_BLOCKS)
+        self._stride = math.ceil(2 * columns / _BLOCK)
         self._joints = n
-        self._late_sum = self._acceleration_sum = self._error_sum = 0.0
-        self._errors = 0
+        self._delay_sums, self._delay_count = np.zeros(3), 0
         self.ready = False
         self.reset()
 
     def reset(self) -> None:
         """Begin a new block."""
-        self._frames: list[SensorFrame] = []
-        self._times: list[float] = []
-
-    def _gather(self) -> FloatArray:
-        """Readings (N, 2 n + 3 + 6 k) of the block: positions, velocities, gyroscope, all forces, all moments."""
-        frames, N = self._frames, len(self._frames)
-        wrenches = np.array([frame.wrenches for frame in frames])
-        return np.hstack(
-            (
-                np.array([frame.position for frame in frames]),
-                np.array([frame.velocity for frame in frames]),
-                np.array([frame.angular_velocity for frame in frames]),
-                wrenches[:, :, :3].reshape(N, -1),
-                wrenches[:, :, 3:].reshape(N, -1),
-            )
-        )
+        self._row = 0
+        self._column = self._size.size
 
     def add(self, time: float, frame: SensorFrame) -> bool:
         """Add a frame; True when :attr:`noise` has become another."""
-        self._frames.append(frame)
-        self._times.append(time)
-        if len(self._frames) < _BLOCK:
-            return False
+        write_readings(self._block, self._row, frame.position, frame.velocity, frame.angular_velocity, frame.wrenches)
+        self._times[self._row] = time
+        self._row += 1
+        if self._row == _BLOCK:
+            self._open()
+        elif self._column < self._size.size:
+            return self._evaluate()
+        return False
+
+    def _open(self) -> None:
+        """The block is full: begin to evaluate it, if its samples are even in time."""
         steps = np.diff(self._times)
-        readings = self._gather()
-        self.reset()
+        self._period = float(steps.mean())
+        self._row = 0
         self.ready = True
-        if np.ptp(steps) > _UNEVEN * steps.mean():
+        if np.ptp(steps) <= _UNEVEN * self._period:
+            self._block, self._full, self._column = self._full, self._block, 0
+
+    def _evaluate(self) -> bool:
+        """Evaluate the next columns of the full block; True when :attr:`noise` has become another."""
+        n, first = self._joints, self._column
+        self._column = min(first + self._stride, self._size.size)
+        for column in range(first, self._column):
+            self._size[column] = third_difference(self._full, column)
+            if column < n and self.noise.velocity_cutoff == 0.0:
+                add_delay(self._full, n, column, self._period, self._delay_sums)
+                self._delay_count += _BLOCK - 2 * _STRIDE
+        if self._column < self._size.size:
             return False
-        self._sizes.append(np.median(np.abs(np.diff(readings, n=3, axis=0)), axis=0))
-        late = self._compare_velocities(readings, float(steps.mean()))
+        self._sizes.append(self._size.copy())
+        late = self._compare_velocities()
         return self._compare_noise() or late
 
-    def _compare_velocities(self, readings: FloatArray, period: float) -> bool:
+    def _compare_velocities(self) -> bool:
         """Least squares of ``velocity - slope of position = -delay * acceleration`` over all joints and blocks."""
-        if self.noise.velocity_cutoff > 0.0:
+        period, (late, acceleration, error) = self._period, self._delay_sums.tolist()
+        if self.noise.velocity_cutoff > 0.0 or acceleration <= 0.0:
             return False
-        n, h = self._joints, _STRIDE
-        position, velocity = readings[:, :n], readings[:, n : 2 * n]
-        slope = (position[h + 1 : 1 - h] - position[h - 1 : -h - 1]) / (2.0 * period)
-        acceleration = (velocity[2 * h :] - velocity[: -2 * h]) / (2.0 * h * period)
-        error = velocity[h:-h] - slope
-        self._late_sum -= float((error * acceleration).sum())
-        self._acceleration_sum += float((acceleration**2).sum())
-        self._error_sum += float((error**2).sum())
-        self._errors += error.size
-        if self._acceleration_sum <= 0.0:
-            return False
-        delay = self._late_sum / self._acceleration_sum
-        remaining = max(self._error_sum - delay * self._late_sum, 0.0) / self._errors
-        if delay < _LATE * period or delay**2 * self._acceleration_sum < _SURE**2 * remaining:
+        delay = -late / acceleration
+        remaining = max(error + delay * late, 0.0) / self._delay_count
+        if delay < _LATE * period or delay**2 * acceleration < _SURE**2 * remaining:
             return False
         self.noise = dataclasses.replace(self.noise, velocity_cutoff=1.0 / (2.0 * np.pi * delay))
         return True
