@@ -264,13 +264,13 @@ class RobotModel:
         acceleration = np.empty(self._model.nv)
         acceleration[self.base_dofs :] = joint_acceleration
         if self.base_dofs:
-            acceleration[:3] = cross(self.imu_position_in_base, angular_acceleration) + dynamics.specific_force
+            acceleration[:3] = self._imu_lever @ angular_acceleration + dynamics.specific_force
             acceleration[3:6] = angular_acceleration
         regressor = pin.computeJointTorqueRegressor(
             self._model, self._data, self._configuration(dynamics.position), dynamics.velocity, acceleration
         )
-        regressor = np.atleast_2d(regressor)  # pinocchio gives a vector where there is a single row
-        return _link_error_columns(np.ascontiguousarray(regressor[self.base_dofs :]), self._link_errors)
+        regressor = regressor.reshape(self._model.nv, -1)  # pinocchio gives a vector where there is a single row
+        return _link_error_columns(regressor[self.base_dofs :], self._link_errors)
 
     def inverse_dynamics_derivatives(
         self, dynamics: Dynamics, acceleration: FloatArray, wrenches: FloatArray

@@ -332,14 +332,17 @@ class LimbBank:
         self._dynamics.retune(noise)
         self._unloaded_feet.retune(noise.force_std)
 
-    def open(self, window: Window) -> WindowTerms:
-        """Evaluate a window, for :meth:`use` of every limb."""
+    def open(self, window: Window) -> None:
+        """Begin with a new window: which feet stand, and room for the next estimates."""
         self._next = self.estimates.copy()
-        terms = self._dynamics.advance(window)
         self._readings = self._unloaded_feet.step(window)
+        landing = self._unloaded_feet.contact_transition.tolist()
         for limb in self.limbs:
-            self.contact_transition[limb.joints] = self._unloaded_feet.contact_transition[limb.feet].any()
-        return terms
+            self.contact_transition[limb.joints] = any(landing[foot] for foot in limb.feet.tolist())
+
+    def evaluate(self, window: Window) -> WindowTerms:
+        """Evaluate the robot model at the end of the window, for :meth:`use` of every limb."""
+        return self._dynamics.advance(window)
 
     def use(self, index: int, terms: WindowTerms, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.
@@ -458,12 +461,13 @@ class LimbSchedule:
 
     def open(self, window: Window, usable: bool) -> None:
         """A window is complete; every :meth:`step` from now on does a part of its work."""
+        self._bank.open(window)
         self._window, self._usable = window, usable
 
     def step(self, frozen: bool) -> bool:
         """Do the next part of the work, if any is left; True when the estimates are new."""
         if self._window is not None:
-            self._terms, self._window = self._bank.open(self._window), None
+            self._terms, self._window = self._bank.evaluate(self._window), None
             self._turns.extend(range(len(self._bank.limbs)))
         elif self._turns:
             self._bank.use(self._turns.popleft(), self._terms, self._usable, frozen)

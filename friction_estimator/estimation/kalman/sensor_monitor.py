@@ -238,10 +238,10 @@ class StampClock:
 
     def _judge(self) -> None:
         """Set the period when stamps are uneven but the sampling is not."""
-        period = float(np.median(self._steps))
-        if np.ptp(self._steps) <= _UNEVEN * period:
+        if np.ptp(self._steps) <= _UNEVEN * self._steps.mean():
             self._period = 0.0
             return
+        period = float(np.median(self._steps))
         period = float(self._steps[self._steps < _GAP * period].mean())
         speed = np.median(np.abs(np.diff(self._positions, axis=0)), axis=0) / period
         fastest = int(speed.argmax())
