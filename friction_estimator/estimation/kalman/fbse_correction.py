@@ -9,12 +9,37 @@ is no firm ground to the method: it moves, and errors are newton metres.
 
 from __future__ import annotations
 
-import numpy as np
-
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, SensorFrame
+from friction_estimator.types import Attitude, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
+
+
+@kernel("V V V V B V V")
+def weigh_measurement(
+    friction: FloatArray,
+    velocity_variance: FloatArray,
+    measured: FloatArray,
+    sigma: FloatArray,
+    known: BoolArray,
+    calibration_torque: FloatArray,
+    calibration_variance: FloatArray,
+) -> None:
+    """Weigh the estimate (n,) against the measurement where that is known, in place.
+
+    Parameters
+    ----------
+    friction, velocity_variance : estimate, and the part of its variance that the uncertain velocity makes
+    measured, sigma, known : of :class:`~friction_estimator.types.MeasuredFriction`
+    calibration_torque, calibration_variance : torque that the other errors of model and sensors make
+    """
+    for joint in range(friction.size):
+        if known[joint]:
+            variance = sigma[joint] ** 2 + calibration_variance[joint]
+            gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
+            friction[joint] += gain * (measured[joint] - calibration_torque[joint] - friction[joint])
+            velocity_variance[joint] *= 1.0 - gain
 
 
 class FbseCorrection:
@@ -64,8 +89,8 @@ class FbseCorrection:
         if not self._useful or max(velocity_variance.tolist()) < self._threshold:
             return friction, velocity_variance
         measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
-        known = measured.available
-        variance = np.where(known, measured.sigma**2 + calibration[1], 1.0)
-        gain = np.where(known, velocity_variance / (velocity_variance + variance), 0.0)
-        innovation = np.where(known, measured.friction - calibration[0] - friction, 0.0)
-        return friction + gain * innovation, (1.0 - gain) * velocity_variance
+        corrected, left = friction.copy(), velocity_variance.copy()
+        weigh_measurement(
+            corrected, left, measured.friction, measured.sigma, measured.available, calibration[0], calibration[1]
+        )
+        return corrected, left

@@ -38,6 +38,8 @@ _MOMENTUM_NOISE = 1e-5
 """Lower bound on the standard deviation of the momentum [kg m^2/s]."""
 _IMPACT = 10.0
 """Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
+_LEAST_BIAS_VARIANCE = 1e-12
+"""Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
 _FEWEST_COHERENT = 2
 _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
@@ -264,6 +266,32 @@ def correct_limb(
                 change += K[a, i] * (SK[a, j] - measured[a, j]) - measured[a, i] * K[a, j]
             P[i, j] += change
             P[j, i] = P[i, j]
+
+
+@kernel("V M i8 V V V M M")
+def correct_foot_bias(
+    x: FloatArray,
+    P: FloatArray,
+    first: int,
+    reading: FloatArray,
+    variance: FloatArray,
+    innovation: FloatArray,
+    S: FloatArray,
+    K: FloatArray,
+) -> None:
+    """Use the reading of an unloaded foot (6,), which is its bias, the states from ``first`` on; in place.
+
+    Parameters
+    ----------
+    variance : (6,) of the reading
+    innovation, S, K : (6,), (6, 6), (6, size) output, as in :func:`correct_limb`
+    """
+    for i in range(6):
+        innovation[i] = reading[i] - x[first + i]
+        for j in range(6):
+            S[i, j] = P[first + i, first + j]
+        S[i, i] += max(variance[i], _LEAST_BIAS_VARIANCE)
+    correct_limb(x, P, first, innovation, S, x.size, K)
 
 
 @kernel("V M T i8 V")
@@ -500,9 +528,11 @@ class LimbFilter:
     def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
         rows = self.layout.foot(self.layout.foot_bias, foot)
-        if self.layout.prior_std[rows].any():
-            S = self.covariance[rows, rows] + np.diag(np.maximum(variance, 1e-12))
-            self._correct(rows.start, reading - self.state[rows], S, False)
+        if self.layout.prior_std[rows.start] > 0.0 or self.layout.prior_std[rows].any():
+            used = np.empty(6), np.empty((6, 6))
+            gain = np.empty((6, self.layout.size))
+            correct_foot_bias(self.state, self.covariance, rows.start, reading, variance, *used, gain)
+            self._record(Measurement(rows, *used, gain.T))
 
     def inflate_law_covariance(self) -> None:
         """Forget a part of the law: what was taken for something else has lasted too long."""

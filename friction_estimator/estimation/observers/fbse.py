@@ -172,6 +172,57 @@ def friction_of_support(
         friction[joints[a]] = effort[joints[a]] - link_torque
 
 
+@kernel("T M M V V b1 M M V M V I I I M M V V V")
+def standing_friction(
+    foot_jacobian: FloatArray,
+    drift: FloatArray,
+    rotation: FloatArray,
+    specific_force: FloatArray,
+    alpha: FloatArray,
+    gyro: bool,
+    lever: FloatArray,
+    H: FloatArray,
+    b: FloatArray,
+    wrenches: FloatArray,
+    effort: FloatArray,
+    rows: IntArray,
+    columns: IntArray,
+    joints: IntArray,
+    J: FloatArray,
+    linear: FloatArray,
+    upsilon: FloatArray,
+    friction: FloatArray,
+    acceleration: FloatArray,
+) -> bool:
+    """Write the friction of the standing limbs (eqs. 42-49); False where a leg is singular, as with a stretched knee.
+
+    Parameters
+    ----------
+    foot_jacobian, ..., effort : of :func:`constrain` and :func:`friction_of_support`
+    alpha : (3,) angular acceleration of the base [rad/s^2]
+    gyro : True to take ``alpha`` as given, False for that of eqs. 42 and 46
+    rows, columns, joints : of :class:`SupportSet`
+    J, linear, upsilon : output of :func:`constrain`
+    friction, acceleration : output of :func:`friction_of_support`
+    """
+    constrain(foot_jacobian, drift, rotation, specific_force, lever, rows, columns, J, linear, upsilon)
+    solution = np.empty(columns.size)
+    if gyro:
+        moved, joint_solution = upsilon.copy(), np.empty(columns.size - 3)
+        for i in range(3):
+            solution[i] = alpha[i]
+            for a in range(moved.size):
+                moved[a] -= J[a, i] * alpha[i]
+        regular = minimum_norm(J[:, 3:].copy(), moved, joint_solution)
+        solution[3:] = joint_solution
+    else:
+        regular = minimum_norm(J, upsilon, solution)
+    friction_of_support(
+        H, b, foot_jacobian, wrenches, effort, solution, lever, columns, joints, friction, acceleration
+    )  # fmt: skip
+    return regular
+
+
 @kernel("M M T T M M M M M M T V M I I I M V V f8")
 def friction_variances(
     torque_q: FloatArray,
@@ -308,32 +359,42 @@ class FootBaseSensorEstimation:
             return MeasuredFriction(self._unknown, self._unknown, self._unknown, self._nowhere)
         r, c = support.rows.size, support.columns.size
         J, linear, upsilon = np.empty((r, c)), np.empty((r, 3)), np.empty(r)
-        constrain(
+        friction, acceleration = self._unknown.copy(), np.empty(dynamics.bias.size)
+        regular = standing_friction(
             dynamics.foot_jacobian,
             dynamics.foot_bias_acceleration,
             attitude.rotation_base_to_world,
             dynamics.specific_force,
+            attitude.angular_acceleration,
+            self._gyro,
             self._lever,
+            dynamics.mass_matrix,
+            dynamics.bias,
+            wrenches,
+            frame.effort,
             support.rows,
             support.columns,
+            support.joints,
             J,
             linear,
             upsilon,
-        )
-        friction, acceleration = self._unknown.copy(), np.empty(dynamics.bias.size)
-        friction_of_support(
-            dynamics.mass_matrix,
-            dynamics.bias,
-            dynamics.foot_jacobian,
-            wrenches,
-            frame.effort,
-            self._solution(J, upsilon, attitude),
-            self._lever,
-            support.columns,
-            support.joints,
             friction,
             acceleration,
         )
+        if not regular:
+            friction_of_support(
+                dynamics.mass_matrix,
+                dynamics.bias,
+                dynamics.foot_jacobian,
+                wrenches,
+                frame.effort,
+                self._solution(J, upsilon, attitude),
+                self._lever,
+                support.columns,
+                support.joints,
+                friction,
+                acceleration,
+            )
         # by stamps: the correction of the Kalman observer does not call at every frame
         if key != self._sigma_key or frame.stamp_ns - self._sigma_stamp_ns >= self._sigma_period_ns:
             self._sigma_key, self._sigma_stamp_ns = key, frame.stamp_ns
@@ -356,7 +417,7 @@ class FootBaseSensorEstimation:
         return support
 
     def _solution(self, J: FloatArray, upsilon: FloatArray, attitude: Attitude) -> FloatArray:
-        """Accelerations (3 + j,) of base and standing limbs seen from the IMU (eqs. 42 and 46)."""
+        """Accelerations (3 + j,) of base and standing limbs seen from the IMU, where a leg is singular."""
         if not self._gyro:
             return constrained_acceleration(J, upsilon)
         alpha = attitude.angular_acceleration
