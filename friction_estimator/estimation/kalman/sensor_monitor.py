@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import deque
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
-from friction_estimator.types import FloatArray, SensorFrame
+from friction_estimator.types import FloatArray, IntArray, SensorFrame
 
 _BLOCK = 200
 _BLOCKS = 16
-_TO_STD = 1.0 / (0.6745 * np.sqrt(20.0))
+_TO_STD = 1.0 / (0.6745 * math.sqrt(20.0))
 """From the median size of the third difference of Gaussian noise to its standard deviation."""
 _WORSE = 1.5
 """Only noise that is this many times larger than that of the datasheet counts."""
@@ -102,6 +101,16 @@ def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: F
         sums[2] += error * error
 
 
+@kernel("M I V")
+def add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray) -> None:
+    """Add the square of the smallest of all blocks' sizes (b, c) of each column to the sum of its kind, in place."""
+    for column in range(kinds.size):
+        smallest = sizes[0, column]
+        for block in range(1, len(sizes)):
+            smallest = min(smallest, sizes[block, column])
+        sums[kinds[column]] += smallest * smallest
+
+
 class SensorNoiseMonitor:
     """Compares the noise of the readings with the datasheet, and believes the larger.
 
@@ -121,12 +130,12 @@ class SensorNoiseMonitor:
     def __init__(self, datasheet: SensorNoise, joints: int, feet: int) -> None:
         self.noise = datasheet
         n, k = joints, feet
-        self._kinds = np.repeat(np.arange(len(_FIELDS)), (n, n, 3, 3 * k, 3 * k))
+        self._counts = (n, n, 3, 3 * k, 3 * k)
+        self._kinds = np.repeat(np.arange(len(_FIELDS)), self._counts)
         columns = self._kinds.size
         self._block, self._full = np.empty((_BLOCK, columns)), np.empty((_BLOCK, columns))
         self._times = np.empty(_BLOCK)
-        self._size = np.empty(columns)
-        self._sizes: deque[FloatArray] = deque(maxlen=_BLOCKS)
+        self._sizes, self._blocks = np.empty((_BLOCKS, columns)), 0
         self._stride = math.ceil(2 * columns / _BLOCK)
         self._joints = n
         self._delay_sums, self._delay_count = np.zeros(3), 0
@@ -136,7 +145,7 @@ class SensorNoiseMonitor:
     def reset(self) -> None:
         """Begin a new block."""
         self._row = 0
-        self._column = self._size.size
+        self._column = self._kinds.size
 
     def add(self, time: float, frame: SensorFrame) -> bool:
         """Add a frame; True when :attr:`noise` has become another."""
@@ -145,7 +154,7 @@ class SensorNoiseMonitor:
         self._row += 1
         if self._row == _BLOCK:
             self._open()
-        elif self._column < self._size.size:
+        elif self._column < self._kinds.size:
             return self._evaluate()
         return False
 
@@ -161,15 +170,16 @@ class SensorNoiseMonitor:
     def _evaluate(self) -> bool:
         """Evaluate the next columns of the full block; True when :attr:`noise` has become another."""
         n, first = self._joints, self._column
-        self._column = min(first + self._stride, self._size.size)
+        self._column = min(first + self._stride, self._kinds.size)
+        size = self._sizes[self._blocks % _BLOCKS]
         for column in range(first, self._column):
-            self._size[column] = third_difference(self._full, column)
+            size[column] = third_difference(self._full, column)
             if column < n and self.noise.velocity_cutoff == 0.0:
                 add_delay(self._full, n, column, self._period, self._delay_sums)
                 self._delay_count += _BLOCK - 2 * _STRIDE
-        if self._column < self._size.size:
+        if self._column < self._kinds.size:
             return False
-        self._sizes.append(self._size.copy())
+        self._blocks += 1
         late = self._compare_velocities()
         return self._compare_noise() or late
 
@@ -186,11 +196,11 @@ class SensorNoiseMonitor:
         return True
 
     def _compare_noise(self) -> bool:
-        std = _TO_STD * np.min(self._sizes, axis=0)
+        sums = np.zeros(len(_FIELDS))
+        add_smallest_squares(self._sizes[: min(self._blocks, _BLOCKS)], self._kinds, sums)
         worse = {}
-        for kind, (name, finest) in enumerate(zip(_FIELDS, _FINEST, strict=True)):
-            own = std[self._kinds == kind]
-            measured = float(np.sqrt((own**2).mean())) if own.size else 0.0
+        for name, finest, total, count in zip(_FIELDS, _FINEST, sums.tolist(), self._counts, strict=True):
+            measured = _TO_STD * math.sqrt(total / count) if count else 0.0
             if measured > _WORSE * max(getattr(self.noise, name), finest):
                 worse[name] = measured
         if worse:
