@@ -11,7 +11,7 @@ _VANISHES = 1e-14
 """A pivot below this part of its diagonal element is rounding: the row depends on those before it."""
 
 
-@kernel("M")
+@kernel
 def cholesky(A: FloatArray) -> tuple[FloatArray, bool]:
     """Factor ``A = L L^T`` of a symmetric positive semi-definite matrix.
 

@@ -48,7 +48,7 @@ def turned(A: FloatArray, x: FloatArray) -> FloatArray:
     )
 
 
-@kernel("V")
+@kernel
 def quaternion_exp(rotation_vector: FloatArray) -> FloatArray:
     """Unit quaternion of a rotation vector [rad], (4,)."""
     x, y, z = 0.5 * rotation_vector[0], 0.5 * rotation_vector[1], 0.5 * rotation_vector[2]
@@ -57,7 +57,7 @@ def quaternion_exp(rotation_vector: FloatArray) -> FloatArray:
     return np.array([math.cos(angle), scale * x, scale * y, scale * z])
 
 
-@kernel("V V")
+@kernel
 def quaternion_product(p: FloatArray, q: FloatArray) -> FloatArray:
     """Product ``p * q`` of two quaternions (4,): first the rotation q, then p."""
     return np.array(
@@ -70,7 +70,7 @@ def quaternion_product(p: FloatArray, q: FloatArray) -> FloatArray:
     )
 
 
-@kernel("V V")
+@kernel
 def rotation_between(start: FloatArray, end: FloatArray) -> FloatArray:
     """Rotation vector v, world axes, with ``end = exp(v) * start`` for unit quaternions (4,): (3,) [rad]."""
     difference = quaternion_product(end, np.array([start[0], -start[1], -start[2], -start[3]]))

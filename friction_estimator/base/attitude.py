@@ -37,7 +37,7 @@ _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
 
 
-@kernel("V V f8 f8")
+@kernel
 def gravity_transition(x: FloatArray, gyro: FloatArray, dt: float, acceleration_time: float) -> FloatArray:
     """Jacobian (12, 12) of the prediction of ``x = [g, a, b_a, b_w]``: g and a turn by the gyroscope less its bias."""
     turn = matrix_from_quaternion(quaternion_exp(-dt * (gyro - x[9:])))
@@ -53,7 +53,7 @@ def gravity_transition(x: FloatArray, gyro: FloatArray, dt: float, acceleration_
     return jacobian
 
 
-@kernel("V M V f8 f8 f8 f8 f8")
+@kernel
 def predict_gravity(
     x: FloatArray,
     P: FloatArray,
@@ -153,7 +153,7 @@ def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
     return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
 
 
-@kernel("M V f8 f8 f8")
+@kernel
 def predict_quaternion_covariance(
     P: FloatArray, yaw_with_bias: FloatArray, gyro_std: float, bias_variance: float, dt: float
 ) -> None:
@@ -164,7 +164,7 @@ def predict_quaternion_covariance(
     yaw_with_bias[0] += dt * bias_variance
 
 
-@kernel("V M V M")
+@kernel
 def correct_quaternion(q: FloatArray, P: FloatArray, measured: FloatArray, covariance: FloatArray) -> None:
     """Use a measured quaternion (4,) and the covariance (2, 2) of its tilt, in place; no yaw is in it."""
     innovation = rotation_between(q, measured)

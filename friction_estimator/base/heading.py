@@ -89,7 +89,7 @@ def _correct(
             P[i, j] -= measured[i] * measured[j] / spread
 
 
-@kernel("V M M V M M f8")
+@kernel
 def correct_heading(
     x: FloatArray,
     P: FloatArray,

@@ -23,7 +23,7 @@ from friction_estimator.rotations import cross, product, skew, turned
 from friction_estimator.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
 
 
-@kernel("M M M M M V B")
+@kernel
 def base_covariances(
     soles: FloatArray,
     rotation: FloatArray,

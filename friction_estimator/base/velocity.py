@@ -33,7 +33,7 @@ _VELOCITY, _VARIANCE, _ERROR, _COVARIANCE, _ERROR_VARIANCE, _PRIOR_ERROR_VARIANC
 _ACCELERATION, _TURNING, _SQUARE, _PRODUCT, _INNOVATION, _LEVEL = range(6, 12)
 
 
-@kernel("V B M T T V")
+@kernel
 def imu_velocity_by_legs(
     load: FloatArray,
     standing: BoolArray,
@@ -59,7 +59,7 @@ def imu_velocity_by_legs(
     return turned(rotation_base_to_world, in_base / -total)
 
 
-@kernel("V B M T T M V V")
+@kernel
 def imu_velocity_by_turning(
     load: FloatArray,
     standing: BoolArray,
@@ -158,7 +158,7 @@ def correct_velocity(
         s[_VARIANCE, i] *= 1.0 - gain
 
 
-@kernel("M B V M V M B V T T M V f8 b1 V")
+@kernel
 def step_velocity(
     s: FloatArray,
     accelerated: BoolArray,
@@ -210,7 +210,7 @@ def step_velocity(
         s[_LEVEL, i] -= math.expm1(-dt / level_time) * (s[_ERROR, i] - s[_LEVEL, i])
 
 
-@kernel("M M M f8")
+@kernel
 def level_attitude(
     s: FloatArray, rotation: FloatArray, covariance: FloatArray, bias_variance: float
 ) -> tuple[FloatArray, FloatArray]:

@@ -47,7 +47,7 @@ def _spread(phi: FloatArray, P: FloatArray) -> float:
     return 0.0 if total < 0.0 else total
 
 
-@kernel("V M V V f8 f8")
+@kernel
 def recursive_least_squares(
     theta: FloatArray, P: FloatArray, initial_variance: FloatArray, phi: FloatArray, measured: float, forgetting: float
 ) -> float:
