@@ -27,6 +27,7 @@ from friction_estimator.rotations import (
     quaternion_product,
     rotation_between,
     skew,
+    turned,
     yaw_from_quaternion,
 )
 from friction_estimator.types import GRAVITY, Attitude, FloatArray
@@ -179,10 +180,10 @@ def correct_quaternion(q: FloatArray, P: FloatArray, measured: FloatArray, covar
             turn[i] += gain[a, i] * innovation[a]
             for j in range(3):
                 P[i, j] -= gain[a, i] * rows[a, j]
-    turned = quaternion_product(quaternion_exp(turn), q)
-    length = math.sqrt(turned[0] ** 2 + turned[1] ** 2 + turned[2] ** 2 + turned[3] ** 2)
+    product = quaternion_product(quaternion_exp(turn), q)
+    length = math.sqrt(product[0] ** 2 + product[1] ** 2 + product[2] ** 2 + product[3] ** 2)
     for i in range(4):
-        q[i] = turned[i] / length
+        q[i] = product[i] / length
 
 
 @kernel("V M V M V V V f8 f8 M")
@@ -213,7 +214,7 @@ def attitude_output(
         out[11, i] = specific_force[i]
 
 
-@kernel("V M V M V V V V V f8 f8 f8 f8 f8 f8 f8 M")
+@kernel("V M V M V V V M V V f8 f8 f8 f8 f8 f8 f8 M")
 def advance_attitude(
     x: FloatArray,
     P: FloatArray,
@@ -222,8 +223,9 @@ def advance_attitude(
     yaw_with_bias: FloatArray,
     angular_acceleration: FloatArray,
     last_gyro: FloatArray,
-    gyro: FloatArray,
-    specific_force: FloatArray,
+    imu_to_base: FloatArray,
+    angular_velocity: FloatArray,
+    accelerometer: FloatArray,
     dt: float,
     acceleration_time: float,
     acceleration_std: float,
@@ -233,7 +235,8 @@ def advance_attitude(
     cutoff: float,
     out: FloatArray,
 ) -> None:
-    """Use one IMU sample in base axes: both filters in place, the differentiated gyroscope behind its low-pass."""
+    """Use one IMU sample in IMU axes: both filters in place, the differentiated gyroscope behind its low-pass."""
+    gyro, specific_force = turned(imu_to_base, angular_velocity), turned(imu_to_base, accelerometer)
     mean_gyro, rate = np.empty(3), np.empty(3)
     for i in range(3):
         mean_gyro[i] = 0.5 * (gyro[i] + last_gyro[i])
@@ -241,9 +244,9 @@ def advance_attitude(
     correct_gravity(x, P, specific_force, reading_variance)
     for i in range(3):
         rate[i] = dt * (mean_gyro[i] - x[9 + i])
-    turned = quaternion_product(q, quaternion_exp(rate))
+    product = quaternion_product(q, quaternion_exp(rate))
     for i in range(4):
-        q[i] = turned[i]
+        q[i] = product[i]
     predict_quaternion_covariance(P_q, yaw_with_bias, gyro_std, max(P[9, 9], P[10, 10], P[11, 11]), dt)
     roll, pitch = roll_pitch(x[:3])
     measured = quaternion_from_rpy(roll, pitch, yaw_from_quaternion(q))
@@ -316,7 +319,6 @@ class AttitudeEstimator:
         While the IMU is silent (``fresh`` False) the last attitude stays, ever less certain. With the first new reading
         the tilt is found anew, and the yaw is the last known.
         """
-        gyro, specific_force = self._imu_to_base @ angular_velocity, self._imu_to_base @ specific_force
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
             out = np.empty((12, 3))
             advance_attitude(
@@ -327,13 +329,15 @@ class AttitudeEstimator:
                 self._yaw_with_bias,
                 self._angular_acceleration,
                 self._last_gyro,
-                gyro,
+                self._imu_to_base,
+                angular_velocity,
                 specific_force,
                 dt,
                 *self._tuning,
                 out,
             )
             return _attitude(out)
+        gyro, specific_force = self._imu_to_base @ angular_velocity, self._imu_to_base @ specific_force
         if not fresh:
             self._silent_for += dt
             self._angular_acceleration[:] = 0.0

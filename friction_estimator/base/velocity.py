@@ -34,6 +34,16 @@ _ACCELERATION, _TURNING, _SQUARE, _PRODUCT, _INNOVATION, _LEVEL = range(6, 12)
 
 
 @kernel
+def _times(J: FloatArray, first: int, v: FloatArray) -> FloatArray:
+    """Product (3,) of three rows of a Jacobian (6, nv) with a velocity (nv,): a call of BLAS costs more."""
+    out = np.zeros(3)
+    for axis in range(3):
+        for j in range(v.size):
+            out[axis] += J[first + axis, j] * v[j]
+    return out
+
+
+@kernel
 def imu_velocity_by_legs(
     load: FloatArray,
     standing: BoolArray,
@@ -55,7 +65,7 @@ def imu_velocity_by_legs(
     for foot in range(standing.size):
         if standing[foot]:
             total += load[foot]
-            in_base += load[foot] * turned(foot_rotation_to_base[foot], foot_jacobian[foot, :3] @ generalised_velocity)
+            in_base += load[foot] * turned(foot_rotation_to_base[foot], _times(foot_jacobian[foot], 0, generalised_velocity))
     return turned(rotation_base_to_world, in_base / -total)
 
 
@@ -85,7 +95,7 @@ def imu_velocity_by_turning(
     for foot in range(standing.size):
         if standing[foot]:
             total += load[foot]
-            turning = turned(foot_rotation_to_base[foot], foot_jacobian[foot, 3:] @ generalised_velocity)
+            turning = turned(foot_rotation_to_base[foot], _times(foot_jacobian[foot], 3, generalised_velocity))
             hidden = turned(rotation_base_to_world, cross(turning, imu - foot_position_in_base[foot]))
             square += load[foot] * hidden**2
     return square / total

@@ -18,6 +18,18 @@ from friction_estimator.rotations import cross, product, skew, turned
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
 
+@kernel("V V V V")
+def velocity_seen_from_imu(
+    imu: FloatArray, angular_velocity: FloatArray, joint_velocity: FloatArray, v: FloatArray
+) -> None:
+    """Write the generalised velocity (6 + n,) in the frame in which the IMU, at ``imu`` in the base, is at rest."""
+    away = cross(imu, angular_velocity)
+    for axis in range(3):
+        v[axis], v[3 + axis] = away[axis], angular_velocity[axis]
+    for joint in range(joint_velocity.size):
+        v[6 + joint] = joint_velocity[joint]
+
+
 @kernel("M M M M V V V b1 BM T M T M M V V T M M T")
 def dynamic_terms(
     mass: FloatArray,
@@ -198,13 +210,12 @@ class RobotModel:
         """
         model, data = self._model, self._data
         q = self._configuration(position)
-        v = np.empty(model.nv)
-        v[self.base_dofs :] = velocity
         gravity = self._no_gravity
         if self.base_dofs:
-            np.dot(self._imu_lever, angular_velocity, out=v[:3])
-            v[3:6] = angular_velocity
+            v = np.empty(model.nv)
+            velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
         else:
+            v = velocity
             gravity = pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
         pin.computeCoriolisMatrix(model, data, q, v)
