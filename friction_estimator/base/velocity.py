@@ -65,7 +65,9 @@ def imu_velocity_by_legs(
     for foot in range(standing.size):
         if standing[foot]:
             total += load[foot]
-            in_base += load[foot] * turned(foot_rotation_to_base[foot], _times(foot_jacobian[foot], 0, generalised_velocity))
+            in_base += load[foot] * turned(
+                foot_rotation_to_base[foot], _times(foot_jacobian[foot], 0, generalised_velocity)
+            )
     return turned(rotation_base_to_world, in_base / -total)
 
 

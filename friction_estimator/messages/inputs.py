@@ -148,13 +148,18 @@ class _Layout:
     Attributes
     ----------
     size : least length of a message with this layout [bytes]
-    mask, structure : a message has this layout when ``mask`` leaves ``structure`` of its bytes, as one whole number
+    parts, same : ranges between stamp and numbers, and their bytes in the message that had this layout: a message with
+        the same bytes there has it, too
+    mask, structure : else it has this layout when ``mask`` leaves ``structure`` of its bytes, as one whole number:
+        padding may differ
     stamp : the header stamp
     dtype, first, count : of the block from the first to the last number
     index : (r, n) places of the wanted numbers in that block, one row a field
     """
 
     size: int
+    parts: tuple[slice, ...]
+    same: tuple[bytes, ...]
     mask: int
     structure: int
     stamp: struct.Struct
@@ -162,6 +167,14 @@ class _Layout:
     first: int
     count: int
     index: NDArray[np.intp]
+
+    def fits(self, raw: bytes) -> bool:
+        """Whether a message has this layout."""
+        if len(raw) < self.size:
+            return False
+        if all(raw[part] == same for part, same in zip(self.parts, self.same, strict=True)):
+            return True
+        return int.from_bytes(raw[: self.size], "little") & self.mask == self.structure
 
 
 class _JointStates:
@@ -187,11 +200,7 @@ class _JointStates:
     def read(self, raw: bytes) -> tuple[int, FloatArray]:
         """Stamp [ns] and numbers (r, n): one row for each wanted field, without the optional one when it is empty."""
         layout = self._layout
-        if (
-            layout is None
-            or len(raw) < layout.size
-            or int.from_bytes(raw[: layout.size], "little") & layout.mask != layout.structure
-        ):
+        if layout is None or not layout.fits(raw):
             layout = self._layout = self._learn(raw)
         block = np.frombuffer(raw, layout.dtype, layout.count, layout.first)
         values = block[layout.index].astype(np.float64, copy=False)
@@ -219,9 +228,13 @@ class _JointStates:
             if counts[field] != len(names):
                 raise InputError(self._wrong_length(field, counts[field], len(names)))
         first = offsets[present[0]]  # all arrays lie on one grid of 8 bytes
+        ends = [BODY + 8, *(offsets[field] + 8 * counts[field] for field in counts)]
+        parts = (slice(0, 2), *(slice(end, offset) for end, offset in zip(ends, offsets.values(), strict=False)))
         index = np.stack([(offsets[field] - first) // 8 + order for field in present])
         return _Layout(
             scanner.offset,
+            parts,
+            tuple(bytes(raw[part]) for part in parts),
             mask := int.from_bytes(scanner.mask, "little"),
             mask & int.from_bytes(raw[: scanner.offset], "little"),
             struct.Struct(scanner.order + "iI"),

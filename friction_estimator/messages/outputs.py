@@ -80,14 +80,13 @@ class OutputMessages:
         Parameters
         ----------
         estimate : what they hold
-        wanted : called with each due topic that does not leave with every estimate; false: it is left out
+        wanted : called with each due topic but friction and compensation; false: it is left out
         """
         stamp_ns = estimate.stamp_ns
         friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
-        built = [
-            (topics.FRICTION, friction),
-            (topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)),
-        ]
+        built = [(topics.FRICTION, friction)]
+        if wanted(topics.SIGMA):
+            built.append((topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)))
         if estimate.compensation is not None:
             built.append((topics.COMPENSATION, self._scalar.serialize(stamp_ns, estimate.compensation)))
         due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))

@@ -24,7 +24,7 @@ _LAST_WORD = Duration(nanoseconds=200_000_000)
 class OutputPublishers:
     """One publisher for every topic that this configuration has, and one for the base transform.
 
-    What leaves less often than every sample is serialized only while somebody subscribes to it.
+    What is neither the friction nor its compensation is serialized only while somebody subscribes to it.
 
     Parameters
     ----------
