@@ -3,6 +3,7 @@
     ros2 launch friction_estimator biped.launch.py                                  the built-in biped walks
     ros2 launch friction_estimator biped.launch.py source:=bag bag:=walk            a rosbag2 is played
     ros2 launch friction_estimator biped.launch.py source:=robot robot:=my.yaml     your robot publishes
+    ros2 launch friction_estimator biped.launch.py graph:=split                     base state in a node of its own
 
 All topic names are relative, so `namespace:=robot1` moves everything.
 """
@@ -10,6 +11,7 @@ All topic names are relative, so `namespace:=robot1` moves everything.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,7 @@ def generate_launch_description() -> LaunchDescription:
 def _nodes(context: LaunchContext, given: set[str]) -> list[LaunchDescriptionEntity]:
     value = {item.name: LaunchConfiguration(item.name).perform(context) for item in ARGUMENTS}
     request = LaunchRequest(value, given)
-    nodes = [_node("estimator_node", PACKAGE, value, request)]
+    nodes = [_node("estimator_node", name, value, request, own) for name, own in request.estimators.items()]
     if value["source"] in _SOURCES:
         nodes.append(_node(*_SOURCES[value["source"]], value, request))
     if value["record"]:
@@ -80,11 +82,15 @@ def _ended(event: ProcessExited, context: LaunchContext) -> list[LaunchDescripti
     return [Shutdown()]
 
 
-def _node(executable: str, name: str, value: dict[str, str], request: LaunchRequest) -> Node:
-    """One node of this package: the YAML of the robot, what the launch file knows better, the user's own YAML."""
+def _node(
+    executable: str, name: str, value: dict[str, str], request: LaunchRequest, own: Mapping[str, Any] | None = None
+) -> Node:
+    """One node of this package: YAML of the robot, what the launch file knows better, the user's YAML, ``own``."""
     parameters: list[Any] = [str(robot_file(value["robot"])), request.parameters(executable)]
     if value["params_file"]:
         parameters.append(value["params_file"])
+    if own:
+        parameters.append(own)
     return Node(
         **_program(executable),
         name=name,

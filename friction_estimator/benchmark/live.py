@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,58 +29,120 @@ _START_UP = 180.0
 _PATIENCE = 30.0
 _IDLE = 0.05
 """CPU of a process that has nothing left to do [cores]."""
-_STARTS = 3
+_STARTS = 5
+_DISCOVERY = 4.0
+"""Time after which robot and listener have found each other, so that a start is not that of their middleware [s]."""
 
 
 def node(run: Run, progress: Progress) -> list[Figure]:
     """CPU of the node against a node that only receives the inputs, lost samples, age of the estimates."""
-    seconds, folder = run.options.node_seconds, _folder(run, "node")
+    live = _measure(run, progress, "node", {"node": "all"})
+    return [
+        Figure(
+            "node, 4 inputs at 1 kHz: CPU / CPU of a node that only receives and publishes one",
+            live.cores["node"] / live.cores["yardstick"],
+            must=2.5,
+            aim=1.7,
+            details={
+                "node [cores]": live.cores["node"],
+                "yardstick node [cores]": live.cores["yardstick"],
+                "measured time [s]": run.options.node_seconds,
+            },
+        ),
+        Figure("node: lost joint samples", live.lost, must=0.0, aim=0.0),
+        *(
+            Figure(
+                f"node: age of the estimate at a subscriber, {name}",
+                live.age[place],
+                "ms",
+                must,
+                aim,
+                details={
+                    "of the yardstick node's messages [ms]": live.relay_age[place],
+                    "lateness of the robot [ms]": live.late[place],
+                },
+            )
+            for place, (name, must, aim) in enumerate((("p50", 1.0, 0.5), ("p99", 3.0, 1.5)))
+        ),
+    ]
+
+
+def split(run: Run, progress: Progress) -> list[Figure]:
+    """The same with base state and friction in two nodes (``graph:=split``)."""
+    live = _measure(run, progress, "split", {"friction": "friction", "base_state": "base_state"})
+    names = "friction", "base_state"
+    return [
+        Figure(
+            "graph:=split: CPU of both nodes / CPU of a node that only receives and publishes one",
+            sum(live.cores[name] for name in names) / live.cores["yardstick"],
+            details={f"node {name} [cores]": live.cores[name] for name in names},
+        ),
+        Figure("graph:=split: lost joint samples", live.lost, must=0.0, aim=0.0),
+        Figure(
+            "graph:=split: age of the friction at a subscriber, p50",
+            live.age[0],
+            "ms",
+            details={"p99 [ms]": live.age[1], "of the base state, p50 [ms]": live.base_age[0]},
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What one live measurement gave.
+
+    Attributes
+    ----------
+    cores : CPU time by name of the node, divided by real time
+    lost : joint samples without an estimate
+    age, relay_age, base_age, late : p50 and p99 of the ages of the estimates, of the yardstick node's messages and of
+        the base states at the listener, and of how late the robot sent [ms]
+    """
+
+    cores: dict[str, float]
+    lost: int
+    age: tuple[float, float]
+    relay_age: tuple[float, float]
+    base_age: tuple[float, float]
+    late: tuple[float, float]
+
+
+def _measure(run: Run, progress: Progress, name: str, nodes: dict[str, str]) -> _Live:
+    """Run robot, nodes with these ``stages`` by their names, yardstick node and listener."""
+    seconds, folder = run.options.node_seconds, _folder(run, name)
     config, bag = _bag(run)
     with Processes(folder) as processes:
-        listener = _listener(processes, folder / "heard.npz", (topics.FRICTION.name, RELAYED))
-        estimator = _estimator(processes)
+        heard_topics = topics.FRICTION, topics.BASE_STATE
+        types_heard = {RELAYED: topics.JOINT_STATE, **{topic.name: topic.type for topic in heard_topics}}
+        listener = _listener(processes, folder / "heard.npz", types_heard)
+        pids = {node: _estimator(processes, stages) for node, stages in nodes.items()}
         types = _input_types(config)
         relayed = config.output.joint_states_topic
-        yardstick = _role(processes, "yardstick", {"types": types, "relayed": relayed})
+        pids["yardstick"] = _role(processes, "yardstick", {"types": types, "relayed": relayed})
         total = round(1e3 * (_WARM_UP + seconds + _MARGIN))
-        robot = _robot(processes, config, bag, folder, subscribers=2, samples=total)
+        robot = _robot(processes, config, bag, folder, subscribers=len(pids), samples=total)
         start_ns = _await_start(processes, folder)
         _sleep_until(start_ns + int(1e9 * _WARM_UP), processes)
-        before = {pid: machine.cpu_seconds(pid) for pid in (estimator, yardstick)}
+        before = {node: machine.cpu_seconds(pid) for node, pid in pids.items()}
         begun = time.monotonic()
         while (elapsed := time.monotonic() - begun) < seconds:
             progress(elapsed, seconds)
             time.sleep(min(0.5, seconds - elapsed))
             processes.check()
         elapsed = time.monotonic() - begun
-        cores = {pid: (machine.cpu_seconds(pid) - before[pid]) / elapsed for pid in before}
+        cores = {node: (machine.cpu_seconds(pid) - before[node]) / elapsed for node, pid in pids.items()}
         processes.wait(robot, _PATIENCE)
-        _await_idle(estimator)
+        for pid in pids.values():
+            _await_idle(pid)
         processes.end(listener)
     heard = np.load(folder / "heard.npz")
     window = start_ns + np.array([1e9 * _WARM_UP, 1e9 * (_WARM_UP + seconds)]).astype(np.int64)
-    late_p50, late_p99 = json.loads((folder / "robot.json").read_text())["late_ms"]
-    ages = _ages(heard[topics.FRICTION.name], window)
-    relay_p50, relay_p99 = _p50_p99(_ages(heard[RELAYED], window))
-    p50, p99 = _p50_p99(ages)
-    of_yardstick = {"of the yardstick node's messages [ms]": relay_p50, "lateness of the robot [ms]": late_p50}
-    of_yardstick_p99 = {"of the yardstick node's messages [ms]": relay_p99, "lateness of the robot [ms]": late_p99}
-    return [
-        Figure(
-            "node, 4 inputs at 1 kHz: CPU / CPU of a node that only receives and publishes one",
-            cores[estimator] / cores[yardstick],
-            must=2.5,
-            aim=1.7,
-            details={
-                "node [cores]": cores[estimator],
-                "yardstick node [cores]": cores[yardstick],
-                "measured time [s]": seconds,
-            },
-        ),
-        Figure("node: lost joint samples", round(1e3 * seconds) - len(ages), must=0.0, aim=0.0),
-        Figure("node: age of the estimate at a subscriber, p50", p50, "ms", 1.0, 0.5, details=of_yardstick),
-        Figure("node: age of the estimate at a subscriber, p99", p99, "ms", 3.0, 1.5, details=of_yardstick_p99),
-    ]
+    late = json.loads((folder / "robot.json").read_text())["late_ms"]
+    ages, relayed_ages, base_ages = (
+        _ages(heard[topic], window) for topic in (topics.FRICTION.name, RELAYED, topics.BASE_STATE.name)
+    )
+    lost = round(1e3 * seconds) - len(ages)
+    return _Live(cores, lost, _p50_p99(ages), _p50_p99(relayed_ages), _p50_p99(base_ages), (late[0], late[1]))
 
 
 def start(run: Run, progress: Progress) -> list[Figure]:
@@ -93,9 +156,10 @@ def start(run: Run, progress: Progress) -> list[Figure]:
         _await_start(processes, folder)
         for repeat in range(_STARTS + 1):
             output = folder / f"first_{repeat}.npz"
-            listener = _listener(processes, output, (topics.FRICTION.name,), first=True)
+            listener = _listener(processes, output, {topics.FRICTION.name: topics.JOINT_STATE}, first=True)
+            time.sleep(_DISCOVERY)
             begun_ns = time.time_ns()
-            estimator = _estimator(processes)
+            estimator = _estimator(processes, "all")
             processes.wait(listener, _START_UP)
             durations.append(1e-9 * (int(np.load(output)[topics.FRICTION.name][0, 1]) - begun_ns))
             processes.end(estimator)
@@ -133,8 +197,8 @@ def _input_types(config: Config) -> dict[str, str]:
     return {**types, config.imu.topic: topics.IMU, config.output.joint_states_topic: topics.JOINT_STATE}
 
 
-def _estimator(processes: Processes) -> int:
-    parameters = ("--ros-args", "--params-file", str(robot_file(ROBOT)))
+def _estimator(processes: Processes, stages: str) -> int:
+    parameters = ("--ros-args", "--params-file", str(robot_file(ROBOT)), "-p", f"stages:={stages}")
     return processes.start("estimator", "friction_estimator.ros.executables", "estimator_node", *parameters)
 
 
@@ -153,9 +217,8 @@ def _robot(processes: Processes, config: Config, bag: Path, folder: Path, subscr
     return _role(processes, "robot", settings)
 
 
-def _listener(processes: Processes, output: Path, names: tuple[str, ...], first: bool = False) -> int:
-    """Start a listener to topics with joint states, and wait until it has subscribed."""
-    types = dict.fromkeys(names, topics.JOINT_STATE)
+def _listener(processes: Processes, output: Path, types: dict[str, str], first: bool = False) -> int:
+    """Start a listener to topics of these types, and wait until it has subscribed."""
     pid = _role(processes, "listener", {"types": types, "output": str(output), "first": first})
     processes.wait_until(output.with_suffix(".ready").exists, _START_UP, "the listener has not started")
     return pid

@@ -40,6 +40,7 @@ ROWS: Mapping[str, Row] = {
     "replay": Row("replaying.replay", "replay of a 1 kHz bag: read, step, write"),
     "smooth": Row("replaying.smooth", "the same with the fixed-lag smoother (replay --smooth)"),
     "node": Row("live.node", "node with 4 inputs at 1 kHz: CPU, lost samples, age of the estimates"),
+    "split": Row("live.split", "base state and friction in two nodes: CPU, lost samples, age of the estimates"),
     "start": Row("live.start", "start of the node to its first estimate, compiled kernels in the cache"),
     "demo": Row("programs.demo", "the demo: real time and CPU of all its processes"),
     "endurance": Row("steps.endurance", "many steps in one run: memory and step time"),

@@ -15,6 +15,9 @@ from friction_estimator.errors import ConfigError
 OBSERVER_NAMES = ("kalman", "fbse", "momentum", "constrained")
 """What ``Config.observer`` may name: the Kalman stage, or one of the table in ``estimation.observers``."""
 
+STAGES = ("all", "base_state", "friction")
+"""What ``Config.stages`` may name: the whole pipeline, or one of the two parts that can run as nodes of their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutputConfig(Validated):
@@ -32,6 +35,12 @@ class Config(Validated):
     imu: ImuConfig = ImuConfig()
     feet: tuple[FootConfig, ...] = ()
     observer: str = parameter("kalman", "how friction is measured", choices=OBSERVER_NAMES)
+    stages: str = parameter(
+        "all",
+        "what is estimated: all; base_state: base state and contact phase only; friction: all but these. "
+        "graph:=split of the launch file starts one node for each of the last two",
+        choices=STAGES,
+    )
     sensors: SensorNoise = SensorNoise()
     synchronizer: SynchronizerConfig = SynchronizerConfig()
     attitude: AttitudeConfig = AttitudeConfig()
@@ -45,6 +54,16 @@ class Config(Validated):
     compensation: CompensationConfig = CompensationConfig()
     trust: TrustConfig = TrustConfig()
     output: OutputConfig = OutputConfig()
+
+    @property
+    def has_base_state(self) -> bool:
+        """Whether base state and contact phase are estimated for others."""
+        return self.stages != "friction"
+
+    @property
+    def has_friction(self) -> bool:
+        """Whether friction is estimated."""
+        return self.stages != "base_state"
 
     @property
     def friction_law(self) -> str:

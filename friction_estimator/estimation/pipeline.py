@@ -52,6 +52,9 @@ class Pipeline:
     ----------
     config : the whole configuration
     urdf_xml : text of the URDF
+
+    With ``stages: friction`` attitude and contact phase are estimated, because the friction needs them, and the base
+    state is NaN. With ``stages: base_state`` friction is NaN. What is estimated has the same numbers as with both.
     """
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
@@ -64,6 +67,12 @@ class Pipeline:
         self.friction: FrictionStage = (
             KalmanFriction(config, robot) if config.observer == "kalman" else ObservedFriction(config, robot)
         )
+        self._has_friction = config.has_friction
+        self._given_base: BaseState | None = None
+        if not config.has_base_state:
+            self._given_base = _unknown_base()
+        elif not robot.base_dofs:
+            self._given_base = resting_base()
         self._unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
         self.reset()
 
@@ -76,7 +85,7 @@ class Pipeline:
     def step(self, frame: SensorFrame) -> FrictionEstimate:
         """Use one frame; ``frame.dt == 0`` restarts the filters."""
         sensed = self.sense(frame)
-        if has_effort(frame):
+        if self._has_friction and has_effort(frame):
             if self._without_effort:  # the friction stage may not bridge the time without torques
                 self.friction.reset()
             friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
@@ -93,7 +102,7 @@ class Pipeline:
         phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
         rate, specific_force = attitude.angular_velocity, attitude.specific_force
         dynamics = self.robot.dynamics(frame.position, frame.velocity, rate, specific_force)
-        base = self.base_state.step(attitude, phase, dynamics, frame) if self.robot.base_dofs else resting_base()
+        base = self._given_base or self.base_state.step(attitude, phase, dynamics, frame)
         return SensedFrame(attitude, phase, dynamics, base)
 
 
@@ -102,8 +111,14 @@ def estimate_of(frame: SensorFrame, phase: ContactPhase, base: BaseState, fricti
     return FrictionEstimate(frame.stamp_ns, frame.position, frame.velocity, frame.effort, phase, base, friction)
 
 
+def _unknown_base() -> BaseState:
+    """Base state that another process estimates."""
+    vector, matrix, covariance = np.full(3, np.nan), np.full((3, 3), np.nan), np.full((6, 6), np.nan)
+    return BaseState(vector, matrix, vector, vector, covariance, covariance)
+
+
 def _unknown_friction(joints: int, parameters: int) -> JointFriction:
-    """Friction without motor torques: unknown."""
+    """Friction without motor torques, or that another process estimates."""
     unknown, nothing = np.full(joints, np.nan), np.zeros(joints, dtype=bool)
     table = np.full((joints, parameters), np.nan)
     law = LawEstimate(table, table, unknown, unknown, unknown, unknown)

@@ -57,10 +57,11 @@ class OutputMessages:
     ) -> None:
         absent = () if markers else (topics.FRICTION_MARKERS,)
         self.topics: tuple[Topic, ...] = tuple(topic for topic in topics.output_topics(config) if topic not in absent)
-        if transform:
+        if transform and config.has_base_state:
             self.topics += (topics.BASE_TRANSFORM,)
         self._secondary = [topic for topic in self.topics if topic.when is not When.SAMPLE]
         self._markers = markers
+        self._has_friction = config.has_friction
         self._schedule = OutputSchedule(config.output.slow_rate)
         self._friction = JointStateTemplate(base_frame, joint_names, with_state=True)
         self._scalar = JointStateTemplate(base_frame, joint_names)
@@ -83,10 +84,12 @@ class OutputMessages:
         wanted : called with each due topic but friction and compensation; false: it is left out
         """
         stamp_ns = estimate.stamp_ns
-        friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
-        built = [(topics.FRICTION, friction)]
-        if wanted(topics.SIGMA):
-            built.append((topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)))
+        built: list[tuple[Topic, bytes]] = []
+        if self._has_friction:
+            friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
+            built.append((topics.FRICTION, friction))
+            if wanted(topics.SIGMA):
+                built.append((topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)))
         if estimate.compensation is not None:
             built.append((topics.COMPENSATION, self._scalar.serialize(stamp_ns, estimate.compensation)))
         due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))

@@ -90,6 +90,9 @@ OUTPUTS = (
 )
 """What the estimator says. ``/diagnostics`` is the node's own affair and not in this table."""
 
+OF_BASE = (BASE_STATE, CONTACT_PHASE)
+"""Those that need no friction."""
+
 BASE_TRANSFORM = Topic("/tf", TRANSFORMS, When.SLOW, "estimated pose of the base, as the transform from odom")
 """Leaves only where tf2_msgs is installed; every apt installation of ROS 2 has it, the wheels of pip do not."""
 
@@ -100,8 +103,11 @@ COMPENSATION = Topic(
 
 
 def output_topics(config: Config) -> tuple[Topic, ...]:
-    """What the estimator says with this configuration."""
-    return (*OUTPUTS, COMPENSATION) if config.compensation.enabled else OUTPUTS
+    """Topics of the estimator with this configuration, without ``/tf``."""
+    if not config.has_friction:
+        return OF_BASE
+    topics = tuple(topic for topic in OUTPUTS if config.has_base_state or topic not in OF_BASE)
+    return (*topics, COMPENSATION) if config.compensation.enabled else topics
 
 
 TRUTH_PREFIX = "ground_truth/"

@@ -101,7 +101,8 @@ class NodeDiagnostics:
         statuses.append(load)
         statuses.append(self._sensors(self._estimator))
         statuses.append(self._estimates(period))
-        statuses.append(self._trust(self._estimator))
+        if self._estimator.config.has_friction:
+            statuses.append(self._trust(self._estimator))
         if self._estimator.compensation is not None:
             statuses.append(self._compensation(self._estimator.compensation, self._estimator.joint_names))
         return statuses

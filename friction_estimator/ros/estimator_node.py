@@ -80,19 +80,21 @@ class EstimatorNode(Node):
         """Build the estimator and listen to the sensors."""
         config = self._config
         estimator = Estimator(config, urdf_xml)
-        self._restore(estimator)
         self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
-        if config.compensation.enabled:
-            self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
-        self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
-        self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
+        if config.has_friction:
+            self._restore(estimator)
+            if config.compensation.enabled:
+                self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
+            self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
+            self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
         self._compile()
         self._diagnostics.start(estimator)
         self._estimator = estimator
         self._listen(estimator)
         serve(self, estimator, self._parameters_file, self._outputs.reset)
         on_change(self, config, self._change)
-        self.get_logger().info(f"estimating {len(estimator.joint_names)} joints with the {config.observer} observer")
+        joints = f"{len(estimator.joint_names)} joints with the {config.observer} observer"
+        self.get_logger().info(f"estimating {joints if config.has_friction else 'base state and contact phase'}")
         freeze()
 
     def _compile(self) -> None:
@@ -234,7 +236,7 @@ class EstimatorNode(Node):
             self._guard.end()
             self._outputs.await_delivery()
         self._report()
-        if self._parameters_file and estimator.health.frames:
+        if self._parameters_file and self._config.has_friction and estimator.health.frames:
             try:
                 save_parameters(self._parameters_file, estimator.identified)
             except ConfigError as error:

@@ -60,6 +60,12 @@ ARGUMENTS = (
     LaunchArgument("robot", "suralp", "YAML of the robot: a name of config/robots or a path"),
     LaunchArgument("params_file", "", "YAML with parameters that override those of the robot"),
     _of_node("estimator_node", "parameters_file"),
+    LaunchArgument(
+        "graph",
+        "fused",
+        "fused: one node for the whole pipeline; split: base state and friction as two nodes, each in its own process",
+        ("fused", "split"),
+    ),
     LaunchArgument("namespace", "", "namespace of all nodes and topics"),
     LaunchArgument("use_sim_time", "false", "follow /clock, which simulation and bag player then publish", _SWITCH),
     LaunchArgument("log_level", "info", "log level of all nodes", ("debug", "info", "warn", "error", "fatal")),
@@ -108,6 +114,13 @@ class LaunchRequest:
             values["use_sim_time"] == "true" if "use_sim_time" in given else bool(self._file.get("use_sim_time", False))
         )
 
+    @property
+    def estimators(self) -> dict[str, dict[str, Any]]:
+        """Names of the nodes that estimate, and their parameters on top of those of :meth:`parameters`."""
+        if self._values["graph"] == "fused":
+            return {"friction_estimator": {}}
+        return {"base_state": {"stages": "base_state"}, "friction_estimator": {"stages": "friction"}}
+
     def parameters(self, node: str) -> dict[str, Any]:
         """Parameters for a node (name of its executable) on top of the YAML of the robot; ``params_file`` comes apart.
 
@@ -116,7 +129,7 @@ class LaunchRequest:
         known = {
             "inputs_reliable": self._values["source"] != "robot",
             "publish_clock": self.use_sim_time,
-            "wait_for_subscribers": 2 if self._values["record"] else 1,
+            "wait_for_subscribers": len(self.estimators) + bool(self._values["record"]),
             "max_lead": _MAX_LEAD,
         }
         own = {item.name for item in NODE_FIELDS[node]} - {*self._file}

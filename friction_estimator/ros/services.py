@@ -1,4 +1,4 @@
-"""Services of the estimator node: ``~/reset``, ``~/freeze``, ``~/save_parameters``."""
+"""Services of the estimator node: ``~/reset``; where friction is estimated ``~/freeze``, ``~/save_parameters``, too."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def serve(node: Node, estimator: Estimator, parameters_file: str, after_reset: C
         return _answer(response, True, f"written to {parameters_file}")
 
     node.create_service(Trigger, "~/reset", reset)
-    node.create_service(SetBool, "~/freeze", freeze)
-    node.create_service(Trigger, "~/save_parameters", save)
+    if estimator.config.has_friction:
+        node.create_service(SetBool, "~/freeze", freeze)
+        node.create_service(Trigger, "~/save_parameters", save)
 
 
 def _answer(

@@ -38,12 +38,12 @@ def test_the_first_estimate_leaves_on_every_topic(outputs: OutputMessages, make_
     assert [topic for topic, _ in outputs.build(make_estimate(MS))] == [topics.FRICTION, topics.SIGMA]
 
 
-def test_what_nobody_wants_is_left_out_but_for_friction_and_sigma(
+def test_what_nobody_wants_is_left_out_but_for_the_friction(
     outputs: OutputMessages, make_estimate: MakeEstimate
 ) -> None:
     wanted = {topics.MODEL, topics.FRICTION_MARKERS}
     built = outputs.build(make_estimate(0), wanted.__contains__)
-    assert {topic for topic, _ in built} == {topics.FRICTION, topics.SIGMA, *wanted}
+    assert {topic for topic, _ in built} == {topics.FRICTION, *wanted}
 
 
 def test_scalars_are_the_effort_by_joint_name(

@@ -43,13 +43,20 @@ class NodeProcess:
     """One node of the package as a process, its output in a file."""
 
     def __init__(
-        self, module: str, folder: Path, *parameters: str, namespace: str = "", params_file: Path | None = None
+        self,
+        module: str,
+        folder: Path,
+        *parameters: str,
+        namespace: str = "",
+        name: str = "",
+        params_file: Path | None = None,
     ) -> None:
         self.log = folder / f"{module}_{time.monotonic_ns()}.log"
         command = [sys.executable, "-m", "friction_estimator.ros.executables", module, "--ros-args"]
         command += ["--params-file", str(robot_file(ROBOT))]
         command += ["--params-file", str(params_file)] if params_file else []
         command += ["-r", f"__ns:=/{namespace}"] if namespace else []
+        command += ["-r", f"__node:={name}"] if name else []
         for parameter in parameters:
             command += ["-p", parameter]
         with self.log.open("wb") as log:

@@ -37,6 +37,15 @@ def test_only_what_somebody_gave_or_the_launch_file_knows_better_is_passed_on() 
     }  # fmt: skip
 
 
+def test_a_split_graph_has_two_estimators_that_simulation_and_bag_player_wait_for() -> None:
+    assert request().estimators == {"friction_estimator": {}}
+    split = request(graph="split", record="walk")
+    assert split.estimators == {
+        "base_state": {"stages": "base_state"}, "friction_estimator": {"stages": "friction"},
+    }  # fmt: skip
+    assert split.parameters("simulation_node")["wait_for_subscribers"] == 3
+
+
 def test_a_parameter_file_beats_the_launch_file_and_an_argument_beats_both(tmp_path: Path) -> None:
     file = params_file(tmp_path, inputs_reliable=False, use_sim_time=True, parameters_file="mine.yaml", seed=3)
     by_file = request(params_file=file)

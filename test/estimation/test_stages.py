@@ -1,0 +1,47 @@
+"""Claims about the two parts of the pipeline that can run as processes of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.files.robot import load_robot
+from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.types import FrictionEstimate
+
+ROBOT = load_robot("suralp")
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[SimulationSample]:
+    simulator = Simulator(ROBOT.config, ROBOT.urdf_xml, make_scenario("walk", 1.2), make_noise("realistic"), seed=0)
+    return [simulator.step() for _ in range(1200)]
+
+
+def estimated(samples: list[SimulationSample], **changes: str) -> list[FrictionEstimate]:
+    estimator, estimates = Estimator(replace(ROBOT.config, **changes), ROBOT.urdf_xml), []
+    for sample in samples:
+        for wrench in sample.wrenches:
+            estimates += estimator.add_wrench(wrench)
+        estimates += estimator.add_imu(sample.imu)
+        estimates += estimator.add_joints(sample.joints)
+    return estimates + estimator.flush()
+
+
+@pytest.mark.parametrize("observer", ["kalman", "fbse", "momentum"])
+def test_both_parts_say_exactly_what_the_whole_pipeline_says(samples, observer):
+    whole, base, friction = (
+        estimated(samples, observer=observer, stages=stages) for stages in ("all", "base_state", "friction")
+    )
+    assert len(whole) == len(base) == len(friction) == len(samples)
+    for all_of_it, its_base, its_friction in zip(whole, base, friction, strict=True):
+        for name in all_of_it.base.__slots__:
+            np.testing.assert_array_equal(getattr(its_base.base, name), getattr(all_of_it.base, name))
+            assert np.isnan(getattr(its_friction.base, name)).all()
+        for name in ("friction", "sigma", "model", "external_torque", "parameters", "measured"):
+            np.testing.assert_array_equal(getattr(its_friction, name), getattr(all_of_it, name))
+        assert its_base.phase.name == its_friction.phase.name == all_of_it.phase.name
+        assert np.isnan(its_base.friction).all()
