@@ -39,7 +39,7 @@ class OutputPublishers:
         self._joint_names = tuple(joint_names)
         self._markers = FrictionMarkers(joint_axes(urdf_xml, joint_names))
         self._has_transform = importlib.util.find_spec("tf2_msgs") is not None
-        if not self._has_transform:
+        if config.has_base_state and not self._has_transform:
             node.get_logger().info("tf2_msgs is not installed: the base pose is on base_state, but not on /tf")
         self._messages = self._make_messages()
         self._publishers = {
