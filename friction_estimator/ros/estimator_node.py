@@ -33,7 +33,7 @@ from friction_estimator.ros.parameters import on_change, read_parameters
 from friction_estimator.ros.qos import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_INPUT
 from friction_estimator.ros.robot_description import await_robot_description, find_robot_description
 from friction_estimator.ros.services import serve
-from friction_estimator.ros.spin import Running, freeze, run
+from friction_estimator.ros.spin import Running, end_if_asked, freeze, run
 from friction_estimator.types import DesiredSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 _WARNING_PERIOD = 5.0
@@ -70,13 +70,17 @@ class EstimatorNode(Node):
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
         self._queue = InputQueue(leave_out=not own["inputs_reliable"])
         self._diagnostics = NodeDiagnostics(self.get_name(), self._queue)
-        urdf_xml = find_robot_description(own["robot_description"], self._config.robot.urdf)
-        if urdf_xml:
-            self._start(urdf_xml)
-        else:
-            await_robot_description(self, self._start)
+        self._urdf_xml = find_robot_description(own["robot_description"], self._config.robot.urdf)
 
-    def _start(self, urdf_xml: str) -> None:
+    def play(self, executor: Executor, running: Running) -> None:
+        """Estimate until the process shall end."""
+        if self._urdf_xml:
+            self._start(running, self._urdf_xml)
+        else:
+            await_robot_description(self, partial(self._start, running))
+        self._queue.run(executor, running)
+
+    def _start(self, running: Running, urdf_xml: str) -> None:
         """Build the estimator and listen to the sensors."""
         config = self._config
         estimator = Estimator(config, urdf_xml)
@@ -87,7 +91,7 @@ class EstimatorNode(Node):
                 self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
             self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
             self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
-        self._compile()
+        self._compile(running)
         self._diagnostics.start(estimator)
         self._estimator = estimator
         self._listen(estimator)
@@ -97,7 +101,7 @@ class EstimatorNode(Node):
         self.get_logger().info(f"estimating {joints if config.has_friction else 'base state and contact phase'}")
         freeze()
 
-    def _compile(self) -> None:
+    def _compile(self, running: Running) -> None:
         """Make the numerical kernels ready before the first message comes; one line in the log if that takes long."""
         log = self.get_logger()
         if not compiled.COMPILED:
@@ -111,8 +115,13 @@ class EstimatorNode(Node):
             lambda: log.info(f"compiling numerical kernels ({ready['kernels']} ready); the next start will find them"),
         )
         notice.start()
+
+        def note(done: int, total: int) -> None:
+            ready["kernels"] = f"{done} of {total}"
+            end_if_asked(running)
+
         try:
-            compiled.prepare(lambda done, total: ready.update(kernels=f"{done} of {total}"))
+            compiled.prepare(note)
         finally:
             notice.cancel()
 
@@ -219,10 +228,6 @@ class EstimatorNode(Node):
         if event != self._last_event:
             self._last_event = event
             self._warn("time", event)
-
-    def play(self, executor: Executor, running: Running) -> None:
-        """Estimate until the process shall end."""
-        self._queue.run(executor, running)
 
     def close(self) -> None:
         """Publish what still waits for other sensors, and save the identified parameters."""

@@ -27,7 +27,7 @@ from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_OUTPUT
 from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import find_robot_description
-from friction_estimator.ros.spin import Running, await_subscribers, run
+from friction_estimator.ros.spin import Running, await_subscribers, end_if_asked, run
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 
 _ENDLESS = 3600.0
@@ -59,10 +59,6 @@ class SimulationNode(Node):
         self._own = own
         self._scenario = make_scenario(own["scenario"], own["duration"] or _ENDLESS)
         self._noise = make_noise(own["noise"])
-        compiled.prepare()
-        before = time.perf_counter()
-        self._make_publishers(self._make_simulator(0).joint_names)
-        self._build_time = time.perf_counter() - before
         self._description = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
         self._description.publish(String(data=self._urdf_xml))
 
@@ -88,6 +84,10 @@ class SimulationNode(Node):
 
     def play(self, executor: Executor, running: Running) -> None:
         """Walk until the scenario ends or the process shall end."""
+        compiled.prepare(lambda done, total: end_if_asked(running))
+        before = time.perf_counter()
+        self._make_publishers(self._make_simulator(0).joint_names)
+        self._build_time = time.perf_counter() - before
         await_subscribers(executor, self._joints, self._own["wait_for_subscribers"], running)
         if not running():  # before a simulator is built that nobody wants
             return

@@ -122,6 +122,18 @@ def run(
     return 0
 
 
+def end_if_asked(running: Running) -> None:
+    """Leave the loop from within long work, once the process was asked to end.
+
+    Raises
+    ------
+    ExternalShutdownException
+        :func:`run` ends the node cleanly after it.
+    """
+    if not running():
+        raise ExternalShutdownException()
+
+
 def freeze() -> None:
     """Take all that exists out of the collector's sight: it stays anyway, and need not be walked at 1 kHz."""
     gc.collect()
