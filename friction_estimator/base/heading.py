@@ -21,7 +21,7 @@ _LEAST_LOAD = 0.02
 """A sole that carries a smaller part of the mean load than this twists as if it carried this part."""
 
 
-@kernel("V M B T V T B V f8 f8 b1")
+@kernel
 def step_heading(
     x: FloatArray,
     P: FloatArray,
@@ -176,21 +176,3 @@ class HeadingFilter:
         self.covariance[1, 1] = self.bias_prior
         self.stood: BoolArray = np.zeros(count, dtype=bool)
         self.landed_as = np.zeros((count, 3, 3))
-
-    def step(
-        self, foot_to_world: FloatArray, standing: BoolArray, load: FloatArray, distance: float, dt: float, fresh: bool
-    ) -> None:
-        """Advance by one sample.
-
-        Parameters
-        ----------
-        foot_to_world : (k, 3, 3) attitude of the soles in the world of the attitude stage
-        standing : (k,)
-        load : (k,) normal forces relative to their mean over the standing feet
-        distance : travelled since the last sample [m]
-        dt : [s]
-        fresh : False while the IMU is silent
-        """
-        held = standing & self.holds
-        own = self.state, self.covariance, self.stood, self.landed_as, self.tuning
-        step_heading(*own, foot_to_world, held, load, distance, dt, fresh)

@@ -18,7 +18,7 @@ _LEAST_LOAD = 0.02
 """A sole that carries a smaller part of the mean load than this settles as if it carried this part."""
 
 
-@kernel("V M B B V V B V f8 f8 f8")
+@kernel
 def step_heights(
     x: FloatArray,
     P: FloatArray,
@@ -98,24 +98,8 @@ class SoleHeights:
         self.stood: BoolArray = np.zeros(self._feet, dtype=bool)
         self.running: BoolArray = np.zeros(1, dtype=bool)
 
-    def step(
-        self, soles: FloatArray, standing: BoolArray, load: FloatArray, distance: float, moved: float, spread: float
-    ) -> None:
-        """Advance by one sample.
 
-        Parameters
-        ----------
-        soles : (k,) heights of the soles less that of the base origin, by attitude and joints [m]
-        standing : (k,)
-        load : (k,) normal forces relative to their mean over the standing feet
-        distance : travelled since the last sample [m]
-        moved, spread : what the velocity adds to the height of the base [m] and its variance [m^2]
-        """
-        own = self.state, self.covariance, self.stood, self.running, self.tuning
-        step_heights(*own, soles, standing, load, distance, moved, spread)
-
-
-@kernel("V V B M M f8 M B V V V")
+@kernel
 def step_places(
     position: FloatArray,
     variance: FloatArray,
@@ -207,18 +191,3 @@ class SolePlaces:
         self.stood: BoolArray = np.zeros(self._feet, dtype=bool)
         self.place = np.zeros((self._feet, 2))
         self.place_variance = np.zeros((self._feet, 2))
-
-    def step(
-        self, soles: FloatArray, standing: BoolArray, load: FloatArray, moved: FloatArray, spread: FloatArray
-    ) -> None:
-        """Advance by one sample.
-
-        Parameters
-        ----------
-        soles : (k, 2) from the base origin to the soles, world axes [m]
-        standing : (k,)
-        load : (k,) normal forces, in any unit
-        moved, spread : (2,) what the velocity adds to the position [m] and its variance [m^2]
-        """
-        own = self.position, self.variance, self.stood, self.place, self.place_variance, self.landing_variance
-        step_places(*own, soles, standing, load, moved, spread)

@@ -103,7 +103,7 @@ def imu_velocity_by_turning(
     return square / total
 
 
-@kernel("M B V b1 V f8 V")
+@kernel
 def predict_velocity(
     s: FloatArray,
     accelerated: BoolArray,
@@ -147,7 +147,7 @@ def predict_velocity(
     accelerated[0] = True
 
 
-@kernel("M V f8 V V")
+@kernel
 def correct_velocity(
     s: FloatArray, velocity: FloatArray, dt: float, least_noise: FloatArray, tuning: FloatArray
 ) -> None:
@@ -296,28 +296,3 @@ class InertialVelocity:
         self.state = np.zeros((12, 3))
         self.state[_VARIANCE], self.state[_SQUARE] = self._first_variance, self._first_square
         self.accelerated: BoolArray = np.zeros(1, dtype=bool)
-
-    @property
-    def velocity(self) -> FloatArray:
-        """Velocity of the IMU origin, world axes (3,) [m/s]."""
-        return self.state[_VELOCITY]
-
-    @property
-    def variance(self) -> FloatArray:
-        """Variance of the filter's velocity (3,) [m^2/s^2]."""
-        return self.state[_VARIANCE]
-
-    @property
-    def published_variance(self) -> FloatArray:
-        """Variance of the velocity, creeping soles included, (3,) [m^2/s^2]."""
-        return self.variance + self.sole_speed_variance
-
-    def predict(self, acceleration: FloatArray | None, error_variance: FloatArray, dt: float) -> None:
-        """Advance by ``dt`` [s] with an acceleration (3,), None while the IMU is silent: :func:`predict_velocity`."""
-        fresh = acceleration is not None
-        measured = acceleration if acceleration is not None else np.zeros(3)
-        predict_velocity(self.state, self.accelerated, measured, fresh, error_variance, dt, self.tuning)
-
-    def correct(self, velocity: FloatArray, dt: float, least_noise: FloatArray | None = None) -> None:
-        """Use the velocity by the legs (3,) [m/s]: :func:`correct_velocity`."""
-        correct_velocity(self.state, velocity, dt, np.zeros(3) if least_noise is None else least_noise, self.tuning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from friction_estimator.base.attitude import AttitudeEstimator
 from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
 from friction_estimator.config import Config
-from friction_estimator.estimation.friction_stage import FrictionStage
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.reference.base_state import BaseStateEstimator, resting_base
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
@@ -43,6 +45,49 @@ def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
     """Whether the motor torques have been measured."""
     effort = sample.effort
     return not (effort.size == 0 or (math.isnan(effort[0]) and bool(np.isnan(effort).all())))
+
+
+class FrictionStage(Protocol):
+    """Last stage of the pipeline: one friction estimate per frame, and identification of its law.
+
+    Attributes
+    ----------
+    frozen : True while nothing is learned
+    """
+
+    frozen: bool
+
+    @property
+    def laws(self) -> JointLaws:
+        """The friction laws of the joints, or of the motors that they share."""
+        ...
+
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
+        """Use one frame."""
+        ...
+
+    def reset(self) -> None:
+        """Restart the filters; what was learned stays."""
+        ...
+
+    def forget(self) -> None:
+        """Reset, and drop what was learned too."""
+        ...
+
+    @property
+    def identified(self) -> IdentifiedParameters:
+        """What is worth keeping over a restart."""
+        ...
+
+    def restore(self, identified: IdentifiedParameters) -> None:
+        """Start from parameters of an earlier run; joints that it does not name keep their present ones.
+
+        Raises
+        ------
+        ConfigError
+            When the parameters belong to other friction laws, or to none of these joints.
+        """
+        ...
 
 
 class Pipeline:

@@ -208,8 +208,8 @@ def fill_regressor(phi: FloatArray, codes: IntArray, scales: FloatArray, velocit
         if same < j:
             value = phi[same]
         elif shape == _TANH:
-            x = min(max(velocity / scales[j], -_SATURATED), _SATURATED)
-            value = 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0)
+            x = velocity / scales[j]
+            value = 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0) if abs(x) < _SATURATED else direction
         elif shape == _SIGN:
             value = direction
         elif shape == _LINEAR:

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import quadratic_form
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,6 @@ class MotorSide:
     def torque_std(self, std: FloatArray) -> FloatArray:
         """Standard deviations (..., n) of what motors feel, when torques of the joints (..., n) err apart."""
         return np.asarray(np.sqrt(std**2 @ self.matrix**2)) if self.couples else std
-
-    def all(self, marked: BoolArray) -> BoolArray:
-        """Motors (n,) all of whose joints (n,) are marked."""
-        return np.asarray(marked[self.group].all(axis=1)) if self.couples else marked
 
     def at_joints(self, torque: FloatArray) -> FloatArray:
         """Torques of the motors (..., n), as they act on the joints (..., n) [N m]."""

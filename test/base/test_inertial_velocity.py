@@ -6,7 +6,13 @@ import dataclasses
 
 import numpy as np
 
-from friction_estimator.base.velocity import InertialVelocity, imu_velocity_by_legs, imu_velocity_by_turning
+from friction_estimator.base.velocity import (
+    InertialVelocity,
+    correct_velocity,
+    imu_velocity_by_legs,
+    imu_velocity_by_turning,
+    predict_velocity,
+)
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.robot.model import RobotModel
 from test.biped import suralp_config
@@ -25,16 +31,29 @@ def motion(seconds=SECONDS):
     return 0.15 * np.sin(phase), 0.15 * rate * np.cos(phase)
 
 
+VELOCITY, VARIANCE = 0, 1  # rows of the filter's state
+
+
+def predict(filter_, acceleration, error):
+    fresh = not np.isnan(acceleration).any()
+    predict_velocity(filter_.state, filter_.accelerated, acceleration, fresh, np.full(3, error), DT, filter_.tuning)
+
+
+def correct(filter_, velocity, dt, least_std=0.0):
+    correct_velocity(filter_.state, velocity, dt, np.full(3, least_std**2), filter_.tuning)
+
+
 def follow(legs, acceleration, config=None, error=(9.81 * TILT) ** 2):
     """Velocity and its standard deviation (s, 3); where ``legs`` is NaN no foot stands."""
     filter_ = InertialVelocity(config or suralp_config())
     velocity, sigma = np.empty_like(legs), np.empty_like(legs)
     for k in range(len(legs)):
         if k:
-            filter_.predict(None if np.isnan(acceleration[k]).any() else acceleration[k], np.full(3, error), DT)
+            predict(filter_, acceleration[k], error)
         if not np.isnan(legs[k]).any():
-            filter_.correct(legs[k], DT if k else 0.0)
-        velocity[k], sigma[k] = filter_.velocity, np.sqrt(filter_.published_variance)
+            correct(filter_, legs[k], DT if k else 0.0)
+        velocity[k] = filter_.state[VELOCITY]
+        sigma[k] = np.sqrt(filter_.state[VARIANCE] + filter_.sole_speed_variance)
     return velocity, sigma
 
 
@@ -179,10 +198,10 @@ def test_legs_in_doubt_make_the_velocity_unsure_at_once():
     velocity, acceleration = motion()
     filter_ = InertialVelocity(suralp_config())
     for k in range(1000):
-        filter_.predict(acceleration[k], np.full(3, 0.01), DT)
-        filter_.correct(velocity[k], DT)
-    sure = filter_.variance.copy()
+        predict(filter_, acceleration[k], 0.01)
+        correct(filter_, velocity[k], DT)
+    sure = filter_.state[VARIANCE].copy()
     for k in range(1000, 1010):
-        filter_.predict(acceleration[k], np.full(3, 0.01), DT)
-        filter_.correct(velocity[k], DT, np.full(3, 0.1**2))
-    assert (filter_.variance > 4.0 * sure).all()
+        predict(filter_, acceleration[k], 0.01)
+        correct(filter_, velocity[k], DT, least_std=0.1)
+    assert (filter_.state[VARIANCE] > 4.0 * sure).all()

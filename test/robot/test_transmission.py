@@ -46,7 +46,7 @@ def test_without_coupling_everything_is_returned_untouched():
     motors, x = MotorSide.of(None, JOINTS), np.random.default_rng(1).normal(size=5)
     assert motors.names == JOINTS and not motors.couples and motors.group.shape == (5, 1)
     functions = (motors.velocity, motors.torque, motors.at_joints, motors.coulomb_at_joints, motors.viscous_at_joints)
-    for function in (*functions, motors.velocity_std, motors.torque_std, motors.variance_at_joints, motors.all):
+    for function in (*functions, motors.velocity_std, motors.torque_std, motors.variance_at_joints):
         assert function(x) is x
 
 

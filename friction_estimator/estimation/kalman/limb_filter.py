@@ -78,11 +78,6 @@ class LimbState:
         """All errors of model and sensors."""
         return slice(self.links.start, self.size)
 
-    @property
-    def learned(self) -> slice:
-        """Law and calibration: what stays over a restart."""
-        return slice(self.law.start, self.size)
-
     def prior_covariance(self) -> FloatArray:
         """Covariance before any data, (size, size).
 

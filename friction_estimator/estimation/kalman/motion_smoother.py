@@ -117,10 +117,6 @@ class MotionSmoother:
         self._state: FloatArray | None = None
         self._filtered: list[_Filtered] = []
 
-    def __len__(self) -> int:
-        """Readings that have not been handed out."""
-        return len(self._filtered)
-
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> None:
         """Use one reading."""
         if self._state is None or dt == 0.0:

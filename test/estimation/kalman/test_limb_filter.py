@@ -36,7 +36,7 @@ def law_sigma(limb_filter: LimbFilter) -> np.ndarray:
 def test_without_noise_law_and_calibration_are_found_exactly(seed):
     quiet = dataclasses.replace(FREE, mismatch_std=0.0, mismatch_floor=0.0)
     limb, limb_filter = learned(quiet, seed, momentum_std=1e-9)
-    part = limb_filter.layout.learned
+    part = slice(limb_filter.layout.law.start, limb_filter.layout.size)
     np.testing.assert_allclose(limb_filter.state[part], limb.state[part], atol=2e-3)
     law = limb_filter.layout.law
     np.testing.assert_allclose(limb_filter.state[law], limb.state[law], atol=1e-3)
@@ -128,7 +128,8 @@ def test_blows_do_not_move_the_law():
 
 def test_frozen_moves_neither_law_nor_calibration_and_still_follows_friction():
     limb, limb_filter = learned(KalmanConfig(), 4)
-    part, law = limb_filter.layout.learned, limb_filter.layout.law
+    law = limb_filter.layout.law
+    part = slice(law.start, limb_filter.layout.size)
     state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[law, law].copy()
     count = limb_filter.windows
     change_friction(limb)
@@ -205,7 +206,7 @@ def test_time_without_measurements_forgets_the_mismatch_and_keeps_the_law():
 
 def test_restarting_keeps_what_was_learned_and_forgetting_drops_it():
     _, limb_filter = learned(KalmanConfig(), 2)
-    part = limb_filter.layout.learned
+    part = slice(limb_filter.layout.law.start, limb_filter.layout.size)
     state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[part, part].copy()
     limb_filter.restart()
     np.testing.assert_array_equal(limb_filter.state[part], state)

@@ -27,7 +27,7 @@ def test_blocks_cover_the_state_without_gaps():
     assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop
-    assert found.learned == slice(6, found.size) and found.calibration == slice(18, found.size)
+    assert found.law.start == 6 and found.calibration == slice(18, found.size)
     assert found.foot(found.foot_gain, 0) == found.foot_gain
 
 
