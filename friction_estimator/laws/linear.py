@@ -209,7 +209,7 @@ def fill_regressor(phi: FloatArray, codes: IntArray, scales: FloatArray, velocit
             value = phi[same]
         elif shape == _TANH:
             x = velocity / scales[j]
-            value = 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0) if abs(x) < _SATURATED else direction
+            value = direction if abs(x) >= _SATURATED else 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0)
         elif shape == _SIGN:
             value = direction
         elif shape == _LINEAR:
