@@ -261,7 +261,8 @@ class _Replay:
         except InputError as error:
             self.refused.note(message.topic, error)
             return
-        self._write(estimates, message.time_ns)
+        if estimates:
+            self._write(estimates, message.time_ns)
 
     def _write(self, estimates: list[FrictionEstimate], time_ns: int) -> None:
         for estimate in estimates:

@@ -13,6 +13,7 @@ velocity: white acceleration, and no acceleration to estimate, so that the same 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_discrete_are
@@ -241,6 +242,7 @@ class MotionBank:
         self.position_std = max(noise.position_std, _FINEST_POSITION)
         self.velocity_std = math.inf if noise.velocity_cutoff > 0.0 else noise.velocity_std
         self._filters: dict[int, StationaryFilters] = {}
+        self._newest: tuple[float, Any] = (math.nan, None)
 
     def begin(self, position: FloatArray, velocity: FloatArray) -> FloatArray:
         """States (m, 3, n) with the first reading."""
@@ -264,9 +266,12 @@ class MotionBank:
 
     def filters(self, dt: float) -> StationaryFilters:
         """Filters of a period within a tenth of this one [s]."""
+        if dt == self._newest[0]:
+            return self._newest[1]
         key, period = self.nearby_period(dt)
         if key not in self._filters:
             self._filters[key] = stationary_filters(self.models, self.position_std, self.velocity_std, period)
+        self._newest = dt, self._filters[key]
         return self._filters[key]
 
 

@@ -264,7 +264,7 @@ def write_sample(
     wrench_fresh: BoolArray,
     disturbed: BoolArray,
 ) -> None:
-    """Write one sample into a row of the buffer, in the order of the arguments."""
+    """Write one sample into a row of the buffer, columns as in :meth:`WindowBuffer._grow`."""
     row = rows[index]
     row[0] = time
     at = _put(row, 1, position)
@@ -274,11 +274,8 @@ def write_sample(
     at = _put(row, at, acceleration)
     at = _put(row, at, effort)
     at = _put(row, at, specific_force)
-    at = _put(row, at, regressor_variance)
     for foot in range(wrenches.shape[0]):
         at = _put(row, at, wrenches[foot])
-    for joint in range(regressor.shape[0]):
-        at = _put(row, at, regressor[joint])
     row[at] = imu_fresh
     at += 1
     for foot in range(wrench_fresh.size):
@@ -286,6 +283,9 @@ def write_sample(
     at += wrench_fresh.size
     for joint in range(disturbed.size):
         row[at + joint] = disturbed[joint]
+    at = _put(row, at + disturbed.size, regressor_variance)
+    for joint in range(regressor.shape[0]):
+        at = _put(row, at, regressor[joint])
 
 
 @kernel
@@ -306,17 +306,25 @@ def _fill_weights(weights: FloatArray, rows: FloatArray, held: bool) -> None:
             weights[k + 1] += 0.5 * step
 
 
-@kernel("M i8 i8 i8 b1 M M")
+@kernel("M i8 i8 i8 b1 i8 M M")
 def summarise_window(
-    rows: FloatArray, start: int, end: int, half: int, held: bool, means: FloatArray, extremes: FloatArray
+    rows: FloatArray,
+    start: int,
+    end: int,
+    half: int,
+    held: bool,
+    readings: int,
+    means: FloatArray,
+    extremes: FloatArray,
 ) -> float:
-    """Means and extremes of all columns c of the buffer's rows over one window; the longest distance of samples [s].
+    """Means and extremes of the columns c of the buffer's rows over one window; the longest distance of samples [s].
 
     Parameters
     ----------
     start, end : rows of the first and of the last sample
     half : samples around both that the fits use
     held : True when readings act until the next one
+    readings : only these first columns get more than the mean by the trapezoid rule
     means : (3, c) output: mean by held readings (or as the next), mean by the trapezoid rule, variance about a smooth
         course. Second differences of white noise have six times its variance; what shakes faster than the sensor is
         read looks like noise, and like noise it is missing from the mean
@@ -330,8 +338,9 @@ def summarise_window(
     means[:] = 0.0
     for k in range(N):
         for j in range(c):
-            means[0, j] += weights[k] * inside[k, j]
             means[1, j] += trapezoid[k] * inside[k, j]
+        for j in range(readings):
+            means[0, j] += weights[k] * inside[k, j]
             if k >= 2:
                 second = inside[k, j] - 2.0 * inside[k - 1, j] + inside[k - 2, j]
                 means[2, j] += second * second / (6.0 * (N - 2))
@@ -339,7 +348,7 @@ def summarise_window(
     for k in range(start - half, end + half + 1):
         if k > start - half:
             longest = max(longest, rows[k, 0] - rows[k - 1, 0])
-        for j in range(c):
+        for j in range(readings):
             if k == start - half:
                 extremes[2, j] = extremes[3, j] = rows[k, j]
             else:
@@ -439,10 +448,10 @@ class WindowBuffer:
 
     def _grow(self, n: int, k: int, p: int) -> None:
         """Make room for more samples of n joints, k feet and p law parameters a joint."""
-        ends = np.cumsum([1, n, n, 3, 3, n, n, 3, n, 6 * k, n * p, 1, k, n]).tolist()
+        ends = np.cumsum([1, n, n, 3, 3, n, n, 3, 6 * k, 1, k, n, n, n * p]).tolist()
         names = (
-            "time position velocity angular_velocity angular_acceleration acceleration effort specific_force "
-            "regressor_variance wrenches regressor imu_fresh wrench_fresh disturbed"
+            "time position velocity angular_velocity angular_acceleration acceleration effort specific_force wrenches "
+            "imu_fresh wrench_fresh disturbed regressor_variance regressor"
         ).split()
         self._columns = {name: slice(a, b) for name, a, b in zip(names, [0, *ends], ends, strict=False)}
         self._shape = n, k, p
@@ -463,7 +472,8 @@ class WindowBuffer:
         n, k, p = self._shape
         rows, columns = self._rows, self._columns
         means, extremes = np.empty((3, rows.shape[1])), np.empty((4, rows.shape[1]))
-        longest = summarise_window(rows, start, end, half, self._held, means, extremes)
+        of_law = columns["regressor_variance"].start
+        longest = summarise_window(rows, start, end, half, self._held, of_law, means, extremes)
         mean, trapezoid, rough = means
         last, wrenches, flags = rows[end], columns["wrenches"], columns["imu_fresh"].start
         mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[start : end + 1])
@@ -488,7 +498,7 @@ class WindowBuffer:
             complete=longest <= _GAP * self._period,
             imu_fresh=bool(extremes[2, flags]),
             wrench_fresh=extremes[2, flags + 1 : flags + 1 + k] > 0.0,
-            disturbed=extremes[3, flags + 1 + k :] > 0.0,
+            disturbed=extremes[3, columns["disturbed"]] > 0.0,
         )
 
     def _mean_acceleration(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
