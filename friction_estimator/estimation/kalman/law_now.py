@@ -73,7 +73,10 @@ def law_at_motion(
     p = scales.shape[1]
     at_motors, std, load = np.zeros(n), np.zeros(n), np.zeros(n)
     for motor in range(n):
-        for joint in range(n):
+        for a in range(g):
+            joint = group[motor, a]
+            if a > 0 and joint == motor:  # the group has fewer motors
+                break
             at_motors[motor] += velocity[joint] * to_joints[joint, motor]
             load[motor] += effort[joint] * from_joints[joint, motor]
             std[motor] += (velocity_std[joint] * to_joints[joint, motor]) ** 2
@@ -86,8 +89,8 @@ def law_at_motion(
     velocity_variance, full, missed_variance = out[4], out[5], out[6]
     variance[:] = motor_variance
     for joint in range(n):
-        for motor in range(n):
-            share = to_joints[joint, motor]
+        for a in range(g):
+            motor, share = group[joint, a], weights[joint, a]
             torque[joint] += share * motor_torque[motor]
             missed[joint] += share * mismatch[motor]
             velocity_variance[joint] += share * share * motor_variance[motor]

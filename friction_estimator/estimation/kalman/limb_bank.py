@@ -2,8 +2,8 @@
 
     window ─► UnloadedFeet, WindowDynamics ─► limb 1 (the next frame), limb 2 (the one after), ... ─► LimbEstimates
 
-The limbs take turns so that no frame bears the work of all of them (:class:`LimbSchedule`); their estimates are
-published when the last one is done, so that their order does not matter.
+The limbs take turns so that no frame bears the work of all of them (:class:`LimbSchedule`). Their estimates are
+published together, after the last one, so that their order does not matter.
 """
 
 from __future__ import annotations
@@ -442,8 +442,24 @@ class LimbBank:
             self.filters[index].inflate_law_covariance()
 
 
+def share_out(costs: Sequence[float]) -> list[list[int]]:
+    """Groups of tasks with these costs, as few as it takes to make none cost more than the largest single task."""
+    groups: list[list[int]] = []
+    room: list[float] = []
+    for index in sorted(range(len(costs)), key=lambda index: -costs[index]):
+        place = next((place for place, left in enumerate(room) if left >= costs[index]), len(groups))
+        if place == len(groups):
+            groups.append([])
+            room.append(max(costs))
+        groups[place].append(index)
+        room[place] -= costs[index]
+    return groups
+
+
 class LimbSchedule:
-    """Spreads the work of a window over the frames after it: its dynamics in the first, then one limb a frame.
+    """Spreads the work of a window over the frames after it: its dynamics in the first, then one group of limbs a frame.
+
+    The largest limb is a group of its own; smaller ones share a frame as long as they cost no more than it does.
 
     Parameters
     ----------
@@ -452,12 +468,13 @@ class LimbSchedule:
 
     def __init__(self, bank: LimbBank) -> None:
         self._bank = bank
+        self._groups = share_out([limb_filter.layout.size**2 for limb_filter in bank.filters])
         self.reset()
 
     def reset(self) -> None:
         """Drop the window that waits to be used."""
         self._window: Window | None = None
-        self._turns: deque[int] = deque()
+        self._turns: deque[list[int]] = deque()
 
     def open(self, window: Window, usable: bool) -> None:
         """A window is complete; every :meth:`step` from now on does a part of its work."""
@@ -468,9 +485,10 @@ class LimbSchedule:
         """Do the next part of the work, if any is left; True when the estimates are new."""
         if self._window is not None:
             self._terms, self._window = self._bank.evaluate(self._window), None
-            self._turns.extend(range(len(self._bank.limbs)))
+            self._turns.extend(self._groups)
         elif self._turns:
-            self._bank.use(self._turns.popleft(), self._terms, self._usable, frozen)
+            for limb in self._turns.popleft():
+                self._bank.use(limb, self._terms, self._usable, frozen)
             if not self._turns:
                 self._bank.publish()
                 return True

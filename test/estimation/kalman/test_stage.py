@@ -11,6 +11,7 @@ import pytest
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.kalman.limb_bank import share_out
 from friction_estimator.files.parameters import load_parameters, save_parameters
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
@@ -228,3 +229,16 @@ def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
     errors = stacked(estimates, "friction")[2500:, 0] - truth[2500:]
     assert np.sqrt((errors**2).mean()) < 0.02
     assert estimates[-1].coulomb[0] + estimates[-1].viscous[0] == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("costs", "groups"),
+    [
+        ([12.0, 12.0], [[0], [1]]),
+        ([1.0, 1.0, 9.0, 3.0], [[2], [3, 0, 1]]),
+        ([5.0], [[0]]),
+        ([4.0, 3.0, 2.0], [[0], [1], [2]]),
+    ],
+)
+def test_small_limbs_share_a_frame_that_costs_no_more_than_the_largest_limb(costs, groups):
+    assert share_out(costs) == groups
