@@ -457,7 +457,7 @@ def share_out(costs: Sequence[float]) -> list[list[int]]:
 
 
 class LimbSchedule:
-    """Spreads the work of a window over the frames after it: its dynamics in the first, then one group of limbs a frame.
+    """Spreads the work of a window over the frames after it: its dynamics first, then one group of limbs a frame.
 
     The largest limb is a group of its own; smaller ones share a frame as long as they cost no more than it does.
 
