@@ -1,6 +1,6 @@
 """The filters of all limbs, and their estimates joint by joint for every frame to use.
 
-    window ─► UnloadedFeet, WindowDynamics ─► limb 1 (the next frame), limb 2 (the one after), ... ─► LimbEstimates
+    window ─► UnloadedFeet ─► WindowDynamics ─► links ─► limb 1 ─► limb 2 ... ─► LimbEstimates      (one arrow a frame)
 
 The limbs take turns so that no frame bears the work of all of them (:class:`LimbSchedule`). Their estimates are
 published together, after the last one, so that their order does not matter.
@@ -341,14 +341,20 @@ class LimbBank:
             self.contact_transition[limb.joints] = any(landing[foot] for foot in limb.feet.tolist())
 
     def evaluate(self, window: Window) -> WindowTerms:
-        """Evaluate the robot model at the end of the window, for :meth:`use` of every limb."""
+        """Evaluate the robot model at the end of the window."""
         return self._dynamics.advance(window)
 
-    def use(self, index: int, terms: WindowTerms, usable: bool, frozen: bool) -> None:
+    def link_columns(self, terms: WindowTerms) -> FloatArray:
+        """Torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
+        return self._dynamics.link_columns(terms)
+
+    def use(self, index: int, terms: WindowTerms, link_columns: FloatArray, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.
 
         Parameters
         ----------
+        index : of the limb
+        terms, link_columns : of :meth:`evaluate` and :meth:`link_columns`
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
         """
@@ -357,7 +363,7 @@ class LimbBank:
         if not known or not usable or window.disturbed[limb.joints[0]]:
             limb_filter.skip(window.duration)
         elif limb_filter.running and window.duration > 0.0:
-            self._step(index, terms, frozen)
+            self._step(index, terms, link_columns, frozen)
         else:
             limb_filter.begin(*self._dynamics.momentum(terms, limb))
         limb_filter.close(window.time)
@@ -374,10 +380,10 @@ class LimbBank:
             self._gather(index)
         self.publish()
 
-    def _step(self, index: int, terms: WindowTerms, frozen: bool) -> None:
+    def _step(self, index: int, terms: WindowTerms, link_columns: FloatArray, frozen: bool) -> None:
         limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
-        layout = limb_filter.layout
-        limb_window = self._dynamics.of_limb(terms, limb, self._motors[index], layout, limb_filter.state)
+        layout, state = limb_filter.layout, limb_filter.state
+        limb_window = self._dynamics.of_limb(terms, link_columns, limb, self._motors[index], layout, state)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < self._config.least_velocity
         limb_filter.step(limb_window, frozen or resting, touching=bool(self.contact_transition[limb.joints[0]]))
@@ -457,8 +463,9 @@ def share_out(costs: Sequence[float]) -> list[list[int]]:
 
 
 class LimbSchedule:
-    """Spreads the work of a window over the frames after it: its dynamics first, then one group of limbs a frame.
+    """Spreads the work of a window over the frames after it.
 
+    First comes the robot model at its end, then the torques of wrong links, then one group of limbs a frame.
     The largest limb is a group of its own; smaller ones share a frame as long as they cost no more than it does.
 
     Parameters
@@ -485,10 +492,13 @@ class LimbSchedule:
         """Do the next part of the work, if any is left; True when the estimates are new."""
         if self._window is not None:
             self._terms, self._window = self._bank.evaluate(self._window), None
+            self._links: FloatArray | None = None
             self._turns.extend(self._groups)
-        elif self._turns:
+        elif self._turns and self._links is None:
+            self._links = self._bank.link_columns(self._terms)
+        elif self._turns and self._links is not None:
             for limb in self._turns.popleft():
-                self._bank.use(limb, self._terms, self._usable, frozen)
+                self._bank.use(limb, self._terms, self._links, self._usable, frozen)
             if not self._turns:
                 self._bank.publish()
                 return True

@@ -107,23 +107,22 @@ def end_dynamics(
 
 @record(frozen=True, slots=True)
 class WindowTerms:
-    """What all limbs need of a window.
+    """What all limbs need of a window, but for the torques of wrong links.
 
     Attributes
     ----------
     window : the readings
-    now : dynamics at its end
+    dynamics, now : dynamics at its end
     mean_accelerometer_lever, mean_bias, mean_foot_jacobian : (n, 3), (n,), (k, 6, n) halfway between both ends
-    link_columns : (n, n, 4) mean torque per error of the links over the window
     effort_before, wrenches_before : (n,), (k, 6) means of the window before
     """
 
     window: Window
+    dynamics: Dynamics
     now: EndDynamics
     mean_accelerometer_lever: FloatArray
     mean_bias: FloatArray
     mean_foot_jacobian: FloatArray
-    link_columns: FloatArray
     effort_before: FloatArray
     wrenches_before: FloatArray
 
@@ -351,15 +350,19 @@ class WindowDynamics:
         first = now if before is None else before.now
         self._before = WindowTerms(
             window=window,
+            dynamics=dynamics,
             now=now,
             mean_accelerometer_lever=0.5 * (first.accelerometer_lever + now.accelerometer_lever),
             mean_bias=0.5 * (first.bias + now.bias),
             mean_foot_jacobian=0.5 * (first.foot_jacobian + now.foot_jacobian),
-            link_columns=self._links.over(window, dynamics),
             effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
             wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
         )
         return self._before
+
+    def link_columns(self, terms: WindowTerms) -> FloatArray:
+        """Mean torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
+        return self._links.over(terms.window, terms.dynamics)
 
     def momentum(self, terms: WindowTerms, limb: Limb) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the window (m,), and the covariance of its noise (m, m)."""
@@ -378,7 +381,13 @@ class WindowDynamics:
         return momentum, covariance
 
     def of_limb(
-        self, terms: WindowTerms, limb: Limb, motors: MotorSide, layout: LimbState, state: FloatArray
+        self,
+        terms: WindowTerms,
+        link_columns: FloatArray,
+        limb: Limb,
+        motors: MotorSide,
+        layout: LimbState,
+        state: FloatArray,
     ) -> LimbWindow:
         """Input of the filter of a limb with these motors and this state (size,)."""
         window, m = terms.window, limb.joints.size
@@ -394,7 +403,7 @@ class WindowDynamics:
             window.specific_force,
             terms.mean_bias,
             terms.mean_foot_jacobian,
-            terms.link_columns,
+            link_columns,
             terms.mean_accelerometer_lever,
             terms.effort_before,
             window.regressor_variance,

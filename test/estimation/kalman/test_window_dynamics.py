@@ -40,7 +40,8 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
     layout = lay_out(limb, laws, config.kalman, config.sensors, floating=True)
     dynamics = WindowDynamics(config, robot)
     terms = dynamics.advance(window)
-    return dynamics.of_limb(terms, limb, robot.motors.select(limb.joints), layout, np.zeros(layout.size))
+    links = dynamics.link_columns(terms)
+    return dynamics.of_limb(terms, links, limb, robot.motors.select(limb.joints), layout, np.zeros(layout.size))
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
