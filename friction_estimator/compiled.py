@@ -15,7 +15,8 @@ scalars.
 
 :func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
 folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
-of its source file and of those of all kernels that it calls, because numba does not notice a change in another file.
+of its source file, of those of all kernels that it calls and of the constants in them, because numba does not notice a
+change in another file.
 """
 
 from __future__ import annotations
@@ -88,24 +89,31 @@ def prepare(progress: Callable[[int, int], None] | None = None) -> None:
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_cache_folder(_source_files(function)))
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_cache_folder(_call_tree(function)))
     try:
         return numba.njit(cache=True, error_model="numpy")(function)
     finally:
         numba.config.CACHE_DIR = before
 
 
-def _source_files(function: Callable[..., Any]) -> set[str]:
-    """Files of a function and of all kernels that it calls, directly or not."""
+def _call_tree(function: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """A function and all kernels that it calls, directly or not."""
     called: list[Any] = [function.__globals__.get(name) for name in function.__code__.co_names]
-    files = (_source_files(other.py_func) for other in called if hasattr(other, "py_func"))
-    return {function.__code__.co_filename}.union(*files)
+    return [function, *(inner for other in called if hasattr(other, "py_func") for inner in _call_tree(other.py_func))]
 
 
-def _cache_folder(sources: set[str]) -> Path:
+def _constants(function: Callable[..., Any]) -> list[str]:
+    """Numbers of the module, or of other modules, that a function uses."""
+    used = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
+    return [f"{name}={value!r}" for name, value in used if isinstance(value, (int, float))]
+
+
+def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
     """First folder that can be written: of the package, of the user's cache, a temporary one."""
-    stamps = ((path, os.stat(path)) for path in sorted(sources))
+    sources = sorted({function.__code__.co_filename for function in functions})
+    stamps = ((path, os.stat(path)) for path in sources)
     text = "".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stamps)
+    text += "".join(constant for function in functions for constant in _constants(function))
     name = f"kernels-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     package = Path(__file__).resolve().parent

@@ -24,6 +24,8 @@ ROBOT, LARGE_ROBOT = "suralp", "g1"
 WARM_UP = 2000
 """Samples before the first timed one: the robot has begun to walk, and the friction laws are being identified."""
 _MIB = 2.0**20
+_EVICTING = 8 * 2**20
+"""Other data that fills the caches of a core before a step, as other processes do while the node waits [bytes]."""
 
 
 def kalman(run: Run, progress: Progress) -> list[Figure]:
@@ -79,23 +81,40 @@ def samples(run: Run, progress: Progress) -> list[Figure]:
     """Four raw samples through checks, synchronizer, step and diagnosis; the step alone is interleaved with them."""
     walk = run.walk(ROBOT, "walk", _sample_count(run))
     frames = walk.frames()
-    estimator = Estimator(walk.robot.config, walk.robot.urdf_xml)
-    prepare()
-    for sample in walk.samples[:WARM_UP]:
-        _add(estimator, sample)
+    other_data = np.zeros(_EVICTING // 8)
+    floor, add, add_cold = Floor(walk.robot, frames[WARM_UP:]), _adding(walk), _adding(walk)
+
+    def evict(number: int) -> None:
+        np.add(other_data, 1.0, out=other_data)
+
+    def after_eviction(call: Callable[[int], object]) -> Callable[[int], object]:
+        def both(number: int) -> None:
+            evict(number)
+            call(number)
+
+        return both
+
     cases: dict[str, Callable[[int], object]] = {
-        "floor": Floor(walk.robot, frames[WARM_UP:]),
+        "floor": floor,
         "step": _stepping(walk, "kalman"),
-        "samples": lambda k: _add(estimator, walk.samples[WARM_UP + k]),
+        "samples": add,
+        "eviction": evict,
+        "floor after eviction": after_eviction(floor),
+        "samples after eviction": after_eviction(add_cold),
     }
     times = interleave(cases, run.options.blocks, progress)
-    beyond = np.median(times["samples"], axis=1) - np.median(times["step"], axis=1)
-    beyond_floors = float(np.median(beyond / np.median(times["floor"], axis=1)))
+    median = {name: np.median(durations, axis=1) for name, durations in times.items()}
+    cold_floor, cold = (median[f"{name} after eviction"] - median["eviction"] for name in ("floor", "samples"))
+    beyond = (median["samples"] - median["step"]) / median["floor"]
     return [
         Figure(
             "4 raw samples (Estimator.add_*, with the step) / floor",
             **ratio(times["samples"], times["floor"]),
-            details={"of that synchronizer, checks and diagnosis, in floors": beyond_floors},
+            details={
+                "of that synchronizer, checks and diagnosis, in floors": float(np.median(beyond)),
+                "with cold caches [floors]": float(np.median(cold / median["floor"])),
+                "a floor with cold caches [floors]": float(np.median(cold_floor / median["floor"])),
+            },
         )
     ]
 
@@ -169,6 +188,15 @@ def _stepping(walk: Walk, observer: str) -> Callable[[int], FrictionEstimate]:
     for frame in frames[:WARM_UP]:
         pipeline.step(frame)
     return lambda number: pipeline.step(frames[WARM_UP + number])
+
+
+def _adding(walk: Walk) -> Callable[[int], object]:
+    """Function that gives all samples of one more instant to an estimator that has seen the first ones of the walk."""
+    estimator = Estimator(walk.robot.config, walk.robot.urdf_xml)
+    prepare()
+    for sample in walk.samples[:WARM_UP]:
+        _add(estimator, sample)
+    return lambda number: _add(estimator, walk.samples[WARM_UP + number])
 
 
 def _add(estimator: Estimator, sample: SimulationSample) -> None:

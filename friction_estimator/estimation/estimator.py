@@ -212,7 +212,7 @@ class Estimator:
         if (compensation := self.compensation) is not None:
             estimates = [replace(estimate, compensation=compensation.step(estimate)) for estimate in estimates]
         for estimate in estimates:
-            if self.config.has_friction and has_effort(estimate):
+            if estimate.joints is not self._pipeline.unknown:
                 self.trust.add(estimate)
         self._newest_frame = frames[-1]
         return estimates

@@ -100,6 +100,11 @@ class Pipeline:
 
     With ``stages: friction`` attitude and contact phase are estimated, because the friction needs them, and the base
     state is NaN. With ``stages: base_state`` friction is NaN. What is estimated has the same numbers as with both.
+
+    Attributes
+    ----------
+    robot, attitude, contact_phase, base_state, friction : the stages
+    unknown : friction of the joints in every estimate without friction
     """
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
@@ -118,7 +123,7 @@ class Pipeline:
             self._given_base = _unknown_base()
         elif not robot.base_dofs:
             self._given_base = resting_base()
-        self._unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
+        self.unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
         self.reset()
 
     def reset(self) -> None:
@@ -135,8 +140,8 @@ class Pipeline:
                 self.friction.reset()
             friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
         else:
-            friction = self._unknown
-        self._without_effort = friction is self._unknown
+            friction = self.unknown
+        self._without_effort = friction is self.unknown
         return estimate_of(frame, sensed.phase, sensed.base, friction)
 
     def sense(self, frame: SensorFrame) -> SensedFrame:

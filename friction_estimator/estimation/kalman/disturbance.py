@@ -13,7 +13,13 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
-from friction_estimator.estimation.kalman.law_now import LawNow
+from friction_estimator.estimation.kalman.law_now import (
+    LAW_VARIANCE,
+    MISMATCH_VARIANCE,
+    TORQUE,
+    VELOCITY_VARIANCE,
+    LawNow,
+)
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
 from friction_estimator.estimation.observers.momentum import initial_residual, residual_variances, step_residual
 from friction_estimator.robot.limbs import Limb
@@ -49,7 +55,7 @@ def is_large(torque: float, sigma: float, friction: float, gate: float, ratio: f
     return sigma > 0.0 and size > gate * sigma and size > ratio * abs(friction) + smallest
 
 
-@kernel("M V V T V V M M M V V V V V B B b1 B BM f8 f8 b1 i8 V V V V V V V V V V f8 f8 f8 M V V B")
+@kernel("M V V T V V M M M V V V V V B B b1 B BM f8 f8 b1 i8 V M V V V V V f8 f8 f8 M V V B")
 def step_disturbance(
     H: FloatArray,
     generalised_velocity: FloatArray,
@@ -75,12 +81,9 @@ def step_disturbance(
     forward: bool,
     base: int,
     joint_velocity: FloatArray,
-    law_torque: FloatArray,
+    law: FloatArray,
     calibration_torque: FloatArray,
-    law_variance: FloatArray,
-    velocity_variance: FloatArray,
     calibration_variance: FloatArray,
-    mismatch_variance: FloatArray,
     residual_variance: FloatArray,
     filtered: FloatArray,
     last: FloatArray,
@@ -99,8 +102,8 @@ def step_disturbance(
     H, ..., base : of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
     wrench_bias, wrench_gain : (k, 6) of the foot sensors, taken away first
     joint_velocity : (n,) filtered, in place of that in ``generalised_velocity``
-    law_torque, calibration_torque : (n,) expected of the residual [N m]
-    law_variance, ..., mismatch_variance : (n,) of that expectation [(N m)^2]
+    law : (7, n) terms of :class:`LawNow`
+    calibration_torque, calibration_variance : (n,) that errors of model and sensors explain [N m], [(N m)^2]
     residual_variance : (n,) of the residual; NaN while unknown [(N m)^2]
     filtered, last : (n,) state of the low-pass; NaN before the first sample
     gate, ratio, smallest : a torque is large beyond this many sigma, and this many times the friction plus a torque
@@ -120,16 +123,17 @@ def step_disturbance(
     )  # fmt: skip
     decay, found = math.exp(-gain * dt), False
     for i in range(effort.size):
-        expected = law_torque[i] + calibration_torque[i]
+        expected = law[TORQUE, i] + calibration_torque[i]
         if math.isnan(filtered[i]):
             filtered[i] = expected
         elif dt > 0.0:
             filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
         last[i] = expected
         torque[i] = filtered[i] - torque[i]
-        variance = law_variance[i] + velocity_variance[i] + calibration_variance[i] + mismatch_variance[i]
+        variance = law[LAW_VARIANCE, i] + law[VELOCITY_VARIANCE, i] + calibration_variance[i]
+        variance += law[MISMATCH_VARIANCE, i]
         sigma[i] = math.sqrt(residual_variance[i] + variance) if math.isfinite(torque[i]) else math.nan
-        large[i] = is_large(torque[i], sigma[i], law_torque[i], gate, ratio, smallest)
+        large[i] = is_large(torque[i], sigma[i], law[TORQUE, i], gate, ratio, smallest)
         found = found or large[i]
     return found
 
@@ -210,12 +214,9 @@ class DisturbanceObserver:
             frame.dt,
             *self._settings,
             motion.velocity,
-            law.torque,
+            law.terms,
             estimates.calibration_torque,
-            law.variance,
-            law.velocity_variance,
             estimates.calibration_variance,
-            law.mismatch_variance,
             self._variance,
             self._filtered,
             self._last,

@@ -13,6 +13,9 @@ from friction_estimator.laws.joint_laws import QUADRATURE_NODES, QUADRATURE_WEIG
 from friction_estimator.robot.transmission import MotorSide
 from friction_estimator.types import FloatArray, IntArray, record
 
+# Rows of LawNow.terms
+REGRESSOR_VARIANCE, TORQUE, MISMATCH, LAW_VARIANCE, VELOCITY_VARIANCE, FRICTION_VARIANCE, MISMATCH_VARIANCE = range(7)
+
 
 @record(frozen=True, slots=True)
 class LawNow:
@@ -21,23 +24,14 @@ class LawNow:
     Attributes
     ----------
     regressor : (n, p) mean over the uncertain velocity, motor by motor
-    regressor_variance : (n,) from the uncertain velocity, motor by motor [(N m)^2]
-    torque : (n,) of the joints [N m]
-    mismatch : (n,) of the joints [N m]
-    variance : (n,) of the torque, from its parameters [(N m)^2]
-    velocity_variance : (n,) from the uncertain velocity [(N m)^2]
-    friction_variance : (n,) of torque and mismatch together, from what is estimated [(N m)^2]
-    mismatch_variance : (n,) of the mismatch when nothing is measured [(N m)^2]
+    terms : (7, n) rows as named at the top of this file: variance of the motors' torque from the uncertain velocity;
+        of the joints torque and mismatch [N m], variance of the torque from its parameters, variance from the uncertain
+        velocity, variance of torque and mismatch together from what is estimated, and variance of the mismatch when
+        nothing is measured [(N m)^2]
     """
 
     regressor: FloatArray
-    regressor_variance: FloatArray
-    torque: FloatArray
-    mismatch: FloatArray
-    variance: FloatArray
-    velocity_variance: FloatArray
-    friction_variance: FloatArray
-    mismatch_variance: FloatArray
+    terms: FloatArray
 
 
 @kernel("IT M M V V T V V V M M IM M V V M M")
@@ -60,7 +54,7 @@ def law_at_motion(
     phi: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p), the others into the rows of ``out`` (7, n).
+    """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p) and the terms ``out`` (7, n).
 
     Parameters
     ----------
@@ -85,8 +79,9 @@ def law_at_motion(
         codes, scales, parameters, at_motors, load, std, nodes, node_weights
     )
     out[:] = 0.0
-    variance, torque, missed, law_variance = out[0], out[1], out[2], out[3]
-    velocity_variance, full, missed_variance = out[4], out[5], out[6]
+    variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MISMATCH], out[LAW_VARIANCE]
+    velocity_variance, full = out[VELOCITY_VARIANCE], out[FRICTION_VARIANCE]
+    missed_variance = out[MISMATCH_VARIANCE]
     variance[:] = motor_variance
     for joint in range(n):
         for a in range(g):
@@ -139,4 +134,4 @@ def law_now(
         phi,
         out,
     )
-    return LawNow(phi, *out)
+    return LawNow(phi, out)

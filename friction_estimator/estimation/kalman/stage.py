@@ -21,7 +21,17 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.estimation.kalman.fbse_correction import FbseCorrection
 from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
-from friction_estimator.estimation.kalman.law_now import LawNow, law_now
+from friction_estimator.estimation.kalman.law_now import (
+    FRICTION_VARIANCE,
+    LAW_VARIANCE,
+    MISMATCH,
+    MISMATCH_VARIANCE,
+    REGRESSOR_VARIANCE,
+    TORQUE,
+    VELOCITY_VARIANCE,
+    LawNow,
+    law_now,
+)
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule, joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import WindowBuffer
@@ -59,14 +69,9 @@ class MotionSource(Protocol):
         ...
 
 
-@kernel("V V V V V V V V V B B f8 f8 B M")
+@kernel("M V V V B B f8 f8 B M")
 def combine_law_and_mismatch(
-    torque: FloatArray,
-    mismatch: FloatArray,
-    law_variance: FloatArray,
-    velocity_variance: FloatArray,
-    friction_variance: FloatArray,
-    mismatch_variance: FloatArray,
+    law: FloatArray,
     external: FloatArray,
     effort: FloatArray,
     measured_at: FloatArray,
@@ -81,7 +86,7 @@ def combine_law_and_mismatch(
 
     Parameters
     ----------
-    torque, ..., mismatch_variance : (n,) of :class:`LawNow`
+    law : (7, n) terms of :class:`LawNow`
     external : (n,) residual torque of the disturbance observer [N m]
     effort : (n,) motor torque [N m]
     measured_at : (n,) when a window was last used [s]; before ``oldest`` the mismatch is not known any more
@@ -99,13 +104,14 @@ def combine_law_and_mismatch(
         out[4],
         out[5],
     )
-    for i in range(torque.size):
+    velocity_variance = law[VELOCITY_VARIANCE]
+    for i in range(effort.size):
         measured[i] = measured_at[i] > oldest and not pushed[i]
-        missed = mismatch[i] if measured[i] else 0.0
+        missed = law[MISMATCH, i] if measured[i] else 0.0
         unmodelled = (load_error * effort[i]) ** 2
-        alone = law_variance[i] + mismatch_variance[i] + unmodelled
-        variance[i] = friction_variance[i] + unmodelled if measured[i] else alone
-        friction[i] = torque[i] + missed
+        alone = law[LAW_VARIANCE, i] + law[MISMATCH_VARIANCE, i] + unmodelled
+        variance[i] = law[FRICTION_VARIANCE, i] + unmodelled if measured[i] else alone
+        friction[i] = law[TORQUE, i] + missed
         sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
         model_sigma[i] = math.sqrt(alone + velocity_variance[i])
         external_torque[i] = external[i] + missed
@@ -199,7 +205,7 @@ class KalmanFriction:
         """Gather the frame; let the limbs use the windows that become complete."""
         imu = attitude.angular_velocity, attitude.specific_force, attitude.angular_acceleration
         window = self._buffer.add(
-            self.time, frame, imu, motion.acceleration, law.regressor, law.regressor_variance, self._watch.pushed
+            self.time, frame, imu, motion.acceleration, law.regressor, law.terms[REGRESSOR_VARIANCE], self._watch.pushed
         )
         if window is not None:
             self._window_length = max(self._config.window, window.duration)
@@ -237,12 +243,7 @@ class KalmanFriction:
         n = frame.effort.size
         measured, out = np.empty(n, dtype=bool), np.empty((6, n))
         combine_law_and_mismatch(
-            law.torque,
-            law.mismatch,
-            law.variance,
-            law.velocity_variance,
-            law.friction_variance,
-            law.mismatch_variance,
+            law.terms,
             disturbance.torque,
             frame.effort,
             estimates.measured_at,
@@ -260,12 +261,12 @@ class KalmanFriction:
         )
         if left is not correctable:
             friction = corrected
-            sigma = np.sqrt(variance + np.where(correctable > 0.0, left, law.velocity_variance))
+            sigma = np.sqrt(variance + np.where(correctable > 0.0, left, law.terms[VELOCITY_VARIANCE]))
         return JointFriction(
             friction,
             sigma,
             measured,
-            law.torque,
+            law.terms[TORQUE],
             model_sigma,
             external_torque,
             disturbance.sigma,
