@@ -26,6 +26,12 @@ class MessageTypes(Protocol):
 _NS = 1_000_000_000
 
 
+def make_header(types: MessageTypes, stamp_ns: int, frame_id: str) -> Any:
+    """Header with a stamp [ns] and a frame."""
+    stamp = types.make("builtin_interfaces/msg/Time", sec=stamp_ns // _NS, nanosec=stamp_ns % _NS)
+    return types.make("std_msgs/msg/Header", stamp=stamp, frame_id=frame_id)
+
+
 def header_stamp(message: Any) -> int:
     """Stamp of a message with a header [ns]."""
     stamp = message.header.stamp

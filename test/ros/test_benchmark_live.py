@@ -18,7 +18,7 @@ from friction_estimator.benchmark.rows import Options, Run, measure
 from friction_estimator.benchmark.walk import simulate
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.messages.types import header_stamp, make_header
 
 NEW = 1_700_000_000_123_456_789
 
@@ -66,19 +66,16 @@ def test_a_process_that_ends_too_early_is_named_with_its_last_line_and_the_other
         os.kill(long, 0)
 
 
-def header(types, stamp_ns):
-    stamp = types.make("builtin_interfaces/msg/Time", sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)
-    return types.make("std_msgs/msg/Header", stamp=stamp, frame_id="")
-
-
 def test_the_delay_of_the_demo_is_that_of_the_last_report_of_the_simulator(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as writer:
         types = writer.types
         for stamp in (1_000_000_000, 2_000_000_000):
-            message = types.make(topics.JOINT_STATE, header=header(types, stamp))
+            message = types.make(topics.JOINT_STATE, header=make_header(types, stamp, ""))
             writer.write("joint_states", stamp, message)
         for name, stamp in (("simulation: samples", 2_500_000_000), ("friction_estimator: estimates", 3_000_000_000)):
             status = types.make("diagnostic_msgs/msg/DiagnosticStatus", level=0, name=name)
-            array = types.make("diagnostic_msgs/msg/DiagnosticArray", header=header(types, stamp), status=[status])
+            array = types.make(
+                "diagnostic_msgs/msg/DiagnosticArray", header=make_header(types, stamp, ""), status=[status]
+            )
             writer.write("diagnostics", stamp, array)
     assert programs._behind(tmp_path / "bag") == pytest.approx(0.5)
