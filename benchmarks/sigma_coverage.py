@@ -2,7 +2,7 @@
 
     python benchmarks/sigma_coverage.py [--seeds 6]
 
-The work is done in the package ``benchmarks/coverage``.
+The work is done in the package ``benchmarks/sigma_study``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ from pathlib import Path
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from benchmarks.coverage.page import main
+    from benchmarks.sigma_study.page import main
 
     sys.exit(main())

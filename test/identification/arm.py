@@ -1,9 +1,9 @@
-"""The arm of `benchmarks/coverage`, its exact motions and torques, with a payload where wanted."""
+"""The arm of `benchmarks/sigma_study`, its exact motions and torques, with a payload where wanted."""
 
 import numpy as np
 
-from benchmarks.coverage.arm import DRIVE_INERTIA, HANGING, JOINTS, OFFSET, URDF, five_sines, rigid_torque, sine
-from benchmarks.coverage.shapes import COULOMB, VISCOUS
+from benchmarks.sigma_study.arm import DRIVE_INERTIA, HANGING, JOINTS, OFFSET, URDF, five_sines, rigid_torque, sine
+from benchmarks.sigma_study.shapes import COULOMB, VISCOUS
 from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.recording.motion import Motion
 

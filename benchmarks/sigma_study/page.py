@@ -1,7 +1,7 @@
 """Prints how often F_c and F_v of truth lie within two standard deviations, as Markdown.
 
 Every recording is fitted with the law `coulomb_viscous`. Where friction has another shape, truth is the law nearest to
-it (`benchmarks/coverage/shapes.py`).
+it (`benchmarks/sigma_study/shapes.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.coverage.arm import JOINTS, MOTIONS, OFFSET, PERIOD, model, rigid_torque, sine
-from benchmarks.coverage.shapes import COULOMB, SHAPES, VISCOUS, Moments, nearest_law, plain
+from benchmarks.sigma_study.arm import JOINTS, MOTIONS, OFFSET, PERIOD, model, rigid_torque, sine
+from benchmarks.sigma_study.shapes import COULOMB, SHAPES, VISCOUS, Moments, nearest_law, plain
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.motion import Motion
