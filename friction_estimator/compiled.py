@@ -4,10 +4,10 @@ A kernel that Python calls states the types of its arguments, so that it is comp
 in the middle of a run. Small functions that only kernels call need no types::
 
     @kernel
-    def skew(a): ...
+    def product(A, B): ...
 
-    @kernel("V M f8")
-    def turn_covariance(a, P, dt): ...
+    @kernel("M M")
+    def solve_positive(A, B): ...
 
 The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
 ``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
@@ -51,6 +51,9 @@ if COMPILED:
         "B": numba.boolean[::1],
         "BM": numba.boolean[:, ::1],
     }
+
+NOT_COMPILED = "" if COMPILED else "numba is not installed" if numba is None else "NUMBA_DISABLE_JIT is set"
+"""Why kernels run as plain Python; empty where they are compiled."""
 
 KERNELS: list[tuple[Any, str]] = []
 """Kernels that state their types, and these, in the order of their definition."""

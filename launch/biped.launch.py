@@ -52,7 +52,7 @@ def generate_launch_description() -> LaunchDescription:
 
 def _nodes(context: LaunchContext, given: set[str]) -> list[LaunchDescriptionEntity]:
     value = {item.name: LaunchConfiguration(item.name).perform(context) for item in ARGUMENTS}
-    request = LaunchRequest(value, given)
+    request = LaunchRequest(value, given, frames=_installed("robot_state_publisher"))
     nodes = [_node("estimator_node", name, value, request, own) for name, own in request.estimators.items()]
     if value["source"] in _SOURCES:
         nodes.append(_node(*_SOURCES[value["source"]], value, request))
@@ -115,11 +115,10 @@ def _program(executable: str) -> dict[str, Any]:
 
 
 def _robot_state_publisher(value: dict[str, str], request: LaunchRequest) -> list[LaunchDescriptionEntity]:
-    """Joint frames for rviz. A robot brings its own publisher; without an URDF file there is nothing to publish."""
-    if value["source"] == "robot" or not request.robot.urdf_xml:
-        return []
-    if not _installed("robot_state_publisher"):
-        return [LogInfo(msg="robot_state_publisher is not installed: no joint frames on /tf")]
+    """Joint frames for rviz."""
+    if not request.publishes_frames:
+        missing = value["source"] != "robot" and not _installed("robot_state_publisher")
+        return [LogInfo(msg="robot_state_publisher is not installed: no joint frames on /tf")] if missing else []
     return [
         Node(
             package="robot_state_publisher",

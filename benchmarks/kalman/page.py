@@ -1,10 +1,10 @@
-"""The page docs/kalman.md."""
+"""The tables of docs/kalman.md, between markers: the words are the page's own."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from benchmarks.accuracy.cases import find_case
 from benchmarks.accuracy.markdown import number, row_of, table
 from benchmarks.accuracy.simulated_run import simulate
 from benchmarks.accuracy.track import configure
-from benchmarks.kalman.design import DESIGN, READING
 from benchmarks.kalman.forms import (
     Problem,
     covariance_form,
@@ -40,28 +39,42 @@ Found = Mapping[tuple[str, int], list[Errors]]
 
 
 def main() -> int:
-    """Measure, then write the page."""
+    """Measure, then write the tables into the page."""
     parser = argparse.ArgumentParser(description="What the parts of the Kalman stage are worth: docs/kalman.md")
     parser.add_argument("--duration", type=float, default=20.0, help="of each walk [s]; errors count from 6 s")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path, default=DOCS / "kalman.md")
     options = parser.parse_args()
+    text = options.output.read_text()
+    fill(fill(text, "errors", []), "forms", [])  # a page without the markers ends it before the work
     found: dict[tuple[str, int], list[Errors]] = {}
     for job, results in measure_all(NOISES, options.seeds, options.duration, options.processes):
         for variant, errors in results.items():
             found.setdefault((job.noise, variant), []).append(errors)
             print(job.noise, VARIANTS[variant].title, errors.stance.round(3), errors.swing.round(3), file=sys.stderr)
     command = f"python benchmarks/kalman_study.py --duration {options.duration:g} --seeds {options.seeds}"
-    options.output.write_text(page(command, options.duration, found, long_problem()))
+    errors = [f"Made by `{command}`; errors after 6 s.", "", *absolute(found), *relative(found)]
+    text = fill(fill(text, "errors", errors), "forms", forms(long_problem()))
+    options.output.write_text(text)
     print(options.output)
     return 0
 
 
-def page(command: str, duration: float, found: Found, problem: Problem) -> str:
-    """The whole text."""
-    head = DESIGN.format(command=command, duration=duration, states=problem.layout.size)
-    return "\n".join([head, *absolute(found), *relative(found), READING, *forms(problem)])
+def fill(text: str, name: str, lines: Sequence[str]) -> str:
+    """The page with these lines between its markers of that name.
+
+    Raises
+    ------
+    SystemExit
+        When the page does not have the markers.
+    """
+    begin, end = f"<!-- begin of the {name} -->", f"<!-- end of the {name} -->"
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"the page has no lines {begin!r} and {end!r} to write between")
+    return "\n".join([f"{before}{begin}", "", *lines, "", f"{end}{after}"])
 
 
 def absolute(found: Found) -> list[str]:

@@ -107,7 +107,7 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
 
 def _command_topic(config: Config) -> dict[str, tuple[str, str]]:
     """Topic with the desired velocities, where friction compensation needs it: parameter and type by name."""
-    if not config.compensation.needs_commands:
+    if not config.needs_commands:
         return {}
     return {config.compensation.desired_topic: ("compensation.desired_topic", topics.JOINT_STATE)}
 

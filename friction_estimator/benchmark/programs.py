@@ -105,7 +105,7 @@ def _behind(bag: Path) -> float:
     The simulator stamps its samples from the wall clock at its start on, and reports after the last one.
     """
     reader = BagReader(bag)
-    joint_states = next(name for name, kind in reader.topics.items() if kind == topics.JOINT_STATE and _is_input(name))
+    joint_states = reader.find_topic("joint_states", topics.JOINT_STATE) or ""
     last_sample = last_report = 0
     for message in reader.messages((joint_states, _DIAGNOSTICS)):
         if message.topic == joint_states:
@@ -117,7 +117,3 @@ def _behind(bag: Path) -> float:
     if not last_sample or not last_report:
         raise BenchmarkError(f"the bag {bag} of the demo lacks joint states or diagnostics of the simulator")
     return 1e-9 * (last_report - last_sample)
-
-
-def _is_input(name: str) -> bool:
-    return name.rsplit("/", 1)[-1] == "joint_states"

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Import all kernels, then compile those that no earlier run has left in the cache."""
     if not compiled.COMPILED:
-        print("nothing to compile: numba is not installed (or switched off), and the kernels run as plain Python")
+        print(f"nothing to compile: {compiled.NOT_COMPILED}, and the kernels run as plain Python")
         return
     for module in pkgutil.walk_packages(friction_estimator.__path__, "friction_estimator."):
         if module.name.split(".")[1] in ROOMS:

@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
     robot = robot_of(arguments, observer=arguments.observer)
     if robot.urdf_path is None:
         raise ConfigError(f"the robot {arguments.robot!r} names no URDF to simulate; set robot.urdf in its YAML")
+    if not robot.config.has_friction:
+        raise ConfigError("the demo shows friction: leave out stages: base_state")
     output = getattr(arguments, "output", None) or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
     if (output / "run").exists() and not arguments.overwrite:
         raise ConfigError(f"{output} holds a run already: choose another folder, or say --overwrite")

@@ -67,36 +67,37 @@ class CompensationConfig(Validated):
         0.1, "joint states or desired velocities silent for longer: zero torque", "s", 1e-3, 10.0
     )
 
-    @property
-    def needs_commands(self) -> bool:
-        """True when desired velocities are listened to."""
-        return self.enabled and self.velocity == "desired"
-
 
 @dataclass(frozen=True, slots=True)
 class TrustConfig(Validated):
     """When an estimate should not be believed."""
 
-    period: float = parameter(0.01, "one estimate in so long is looked at", "s", 1e-4, 10.0)
-    memory: float = parameter(10.0, "over which the estimates are judged", "s", 0.1, 1e6)
-    evidence: float = parameter(1.0, "samples of so long are needed for a verdict", "s", 0.0, 1e3)
+    period: float = parameter(0.01, "time between the estimates that are judged", "s", 1e-4, 10.0)
+    memory: float = parameter(10.0, "time constant over which the estimates are judged", "s", 0.1, 1e6)
+    evidence: float = parameter(1.0, "a verdict needs samples of at least this duration", "s", 0.0, 1e3)
     slowest: float = parameter(
         0.02, "a joint moves above this speed, and above 3 sigma of a measured velocity", "rad/s", 0.0, 100.0
     )
     unlearned: float = parameter(
-        0.5, "a law of whose parameters none has a sigma below this part of its prior is not known", "", 0.0, 1.0
+        0.5, "a law is unknown while every parameter's sigma is above this part of its prior", "", 0.0, 1.0
     )
-    passivity_gate: float = parameter(3.0, "friction against the velocity beyond so many sigma drives", "", 0.0, 1e3)
+    passivity_gate: float = parameter(
+        3.0, "friction along the motion drives the joint beyond this many sigma", "", 0.0, 1e3
+    )
     driving_share: float = parameter(0.05, "part of the moving time in which friction may drive", "", 0.0, 1.0)
     calibration_ratio: float = parameter(
-        1.0, "errors of model and sensors may explain so many times the torque of friction", "", 0.0, 1e6
+        1.0, "errors of model and sensors may explain at most this multiple of the friction torque", "", 0.0, 1e6
     )
     known: float = parameter(
-        0.3, "a law is that of the start, to compare with, once its sigma is below this part of it", "", 0.0, 1.0
+        0.3, "a law becomes the reference for drift once its sigma is below this part of its torque", "", 0.0, 1.0
     )
     drift_ratio: float = parameter(0.25, "part of its torque by which a law may change", "", 0.0, 1e3)
-    drift_gate: float = parameter(1.0, "and so many sigma of its torque", "", 0.0, 1e3)
-    confidence: float = parameter(0.999, "of the chi-square band of the mean innovation", "", 0.5, 0.999999)
-    consistency_slack: float = parameter(1.15, "and so many times its end may be reached", "", 1.0, 1e3)
-    largest_innovation: float = parameter(5.0, "innovations count with so many sigma at most: a blow", "", 1.0, 1e3)
+    drift_gate: float = parameter(
+        1.0, "a change of the law counts as drift only beyond this many sigma of its torque", "", 0.0, 1e3
+    )
+    confidence: float = parameter(
+        0.999, "probability below the upper end of the chi-square band of the mean innovation", "", 0.5, 0.999999
+    )
+    consistency_slack: float = parameter(1.15, "factor on the upper end of that band", "", 1.0, 1e3)
+    largest_innovation: float = parameter(5.0, "larger innovations, of impacts, count as this many sigma", "", 1.0, 1e3)
     disturbed_share: float = parameter(0.1, "part of the time in which pushes may stop the learning", "", 0.0, 1.0)

@@ -29,7 +29,13 @@ class KalmanConfig(Validated):
     motion_change_time: float = parameter(
         1.0, "mean time after which a joint moves in another way: another filter becomes the best", "s", 1e-3, 1e3
     )
-    motion_memory: float = parameter(0.1, "in hindsight filters are compared over this time", "s", 1e-3, 10.0)
+    motion_memory: float = parameter(
+        0.1,
+        "time over which the smoother compares the joint-motion filters, before and after each sample",
+        "s",
+        1e-3,
+        10.0,
+    )
     law_walk: float = parameter(
         1e-4, "random walk of the law's parameters, relative to their prior: wear, temperature", "1/sqrt(s)", 0.0, 1.0
     )
@@ -67,21 +73,27 @@ class KalmanConfig(Validated):
         1e6,
     )
     innovation_gate: float = parameter(
-        2.5, "normalised innovation squared of one joint beyond which a window was a blow", "", 1.0, 1e6
+        2.5, "normalised innovation squared of one joint beyond which a window contains an impact", "", 1.0, 1e6
     )
-    longest_blow: float = parameter(0.25, "blows for longer than this mean that the law is wrong", "s", 0.0, 1e3)
-    relearn_ratio: float = parameter(0.2, "then the law is as uncertain as this part of its prior", "", 0.0, 1.0)
+    longest_blow: float = parameter(0.25, "impacts for longer than this mean that the law is wrong", "s", 0.0, 1e3)
+    relearn_ratio: float = parameter(
+        0.2, "part of the prior standard deviation that is then added to the uncertainty of the law", "", 0.0, 1.0
+    )
     disturbance_gain: float = parameter(
         40.0, "bandwidth of the observer of external torques, pushes", "rad/s", 0.1, 1e4
     )
     disturbance_gate: float = parameter(5.0, "external torques beyond this many sigma are noticed", "", 1.0, 1e6)
     disturbance_ratio: float = parameter(
-        3.0, "external torques beyond so many times the friction are pushes", "", 0.1, 1e6
+        3.0, "an external torque is a push beyond this many times the friction plus smallest_push", "", 0.1, 1e6
     )
-    smallest_push: float = parameter(1.0, "and external torques below this are none", "N m", 0.0, 1e6)
+    smallest_push: float = parameter(1.0, "external torques below this are never pushes", "N m", 0.0, 1e6)
     longest_push: float = parameter(0.5, "pushes for longer than this mean that the law is wrong", "s", 0.0, 1e3)
-    push_settle: float = parameter(0.03, "after a push the law alone speaks for so much longer", "s", 0.0, 10.0)
-    change_time: float = parameter(
-        0.025, "blows of the same direction for this long mean that friction has changed", "s", 0.0, 1e3
+    push_settle: float = parameter(
+        0.03, "for this long after a push the friction comes from the law alone", "s", 0.0, 10.0
     )
-    change_ratio: float = parameter(0.5, "then each parameter may have changed by this part", "", 0.0, 10.0)
+    change_time: float = parameter(
+        0.025, "impacts of the same direction for this long mean that friction has changed", "s", 0.0, 1e3
+    )
+    change_ratio: float = parameter(
+        0.5, "relative change of each parameter that is then added to its uncertainty", "", 0.0, 10.0
+    )

@@ -64,7 +64,9 @@ class RobotConfig(Validated):
     )
     max_velocity: float = parameter(100.0, "joint velocities beyond are refused as glitches", "rad/s", 1e-3, 1e6)
     max_effort: float = parameter(1e4, "motor torques beyond are refused as glitches", "N m", 1e-3, 1e9)
-    fixed_base: bool = parameter(False, "True for an arm bolted to the ground: no base state, momentum observer only")
+    fixed_base: bool = parameter(
+        False, "True for an arm bolted to the ground: no IMU and no base state; the observer fbse is refused"
+    )
     coupling: CouplingConfig = CouplingConfig()
 
 

@@ -23,7 +23,7 @@ STAGES = ("all", "base_state", "friction")
 class OutputConfig(Validated):
     """How often the slow topics leave."""
 
-    slow_rate: float = parameter(50.0, "rate of all topics but joint_friction and its sigma", "Hz", 0.1, 1e4)
+    slow_rate: float = parameter(50.0, "rate of the topics that do not come with every joint sample", "Hz", 0.1, 1e4)
     joint_states_topic: str = parameter("joint_states", "topic of the sensor_msgs/JointState input")
 
 
@@ -66,6 +66,16 @@ class Config(Validated):
         return self.stages != "base_state"
 
     @property
+    def has_compensation(self) -> bool:
+        """Whether the torque that cancels friction is computed."""
+        return self.has_friction and self.compensation.enabled
+
+    @property
+    def needs_commands(self) -> bool:
+        """Whether desired velocities are subscribed to, for compensation."""
+        return self.has_compensation and self.compensation.velocity == "desired"
+
+    @property
     def friction_law(self) -> str:
         """Name of the law of all joints that ``identifier.joint_laws`` does not name."""
         return self.identifier.law or ("six_slope_load" if self.observer == "kalman" else "coulomb_viscous")
@@ -85,7 +95,7 @@ class Config(Validated):
             if len(set(values)) != len(values):
                 raise ConfigError(f"two feet share a {label}: {', '.join(values)}; each foot has its own sensor")
         commands = self.compensation.desired_topic
-        if self.compensation.needs_commands and commands in ("", self.output.joint_states_topic):
+        if self.needs_commands and commands in ("", self.output.joint_states_topic):
             raise ConfigError(
                 f"compensation.desired_topic = {commands!r} must name the topic of the commands; "
                 "or set compensation.velocity: measured"

@@ -69,7 +69,7 @@ class Estimator:
         )
         self.compensation: FrictionCompensation | None = None
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
-        if config.compensation.enabled:
+        if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
             self.compensation = FrictionCompensation(
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std

@@ -22,7 +22,7 @@ from friction_estimator.types import BoolArray, FloatArray, ImuSample, JointSamp
 
 _NS = 1_000_000_000
 _FRAMES = 100
-"""Over so many frames the new readings of a sensor are counted."""
+"""Number of frames over which the new readings of a sensor are counted."""
 _FEWEST = 1e-3
 _GAP = 1.8
 """Joint samples farther apart than this many usual periods have something missing between them."""

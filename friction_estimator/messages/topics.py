@@ -107,7 +107,7 @@ def output_topics(config: Config) -> tuple[Topic, ...]:
     if not config.has_friction:
         return OF_BASE
     topics = tuple(topic for topic in OUTPUTS if config.has_base_state or topic not in OF_BASE)
-    return (*topics, COMPENSATION) if config.compensation.enabled else topics
+    return (*topics, COMPENSATION) if config.has_compensation else topics
 
 
 TRUTH_PREFIX = "ground_truth/"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from friction_estimator import compiled
+from friction_estimator.config import Config
 from friction_estimator.estimation.compensation import FrictionCompensation
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.trust import in_words
@@ -17,6 +18,7 @@ from friction_estimator.ros.latency import RecentValues
 from friction_estimator.types import FrictionEstimate
 
 _FORGOTTEN_ARRIVALS = 5000
+_CHEAP_OBSERVERS = ("fbse", "momentum")
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ class NodeDiagnostics:
             self._arrivals.clear()
         if self._estimator is None:
             return [self._status("estimates", DiagnosticStatus.WARN, "waiting for the URDF on robot_description", {})]
-        load = self._load(period)
+        load = self._load(period, self._estimator.config)  # before _input, which moves received_before
         statuses = [self._input(topic, item, period) for topic, item in self._inputs.items()]
         statuses.append(load)
         statuses.append(self._sensors(self._estimator))
@@ -156,7 +158,7 @@ class NodeDiagnostics:
             return self._status("estimates", DiagnosticStatus.WARN, "no estimate", values)
         return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
-    def _load(self, period: float) -> DiagnosticStatus:
+    def _load(self, period: float, config: Config) -> DiagnosticStatus:
         """How busy the node was in this period [s], which rate of joint states it can hold, and what it left out."""
         queue, before = self._queue, self._queue_before
         self._queue_before = queue.used, queue.left_out, queue.idle
@@ -169,7 +171,7 @@ class NodeDiagnostics:
             "busy time per joint state": f"{1e3 * busy / used:.3f} ms" if used else "nan",
             "rate it can hold": f"{used / busy:.0f} Hz" if used else "nan",
             "joint states left out": queue.left_out,
-            "numerical kernels": "compiled" if compiled.COMPILED else "plain Python, because numba is missing",
+            "numerical kernels": "compiled" if compiled.COMPILED else f"plain Python: {compiled.NOT_COMPILED}",
         }
         if keeps_up:
             return self._status("load", DiagnosticStatus.OK, f"{values['busy']} busy", values)
@@ -177,7 +179,9 @@ class NodeDiagnostics:
         outcome = (
             f"{left_out} of {used + left_out} were left out, the newest are used" if left_out else "estimates are late"
         )
-        remedy = "send joint states at a lower rate, or choose a cheaper observer (parameter observer: fbse, momentum)"
+        remedy = "send joint states at a lower rate"
+        if config.has_friction and config.observer not in _CHEAP_OBSERVERS:
+            remedy += f", or choose a cheaper observer (parameter observer: {', '.join(_CHEAP_OBSERVERS)})"
         return self._status("load", DiagnosticStatus.WARN, f"{rate}: {outcome}; {remedy}", values)
 
     def _trust(self, estimator: Estimator) -> DiagnosticStatus:

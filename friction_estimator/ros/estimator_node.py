@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -46,18 +45,18 @@ _Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, DesiredSample
 
 
 class EstimatorNode(Node):
-    """One node for the whole pipeline.
+    """The pipeline as a node, or the part of it that the parameter ``stages`` names.
 
     Raises
     ------
     ConfigError, RobotModelError
-        When a parameter, the URDF or the file of identified parameters cannot be used.
+        When a parameter or the URDF cannot be used; :meth:`play` also for the file of identified parameters.
     """
 
     def __init__(self) -> None:
         super().__init__("friction_estimator")
         self._config, own = read_parameters(self, ESTIMATOR_FIELDS)
-        self._parameters_file = own["parameters_file"]
+        self._parameters_file = own["parameters_file"] if self._config.has_friction else ""
         self._input_qos = RELIABLE_INPUT if own["inputs_reliable"] else SENSOR_INPUT
         self._effort_fraction = own["display.effort_fraction"]
         self._ros_time = self.get_clock().ros_time_is_active
@@ -85,10 +84,10 @@ class EstimatorNode(Node):
         config = self._config
         estimator = Estimator(config, urdf_xml)
         self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
+        self._restore(estimator)
+        if config.has_compensation:
+            self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
         if config.has_friction:
-            self._restore(estimator)
-            if config.compensation.enabled:
-                self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
             self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
             self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
         self._compile(running)
@@ -106,24 +105,19 @@ class EstimatorNode(Node):
         log = self.get_logger()
         if not compiled.COMPILED:
             log.warning(
-                "the Python package numba is not installed: numerical kernels run as plain Python. "
+                f"{compiled.NOT_COMPILED}: numerical kernels run as plain Python. "
                 "The status 'load' in /diagnostics has the rate that this node can hold"
             )
-        ready = {"kernels": "none"}
-        notice = threading.Timer(
-            _NOTABLE,
-            lambda: log.info(f"compiling numerical kernels ({ready['kernels']} ready); the next start will find them"),
-        )
-        notice.start()
+        started, logged = time.monotonic(), False
 
         def note(done: int, total: int) -> None:
-            ready["kernels"] = f"{done} of {total}"
+            nonlocal logged
+            if not logged and time.monotonic() - started > _NOTABLE:
+                logged = True
+                log.info(f"compiling numerical kernels ({done} of {total} ready); the next start will find them")
             end_if_asked(running)
 
-        try:
-            compiled.prepare(note)
-        finally:
-            notice.cancel()
+        compiled.prepare(note)
 
     def _change(self, name: str, value: float) -> None:
         """Follow a parameter that changed at run time."""
@@ -152,7 +146,7 @@ class EstimatorNode(Node):
             self._subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
         for index, foot in enumerate(config.feet):
             self._subscribe(WrenchStamped, foot.wrench_topic, partial(reader.wrench, index), estimator.add_wrench)
-        if config.compensation.needs_commands:
+        if config.needs_commands:
             self._subscribe(JointState, config.compensation.desired_topic, reader.desired, estimator.add_desired)
 
     def _subscribe(
@@ -241,7 +235,7 @@ class EstimatorNode(Node):
             self._guard.end()
             self._outputs.await_delivery()
         self._report()
-        if self._parameters_file and self._config.has_friction and estimator.health.frames:
+        if self._parameters_file and estimator.health.frames:
             try:
                 save_parameters(self._parameters_file, estimator.identified)
             except ConfigError as error:

@@ -85,6 +85,7 @@ class LaunchRequest:
     ----------
     values : text of every argument
     given : names of the arguments that are not there by default
+    frames : whether robot_state_publisher is installed, which subscribes to ``joint_states``, too
 
     Attributes
     ----------
@@ -96,8 +97,8 @@ class LaunchRequest:
         When an argument, a file or a parameter in it cannot be used.
     """
 
-    def __init__(self, values: Mapping[str, str], given: Collection[str]) -> None:
-        self._values = values
+    def __init__(self, values: Mapping[str, str], given: Collection[str], frames: bool = False) -> None:
+        self._values, self._frames = values, frames
         file = values["params_file"]
         if file and not Path(file).is_file():
             raise ConfigError(f"params_file:={file}: there is no such file")
@@ -121,6 +122,16 @@ class LaunchRequest:
             return {"friction_estimator": {}}
         return {"base_state": {"stages": "base_state"}, "friction_estimator": {"stages": "friction"}}
 
+    @property
+    def publishes_frames(self) -> bool:
+        """Whether robot_state_publisher is started: a robot brings its own, and it needs the URDF as a file."""
+        return self._frames and self._values["source"] != "robot" and bool(self.robot.urdf_xml)
+
+    def _subscribers(self) -> int:
+        """Subscribers of the joint states that simulation and bag player wait for."""
+        others = self.publishes_frames and self.robot.config.output.joint_states_topic == "joint_states"
+        return len(self.estimators) + bool(self._values["record"]) + others
+
     def parameters(self, node: str) -> dict[str, Any]:
         """Parameters for a node (name of its executable) on top of the YAML of the robot; ``params_file`` comes apart.
 
@@ -129,7 +140,7 @@ class LaunchRequest:
         known = {
             "inputs_reliable": self._values["source"] != "robot",
             "publish_clock": self.use_sim_time,
-            "wait_for_subscribers": len(self.estimators) + bool(self._values["record"]),
+            "wait_for_subscribers": self._subscribers(),
             "max_lead": _MAX_LEAD,
         }
         own = {item.name for item in NODE_FIELDS[node]} - {*self._file}

@@ -34,7 +34,8 @@ from friction_estimator.ros.spin import Running
 _VIEW_PERIOD = 0.25
 _QUIET = 1.0
 _PATIENCE = 20.0
-_START_UP = 60.0
+_START_UP = 180.0
+"""A first start compiles the numerical kernels [s]."""
 _GOODBYE = 0.5
 
 
@@ -188,7 +189,8 @@ class LiveRun(Node):
             if estimator.poll() is not None:
                 raise LiveRunError(self._last_words("estimator"))
             if not self._topics.joint_samples and time.monotonic() - started > _START_UP:
-                raise LiveRunError(f"no sensor message in {_START_UP:.0f} s; see {self._log('simulation')}")
+                logs = f"{self._log('simulation')} and {self._log('estimator')}"
+                raise LiveRunError(f"no sensor message in {_START_UP:.0f} s; see {logs}")
         if simulation.poll():
             raise LiveRunError(self._last_words("simulation"))
 

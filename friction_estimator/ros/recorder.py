@@ -152,7 +152,7 @@ def input_topics(config: Config) -> list[tuple[str, str]]:
     inputs = [(config.output.joint_states_topic, topics.JOINT_STATE)]
     if not config.robot.fixed_base:
         inputs.append((config.imu.topic, topics.IMU))
-    if config.compensation.needs_commands:
+    if config.needs_commands:
         inputs.append((config.compensation.desired_topic, topics.JOINT_STATE))
     return inputs + [(foot.wrench_topic, topics.WRENCH) for foot in config.feet]
 

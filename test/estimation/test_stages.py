@@ -9,6 +9,7 @@ import pytest
 
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.files.robot import load_robot
+from friction_estimator.messages import topics
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import FrictionEstimate
 
@@ -21,7 +22,7 @@ def samples() -> list[SimulationSample]:
     return [simulator.step() for _ in range(1200)]
 
 
-def estimated(samples: list[SimulationSample], **changes: str) -> list[FrictionEstimate]:
+def estimated(samples: list[SimulationSample], **changes: object) -> list[FrictionEstimate]:
     estimator, estimates = Estimator(replace(ROBOT.config, **changes), ROBOT.urdf_xml), []
     for sample in samples:
         for wrench in sample.wrenches:
@@ -29,6 +30,15 @@ def estimated(samples: list[SimulationSample], **changes: str) -> list[FrictionE
         estimates += estimator.add_imu(sample.imu)
         estimates += estimator.add_joints(sample.joints)
     return estimates + estimator.flush()
+
+
+@pytest.mark.parametrize(("stages", "compensates"), [("friction", True), ("base_state", False)])
+def test_friction_is_compensated_where_it_is_estimated(samples, stages, compensates):
+    compensation = replace(ROBOT.config.compensation, enabled=True, velocity="measured")
+    config = replace(ROBOT.config, stages=stages, compensation=compensation)
+    found = [estimate.compensation for estimate in estimated(samples[:50], stages=stages, compensation=compensation)]
+    assert found and all((torque is not None) == compensates for torque in found)
+    assert (topics.COMPENSATION in topics.output_topics(config)) == compensates
 
 
 @pytest.mark.parametrize("observer", ["kalman", "fbse", "momentum"])

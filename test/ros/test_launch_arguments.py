@@ -46,6 +46,12 @@ def test_a_split_graph_has_two_estimators_that_simulation_and_bag_player_wait_fo
     assert split.parameters("simulation_node")["wait_for_subscribers"] == 3
 
 
+def test_robot_state_publisher_is_one_more_subscriber_where_it_is_started() -> None:
+    values = {item.name: item.default for item in ARGUMENTS}
+    assert LaunchRequest(values, {}, frames=True).parameters("simulation_node")["wait_for_subscribers"] == 2
+    assert not LaunchRequest({**values, "source": "robot"}, {"source"}, frames=True).publishes_frames
+
+
 def test_a_parameter_file_beats_the_launch_file_and_an_argument_beats_both(tmp_path: Path) -> None:
     file = params_file(tmp_path, inputs_reliable=False, use_sim_time=True, parameters_file="mine.yaml", seed=3)
     by_file = request(params_file=file)

@@ -466,7 +466,7 @@ class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
     First comes the robot model at its end, then the torques of wrong links, then one group of limbs a frame.
-    The largest limb is a group of its own; smaller ones share a frame as long as they cost no more than it does.
+    The largest limb is a group of its own. A group of smaller limbs costs at most as much as the largest limb.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Joint velocities in hindsight: the bank of motion filters, each corrected backward in time by what came later.
+"""Smoothed joint velocities: the bank of motion filters, each corrected backward in time by what came later.
 
 Every filter of the bank is stationary, and so is its Rauch-Tung-Striebel smoother: one constant gain (Rauch, Tung &
 Striebel 1965, eq. 3.28). The filters are weighed by how well they have predicted the readings before and after.

@@ -34,19 +34,19 @@ _UNEVEN = 0.05
 _LATE = 0.6
 """Velocities later than this part of the period are believed to be filtered; half of it is the sampling."""
 _SURE = 6.0
-"""And the delay must be so many times its standard deviation."""
+"""A delay counts only if it is at least this many times its standard deviation."""
 _STRIDE = 5
 _FIELDS = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
 _FINEST = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
 """Noise below this need not be in the datasheet [rad, rad/s, rad/s, N, N m]."""
 _TELLING = 10.0
-"""The fastest joint must make the uneven sampling show so many times more than the encoder's noise."""
+"""Uneven sampling is judged only if it would move the fastest joint by at least this many times the encoder's noise."""
 _EVEN_SAMPLING = 0.3
 """Part of what uneven sampling would show, below which the sampling is even."""
 _GAP = 1.8
-"""Intervals longer than so many medians are missing samples."""
+"""Intervals longer than this many medians contain missing samples."""
 _MISSING = 1.7
-"""The clock counts a second period only beyond so many: a stamp late is likelier than a sample missing."""
+"""An interval counts as two periods only beyond this many: a late stamp is likelier than a missing sample."""
 _FOLLOW = 0.03
 """Part of its distance to the stamps that the clock makes good in a sample."""
 _SMOOTH = 0.2

@@ -1,4 +1,4 @@
-"""The Kalman stage in hindsight: every sample also with what came later, for recordings.
+"""Fixed-lag smoother of the Kalman stage: every estimate also uses later samples. For recordings.
 
 frames ─► motion smoother ─► the same stage, its filters traced ─► backward sweep ─► friction, law, sigma
           half a second ahead                                      a lag ahead
@@ -22,7 +22,7 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
 
 _MOTION_MEMORIES = 5.0
-"""Velocities are smoothed with so many ``motion_memory`` ahead: the bank remembers nothing longer."""
+"""Velocities are smoothed with this many ``motion_memory`` of later readings: the bank remembers nothing longer."""
 _BLOCK = 0.5
 """Work is done in blocks of this length, or of half a lag [s]."""
 
