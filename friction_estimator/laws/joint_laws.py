@@ -29,6 +29,28 @@ def regressor_rows(codes: IntArray, scales: FloatArray, velocity: FloatArray, lo
     return phi
 
 
+@kernel("IT M M M V V M")
+def regressor_of_motors(
+    codes: IntArray,
+    scales: FloatArray,
+    matrix: FloatArray,
+    to_joints: FloatArray,
+    velocity: FloatArray,
+    effort: FloatArray,
+    regressor: FloatArray,
+) -> None:
+    """Write the regressor (n, p) of the motors' laws at velocities and motor torques (n,) of the joints."""
+    n = velocity.size
+    for motor in range(n):
+        speed, load = 0.0, 0.0
+        for joint in range(n):
+            if to_joints[joint, motor] != 0.0:
+                speed += velocity[joint] * to_joints[joint, motor]
+            if matrix[joint, motor] != 0.0:
+                load += effort[joint] * matrix[joint, motor]
+        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load)
+
+
 @kernel("IT M M V V V V V")
 def expected_friction(
     codes: IntArray,

@@ -7,7 +7,7 @@ used: it needs no inverse. Backward from the newest record run the adjoint ``lam
 
     x_smoothed = x - P lam          P_smoothed = P - P Lam P
 
-with x and P those of the filter then. A record says how the two pass from after something happened to before it.
+with x and P those of the filter then. Each record transforms both from after its event to before it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def sweep(records: list[Record], until: float) -> list[tuple[float, FloatArray, 
 
     Parameters
     ----------
-    records : oldest first; at least one :class:`Snapshot`
+    records : oldest first
     until : snapshots after this time only look ahead, they are not smoothed themselves [s]
 
     Returns
@@ -156,7 +156,10 @@ def sweep(records: list[Record], until: float) -> list[tuple[float, FloatArray, 
     list
         Time [s], state (r,) and covariance (r, r) of each snapshot, oldest first.
     """
-    size = next(record.covariance.shape[1] for record in records if isinstance(record, Snapshot))
+    snapshots = [record for record in records if isinstance(record, Snapshot)]
+    if not snapshots:
+        return []
+    size = snapshots[0].covariance.shape[1]
     lam, Lam = np.zeros(size), np.zeros((size, size))
     smoothed = []
     for record in reversed(records):

@@ -1,6 +1,6 @@
 """The filters of all limbs, and their estimates joint by joint for every frame to use.
 
-    window ─► UnloadedFeet ─► WindowDynamics ─► links ─► limb 1 ─► limb 2 ... ─► LimbEstimates      (one arrow a frame)
+    window ─► UnloadedFeet │ WindowDynamics │ wrong links │ limbs, group by group ─► LimbEstimates      │ the next frame
 
 The limbs take turns so that no frame bears the work of all of them (:class:`LimbSchedule`). Their estimates are
 published together, after the last one, so that their order does not matter.
@@ -443,13 +443,13 @@ class LimbBank:
         )
 
     def inflate_law_covariance(self, limbs: Sequence[int]) -> None:
-        """What was taken for a push on these limbs has lasted too long to be one."""
+        """Widen the covariance of these limbs' laws: what was taken for a push has lasted too long to be one."""
         for index in limbs:
             self.filters[index].inflate_law_covariance()
 
 
 def share_out(costs: Sequence[float]) -> list[list[int]]:
-    """Groups of tasks with these costs, as few as it takes to make none cost more than the largest single task."""
+    """Groups of tasks of which none costs more than the largest task: each goes into the first group with room."""
     groups: list[list[int]] = []
     room: list[float] = []
     for index in sorted(range(len(costs)), key=lambda index: -costs[index]):
@@ -494,9 +494,10 @@ class LimbSchedule:
             self._terms, self._window = self._bank.evaluate(self._window), None
             self._links: FloatArray | None = None
             self._turns.extend(self._groups)
-        elif self._turns and self._links is None:
-            self._links = self._bank.link_columns(self._terms)
-        elif self._turns and self._links is not None:
+        elif self._turns:
+            if self._links is None:
+                self._links = self._bank.link_columns(self._terms)
+                return False
             for limb in self._turns.popleft():
                 self._bank.use(limb, self._terms, self._links, self._usable, frozen)
             if not self._turns:
@@ -512,7 +513,7 @@ class LimbSchedule:
         return new
 
 
-def joint_state_indices(starts: IntArray, m: int, p: int) -> IntArray:
-    """Indices (m, p + 1) into a limb's state: law parameters of each joint, then its mismatch."""
-    law = starts[2] + np.arange(m * p).reshape(m, p)
-    return np.concatenate((law, starts[1] + np.arange(m)[:, None]), axis=1)
+def joint_state_indices(law: int, mismatch: int, m: int, p: int) -> IntArray:
+    """Indices (m, p + 1) of the law parameters and the mismatch of each joint, from where both blocks begin."""
+    own = law + np.arange(m * p).reshape(m, p)
+    return np.concatenate((own, mismatch + np.arange(m)[:, None]), axis=1)

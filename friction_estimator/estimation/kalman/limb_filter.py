@@ -30,7 +30,7 @@ from friction_estimator.estimation.kalman.history import (
     Transition,
 )
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.linear_algebra import cholesky, solve_cholesky, solve_positive
+from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.types import FloatArray, IntArray, record
 
@@ -236,7 +236,7 @@ def correct_limb(
     """
     m, size = innovation.size, x.size
     measured = P[first : first + m].copy()
-    K[:] = solve_cholesky(cholesky(S)[0], measured)
+    K[:] = solve_positive(S, measured)[0]
     for a in range(m):
         for j in range(considered, size):
             K[a, j] = 0.0
@@ -499,7 +499,7 @@ class LimbFilter:
             S = self.covariance[self._momentum, self._momentum] + window.momentum_covariance
         else:
             self._impacts.clear()
-        self._correct(0, innovation, S, frozen)
+        self._correct(innovation, S, frozen)
         if not frozen:
             moved = hold_bounds(self.state, self.covariance, self._bounds, layout.law.start, self._direction)
             if moved and self.history is not None:
@@ -523,7 +523,7 @@ class LimbFilter:
     def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
         rows = self.layout.foot(self.layout.foot_bias, foot)
-        if self.layout.prior_std[rows.start] > 0.0 or self.layout.prior_std[rows].any():
+        if self.layout.prior_std[rows].any():
             used = np.empty(6), np.empty((6, 6))
             gain = np.empty((6, self.layout.size))
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance, *used, gain)
@@ -560,12 +560,12 @@ class LimbFilter:
         P[rows, rows] += T * T * (G * more) @ G.T
         self._diagonal(slice(0, layout.size))[:] += more
 
-    def _correct(self, first: int, innovation: FloatArray, S: FloatArray, frozen: bool) -> None:
+    def _correct(self, innovation: FloatArray, S: FloatArray, frozen: bool) -> None:
         considered = self.layout.law.start if frozen else self.layout.size
         gain = np.empty((innovation.size, self.layout.size))
-        correct_limb(self.state, self.covariance, first, innovation, S, considered, gain)
+        correct_limb(self.state, self.covariance, 0, innovation, S, considered, gain)
         if self.history is not None:
-            rows, used = slice(first, first + innovation.size), (innovation.copy(), S.copy())
+            rows, used = self._momentum, (innovation.copy(), S.copy())
             self._record(SchmidtUpdate(rows, gain.T) if frozen else Measurement(rows, *used, gain.T))
 
     def _clear(self, rows: slice | IntArray) -> None:

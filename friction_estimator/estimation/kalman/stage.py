@@ -187,14 +187,14 @@ class KalmanFriction:
         return self._friction(frame, attitude, phase, dynamics, law, disturbance)
 
     def _retune(self, noise: SensorNoise) -> None:
-        """The sensors are noisier than their datasheet."""
+        """Use this noise in every part that weighs readings."""
         for part in (self._motion, self._buffer.fit, self.bank, self._disturbance):
             part.retune(noise)
 
     def _watch_disturbance(
         self, frame: SensorFrame, dynamics: Dynamics, motion: JointMotion, law: LawNow
     ) -> Disturbance:
-        """Watch for pushes."""
+        """External torque of this instant; where a push has lasted too long, the covariance of the law is widened."""
         disturbance = self._disturbance.step(frame, dynamics, motion, law, self.bank.estimates)
         lasting = self._watch.step(disturbance.large, frame.dt)
         if lasting and not self.frozen:
@@ -311,7 +311,12 @@ class KalmanFriction:
         row_of = dict(zip(here, there, strict=True))
         width = min(self.laws.parameter_count, identified.values.shape[1])
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
-            states = joint_state_indices(limb_filter.layout.starts, limb.joints.size, self.laws.parameter_count)
+            states = joint_state_indices(
+                limb_filter.layout.law.start,
+                limb_filter.layout.mismatch.start,
+                limb.joints.size,
+                self.laws.parameter_count,
+            )
             for row, joint in enumerate(limb.joints.tolist()):
                 if joint in row_of:
                     saved = row_of[joint]

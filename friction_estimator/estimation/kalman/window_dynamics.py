@@ -19,6 +19,7 @@ from friction_estimator.estimation.kalman.limb_filter import LimbState, LimbWind
 from friction_estimator.estimation.kalman.windows import CLEARLY, Window
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.sensor_variances import white_vector
 from friction_estimator.robot.transmission import MotorSide
 from friction_estimator.rotations import skew
 from friction_estimator.types import Dynamics, FloatArray, IntArray, record
@@ -322,8 +323,8 @@ class WindowDynamics:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
-        self.wrench_variance: FloatArray = np.array([noise.force_std**2] * 3 + [noise.moment_std**2] * 3)
-        self._variances = np.array([noise.effort_std**2, noise.specific_force_std**2, *self.wrench_variance])
+        self._variances = white_vector(noise)[[1, 2, 3, 3, 3, 4, 4, 4]]
+        self.wrench_variance: FloatArray = self._variances[2:]
 
     def reset(self) -> None:
         """Forget the window before."""

@@ -68,7 +68,7 @@ class SmoothedWindows:
         """
         times = np.array([frame.time for frame in frames])
         row = self._nearest(times)
-        described = self._described()
+        laws = [LawEstimate(*columns) for columns in zip(*self._described(), strict=True)]
         parameters, covariance = self.parameters[row], self.covariance[row]
         mismatch = np.stack([np.interp(times, self.time, column) for column in self.mismatch.T], axis=1)
         velocity = np.array([frame.motion.velocity for frame in frames])
@@ -87,7 +87,7 @@ class SmoothedWindows:
             "sigma": np.sqrt(full + velocity_variance),
             "model": model,
             "model_sigma": np.sqrt(law_variance + mismatch_variance + velocity_variance),
-        }, [LawEstimate(*(column[at] for column in described)) for at in row.tolist()]
+        }, [laws[at] for at in row.tolist()]
 
     def _nearest(self, times: FloatArray) -> IntArray:
         return np.searchsorted(0.5 * (self.time[1:] + self.time[:-1]), times)
@@ -134,7 +134,7 @@ class WindowSmoother:
         covariance = np.zeros((w, n, q, q))
         for limb, windows in zip(self._limbs, swept, strict=True):
             m = limb.joints.size
-            own = joint_state_indices(np.array([0, 0, m]), m, p)
+            own = joint_state_indices(m, 0, m, p)
             joint[:, limb.joints] = np.array([state for _, state, _ in windows])[:, own]
             columns = self._motors.select(limb.joints).columns(own)
             blocks = np.array([P[columns[:, :, None], columns[:, None, :]] for _, _, P in windows])

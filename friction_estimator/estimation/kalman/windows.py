@@ -132,7 +132,7 @@ class LocalMotionFit:
     """A parabola through the positions of some readings, its slope through their velocities; a line through the rates.
 
     Readings are the rows of an array: time [s], positions (n,), velocities (n,), gyroscope (3,), further columns that
-    are not used. Their number is odd.
+    are not used.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class LocalMotionFit:
         self._maps: dict[bytes, tuple[FloatArray, list[float]]] = {}
 
     def at_middle(self, rows: FloatArray, joints: int) -> LocalMotion:
-        """Motion of n joints and the base at the time of the middle one of these readings."""
+        """Motion of n joints and the base at the time of the middle one of an odd number of readings."""
         weights, std = self._weights(rows)
         fitted, base = np.empty((3, joints)), np.empty((2, 3))
         fit_middle(rows, weights, std[1], self._velocity_std, self._gyro_std, fitted, base)
@@ -306,56 +306,55 @@ def _fill_weights(weights: FloatArray, rows: FloatArray, held: bool) -> None:
             weights[k + 1] += 0.5 * step
 
 
-@kernel("M i8 i8 i8 b1 i8 M M")
+@kernel("M i8 i8 b1 i8 i8 M M")
 def summarise_window(
     rows: FloatArray,
-    start: int,
-    end: int,
     half: int,
+    end: int,
     held: bool,
-    readings: int,
+    first: int,
+    law: int,
     means: FloatArray,
     extremes: FloatArray,
 ) -> float:
-    """Means and extremes of the columns c of the buffer's rows over one window; the longest distance of samples [s].
+    """Means and extremes of columns of the buffer's rows over one window; the longest distance of samples [s].
 
     Parameters
     ----------
-    start, end : rows of the first and of the last sample
-    half : samples around both that the fits use
+    half, end : rows of the first and of the last sample; this many samples around both are used by the fits
     held : True when readings act until the next one
-    readings : only these first columns get more than the mean by the trapezoid rule
-    means : (3, c) output: mean by held readings (or as the next), mean by the trapezoid rule, variance about a smooth
-        course. Second differences of white noise have six times its variance; what shakes faster than the sensor is
-        read looks like noise, and like noise it is missing from the mean
+    first, law : first column that is summarised, and first column of the law; c columns in all
+    means : (2, c) output: mean by held readings (or the trapezoid rule), and variance about a smooth course; of the
+        law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
+        what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
     extremes : (4, c) output: smallest and largest within the window, smallest and largest of all samples used
     """
-    N, c = end - start + 1, rows.shape[1]
-    inside = rows[start : end + 1]
+    N, c = end - half + 1, rows.shape[1]
+    inside = rows[half : end + 1]
     weights, trapezoid = np.empty(N), np.empty(N)
     _fill_weights(weights, inside, held)
     _fill_weights(trapezoid, inside, False)
     means[:] = 0.0
     for k in range(N):
-        for j in range(c):
-            means[1, j] += trapezoid[k] * inside[k, j]
-        for j in range(readings):
+        for j in range(first, law):
             means[0, j] += weights[k] * inside[k, j]
             if k >= 2:
                 second = inside[k, j] - 2.0 * inside[k - 1, j] + inside[k - 2, j]
-                means[2, j] += second * second / (6.0 * (N - 2))
+                means[1, j] += second * second / (6.0 * (N - 2))
+        for j in range(law, c):
+            means[0, j] += trapezoid[k] * inside[k, j]
     longest = 0.0
-    for k in range(start - half, end + half + 1):
-        if k > start - half:
+    for k in range(end + half + 1):
+        if k > 0:
             longest = max(longest, rows[k, 0] - rows[k - 1, 0])
-        for j in range(readings):
-            if k == start - half:
+        for j in range(first, law):
+            if k == 0:
                 extremes[2, j] = extremes[3, j] = rows[k, j]
             else:
                 extremes[2, j], extremes[3, j] = min(extremes[2, j], rows[k, j]), max(extremes[3, j], rows[k, j])
-            if k == start:
+            if k == half:
                 extremes[0, j] = extremes[1, j] = rows[k, j]
-            elif start < k <= end:
+            elif half < k <= end:
                 extremes[0, j], extremes[1, j] = min(extremes[0, j], rows[k, j]), max(extremes[1, j], rows[k, j])
     return longest
 
@@ -410,7 +409,6 @@ class WindowBuffer:
         regressor_variance : (n,) of the motors' friction by the law, from the uncertain velocity [(N m)^2]
         disturbed : (n,) True where something pushes the limb now
         """
-        self._readings = frame.readings
         if self._size == len(self._rows):
             self._grow(acceleration.size, frame.wrenches.shape[0], regressor.shape[1])
         write_sample(
@@ -435,11 +433,10 @@ class WindowBuffer:
         if not self._count and not self._set_length():
             return None
         half = (self._count - 1) // 2
-        start = half
-        end = start if self._first else start + self._count
+        end = half if self._first else half + self._count
         if self._size <= end + half:
             return None
-        window = self._close(start, end, half)
+        window = self._close(half, end, frame.readings)
         kept = self._size - (end - half)
         self._rows[:kept] = self._rows[end - half : self._size]
         self._size = kept
@@ -468,20 +465,20 @@ class WindowBuffer:
         self._count = max(_FEWEST, round(self._length / self._period)) if self._period > 0.0 else _FEWEST
         return True
 
-    def _close(self, start: int, end: int, half: int) -> Window:
+    def _close(self, half: int, end: int, readings: FloatArray) -> Window:
         n, k, p = self._shape
         rows, columns = self._rows, self._columns
-        means, extremes = np.empty((3, rows.shape[1])), np.empty((4, rows.shape[1]))
-        of_law = columns["regressor_variance"].start
-        longest = summarise_window(rows, start, end, half, self._held, of_law, means, extremes)
-        mean, trapezoid, rough = means
+        means, extremes = np.empty((2, rows.shape[1])), np.empty((4, rows.shape[1]))
+        first, law = columns["effort"].start, columns["regressor_variance"].start
+        longest = summarise_window(rows, half, end, self._held, first, law, means, extremes)
+        mean, rough = means
         last, wrenches, flags = rows[end], columns["wrenches"], columns["imu_fresh"].start
-        mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[start : end + 1])
+        mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
         return Window(
             time=float(last[0]),
-            duration=float(last[0] - rows[start, 0]),
-            samples=end - start,
-            readings=(end - start) * self._readings,
+            duration=float(last[0] - rows[half, 0]),
+            samples=end - half,
+            readings=(end - half) * readings,
             end=self.fit.at_middle(rows[end - half : end + half + 1], n),
             angular_acceleration=last[columns["angular_acceleration"]].copy(),
             acceleration=last[columns["acceleration"]].copy(),
@@ -493,8 +490,8 @@ class WindowBuffer:
             normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6],
             specific_force_roughness=rough[columns["specific_force"]],
             wrench_roughness=rough[wrenches].reshape(k, 6),
-            regressor=trapezoid[columns["regressor"]].reshape(n, p),
-            regressor_variance=trapezoid[columns["regressor_variance"]],
+            regressor=mean[columns["regressor"]].reshape(n, p),
+            regressor_variance=mean[columns["regressor_variance"]],
             complete=longest <= _GAP * self._period,
             imu_fresh=bool(extremes[2, flags]),
             wrench_fresh=extremes[2, flags + 1 : flags + 1 + k] > 0.0,

@@ -10,8 +10,8 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
-from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
-from friction_estimator.laws.linear import COULOMB_VISCOUS, fill_regressor
+from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
+from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.robot.transmission import MotorSide
 from friction_estimator.types import BoolArray, FloatArray, IntArray, LawEstimate
 
@@ -230,28 +230,6 @@ def describe_laws(
     for joint in range(n):
         coulomb_sigma[joint] = math.sqrt(coulomb_sigma[joint])
         viscous_sigma[joint] = math.sqrt(viscous_sigma[joint])
-
-
-@kernel("IT M M M V V M")
-def regressor_of_motors(
-    codes: IntArray,
-    scales: FloatArray,
-    matrix: FloatArray,
-    to_joints: FloatArray,
-    velocity: FloatArray,
-    effort: FloatArray,
-    regressor: FloatArray,
-) -> None:
-    """Write the regressor (n, p) of the motors' laws at velocities and motor torques (n,) of the joints."""
-    n = velocity.size
-    for motor in range(n):
-        speed, load = 0.0, 0.0
-        for joint in range(n):
-            if to_joints[joint, motor] != 0.0:
-                speed += velocity[joint] * to_joints[joint, motor]
-            if matrix[joint, motor] != 0.0:
-                load += effort[joint] * matrix[joint, motor]
-        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load)
 
 
 class FrictionIdentifier:

@@ -18,8 +18,7 @@ from scipy.special import chdtri
 from friction_estimator.compiled import kernel
 from friction_estimator.config import TrustConfig
 from friction_estimator.estimation.trust.verdict import TrustFigures
-from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.laws.linear import fill_regressor
+from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
 from friction_estimator.robot.transmission import MotorSide
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -254,16 +253,12 @@ def add_law_change(
     enough : samples after which a law that was known in most of them becomes the law of the start
     """
     n, p = scales.shape
-    phi, torque, change = np.empty(p), np.zeros(n), np.zeros(n)
+    phi, torque, change = np.empty((n, p)), np.zeros(n), np.zeros(n)
     law, own = np.zeros(n), np.zeros(n)
+    regressor_of_motors(codes, scales, from_joints, to_joints, velocity, effort, phi)
     for motor in range(n):
-        at, load = 0.0, 0.0
-        for joint in range(n):
-            at += velocity[joint] * to_joints[joint, motor]
-            load += effort[joint] * from_joints[joint, motor]
-        fill_regressor(phi, codes[motor], scales[motor], at, load)
         for i in range(p):
-            own[motor] += phi[i] * parameters[motor, i]
+            own[motor] += phi[motor, i] * parameters[motor, i]
     for joint in range(n):
         for motor in range(n):
             law[joint] += to_joints[joint, motor] * own[motor]
@@ -283,13 +278,8 @@ def add_law_change(
                 else:
                     reference_variance[joint] = model_sigma[joint] ** 2
     for motor in range(n):
-        at, load = 0.0, 0.0
-        for joint in range(n):
-            at += velocity[joint] * to_joints[joint, motor]
-            load += effort[joint] * from_joints[joint, motor]
-        fill_regressor(phi, codes[motor], scales[motor], at, load)
         for i in range(p):
-            torque[motor] += phi[i] * (parameters[motor, i] - reference[motor, i])
+            torque[motor] += phi[motor, i] * (parameters[motor, i] - reference[motor, i])
     for joint in range(n):
         for motor in range(n):
             if to_joints[joint, motor] != 0.0:
