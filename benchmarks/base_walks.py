@@ -22,7 +22,7 @@ from benchmarks.accuracy.cases import case_names, find_case
 from benchmarks.accuracy.simulated_run import PERIOD, simulate
 from benchmarks.accuracy.track import configure, drive
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import noise_names
 from friction_estimator.types import FloatArray

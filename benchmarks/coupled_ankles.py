@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.accuracy.track import drive
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,

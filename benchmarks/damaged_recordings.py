@@ -21,14 +21,14 @@ if __name__ == "__main__":
 
 import numpy as np
 
-from friction_estimator.bags import joint_log as bag_log
 from friction_estimator.errors import InputError
-from friction_estimator.files import joint_log as table_log
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import suspicions
 from friction_estimator.identification.recording.sampling import usual_period
 from friction_estimator.identification.recording.spectrum import choose_cutoff
 from friction_estimator.identification.recording.velocity_source import choose_velocity_source
+from friction_estimator.io import joint_log as table_log
+from friction_estimator.io.bags import joint_log as bag_log
 from friction_estimator.types import FloatArray
 
 DEGREES = np.degrees(1.0)

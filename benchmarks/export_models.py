@@ -19,8 +19,8 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.files.export import Job, JointFriction, export_friction, joint_frictions
-from friction_estimator.files.identification import SavedIdentification
+from friction_estimator.io.export import Job, JointFriction, export_friction, joint_frictions
+from friction_estimator.io.identification import SavedIdentification
 from friction_estimator.laws.identified import IdentifiedParameters
 
 TOLERANCE = 1e-6

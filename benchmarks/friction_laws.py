@@ -19,7 +19,7 @@ if __name__ == "__main__":
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.laws import LinearFrictionLaw, linear_law_names, make_linear_law
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 from friction_estimator.types import FloatArray

@@ -23,7 +23,6 @@ if __name__ == "__main__":
 import numpy as np
 import yaml
 
-from friction_estimator.files.joint_log import read_joint_log
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
@@ -32,6 +31,7 @@ from friction_estimator.identification.inverse_dynamics.options import InverseDy
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.io.joint_log import read_joint_log
 from friction_estimator.types import GRAVITY, FloatArray
 
 JOINT = "pendulum"

@@ -19,7 +19,7 @@ if __name__ == "__main__":
 import numpy as np
 
 from friction_estimator.errors import SimulationError
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario, noise_names, scenario_names
 
 

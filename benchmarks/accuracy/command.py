@@ -18,7 +18,7 @@ from benchmarks.accuracy.results import Results, merge, read_json, write_json
 from benchmarks.accuracy.runs import make_jobs, perform_all
 from friction_estimator.config import parameter_fields
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 
 NOISES = ("clean", "paper_std", "paper", "realistic")
 DURATION = 22.0

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.accuracy.exact_inputs import bare_inputs
 from benchmarks.accuracy.simulated_run import SimulatedRun
 from friction_estimator.estimation.observers.momentum import MomentumObserver
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 

@@ -15,7 +15,7 @@ from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, standing_joi
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
 from friction_estimator.estimation.pipeline import Pipeline
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.laws import linear_law_names, make_linear_law
 from friction_estimator.types import BoolArray, FloatArray
 

@@ -18,7 +18,7 @@ from benchmarks.accuracy.simulated_run import simulate
 from benchmarks.accuracy.track import configure, estimate
 from benchmarks.accuracy.wiener_scores import wiener_scores
 from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.robot.model import RobotModel
 
 CLEAN = "clean"

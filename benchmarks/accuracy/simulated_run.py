@@ -9,7 +9,7 @@ import numpy as np
 from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.config import Config
 from friction_estimator.errors import SimulationError
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import PERIOD_NS, Scenario, SimulationSample, Simulator, make_noise
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray

@@ -13,7 +13,7 @@ from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import SimulationSample, make_noise
 from friction_estimator.types import BaseState, FloatArray, FrictionEstimate
 

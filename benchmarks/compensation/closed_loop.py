@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.compensation.controllers import controller_gains
 from benchmarks.compensation.methods import NO_FRICTION, PERIOD, make_method
 from friction_estimator.errors import SimulationError
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario, with_friction
 from friction_estimator.types import FloatArray

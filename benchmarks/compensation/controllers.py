@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.controller import ControllerGains
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.config import parameter_fields
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import TABLE_I, FrictionSetting, SimulationSample, make_noise
 from friction_estimator.simulation.friction import InjectedFriction
 from friction_estimator.types import DesiredSample, FloatArray, FrictionEstimate

@@ -22,7 +22,7 @@ from benchmarks.constrained.measure import (
     rigid_friction,
 )
 from benchmarks.constrained.rigid_walk import RigidWalk, rigid_walk
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import Gait, make_scenario
 from friction_estimator.types import FloatArray

@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.interpolate import make_interp_spline
 
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.laws import make_law
 from friction_estimator.reference.delay_line import Instant
 from friction_estimator.robot.model import RobotModel

@@ -25,7 +25,7 @@ from benchmarks.egle.walks import (
     torque_weight,
     walks,
 )
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 

@@ -10,7 +10,7 @@ from scipy.signal import butter, savgol_filter, sosfiltfilt
 
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.egle.walks import central, centred, column, friction_from, substeps, torque_weight
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 

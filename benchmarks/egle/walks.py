@@ -13,7 +13,7 @@ from benchmarks.accuracy.track import configure, drive
 from benchmarks.egle.printed import LAW, TARGETS
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG, SmoothedEstimator
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.reference.constrained_friction import ConstrainedFriction
 from friction_estimator.reference.delay_line import Instant
 from friction_estimator.robot.model import RobotModel

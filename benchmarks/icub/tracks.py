@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from benchmarks.accuracy.track import held
 from benchmarks.icub.recording import JOINTS, Recording
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, ImuSample, JointSample, WrenchSample
 

@@ -16,7 +16,7 @@ from benchmarks.accuracy.simulated_run import SimulatedRun, simulate
 from benchmarks.accuracy.track import configure, drive
 from benchmarks.kalman.variants import VARIANTS
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray
 

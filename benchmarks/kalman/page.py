@@ -23,7 +23,7 @@ from benchmarks.kalman.forms import (
 )
 from benchmarks.kalman.measure import ROBOT, Errors, measure_all
 from benchmarks.kalman.variants import VARIANTS
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 

@@ -15,7 +15,7 @@ from friction_estimator.benchmark.processes import Processes
 from friction_estimator.benchmark.rows import Figure, Progress, Run
 from friction_estimator.benchmark.timing import spread
 from friction_estimator.config import Config
-from friction_estimator.files.resources import robot_file
+from friction_estimator.io.resources import robot_file
 from friction_estimator.messages import topics
 from friction_estimator.types import FloatArray, IntArray
 

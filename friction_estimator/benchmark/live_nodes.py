@@ -19,8 +19,8 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
-from friction_estimator.bags.reader import BagReader
 from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.messages.cdr import BODY, stamp_of
 from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.qos import FAST_OUTPUT, RECORDER, SENSOR_INPUT, SENSOR_OUTPUT

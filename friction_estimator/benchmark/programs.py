@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import friction_estimator
-from friction_estimator.bags.reader import BagReader
 from friction_estimator.benchmark import machine
 from friction_estimator.benchmark.processes import BenchmarkError, environment, interrupt
 from friction_estimator.benchmark.rows import Figure, NotMeasurableError, Progress, Run
+from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.messages.types import header_stamp

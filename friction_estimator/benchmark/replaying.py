@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 
-from friction_estimator.bags import replay as bag_replay
 from friction_estimator.benchmark.rows import Figure, Progress, Run
 from friction_estimator.benchmark.timing import as_in_node, spread
 from friction_estimator.compiled import prepare
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.io.bags import replay as bag_replay
 
 _REPEATS = 3
 

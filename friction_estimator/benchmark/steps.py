@@ -16,7 +16,7 @@ from friction_estimator.compiled import prepare
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import Pipeline
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import SimulationSample
 from friction_estimator.types import FloatArray, FrictionEstimate
 

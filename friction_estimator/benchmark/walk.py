@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from friction_estimator.bags.writer import BagWriter
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.synchronizer import Synchronizer
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario

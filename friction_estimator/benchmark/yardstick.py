@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.types import SensorFrame
 
 

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.robot import Robot, load_robot
-from friction_estimator.files.yaml_document import parse_value
+from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.io.yaml_document import parse_value
 
 
 def add_robot_arguments(

@@ -13,15 +13,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from friction_estimator.bags.recording import read_recording
 from friction_estimator.benchmark.processes import environment
 from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of, warn
 from friction_estimator.cli.demo_view import LATE, PlainView, TableView
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.config import OBSERVER_NAMES
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.resources import robot_file
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.resources import robot_file
+from friction_estimator.io.robot import Robot
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
 from friction_estimator.report.html import write_report

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from friction_estimator.cli.arguments import finite, warn
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.atomic import write_atomically
-from friction_estimator.files.coupling import load_coupling
-from friction_estimator.files.export import Job, export_friction, exporter_names, joint_frictions
-from friction_estimator.files.export.joint_friction import unknown_ranges
-from friction_estimator.files.identification import SavedIdentification, load_identification
+from friction_estimator.io.atomic import write_atomically
+from friction_estimator.io.coupling import load_coupling
+from friction_estimator.io.export import Job, export_friction, exporter_names, joint_frictions
+from friction_estimator.io.export.joint_friction import unknown_ranges
+from friction_estimator.io.identification import SavedIdentification, load_identification
 
 _DEFAULT_CONTROLLER = Job(()).controller
 

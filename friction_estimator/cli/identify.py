@@ -19,12 +19,12 @@ from friction_estimator.cli.identify_robot import identified_robot
 from friction_estimator.cli.identify_tables import print_identification
 from friction_estimator.cli.identify_usage import PLAN, refuse_useless
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.files.coupling import load_couplings
-from friction_estimator.files.identification import save_identification
-from friction_estimator.files.robot import Robot
 from friction_estimator.identification.recording.checks import suspicions
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.io.coupling import load_couplings
+from friction_estimator.io.identification import save_identification
+from friction_estimator.io.robot import Robot
 from friction_estimator.types import FloatArray
 
 

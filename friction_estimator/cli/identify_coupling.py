@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from friction_estimator.cli.identify_robot import movable_joints
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.files.coupling import coupling_of_joints, load_couplings
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.coupling import coupling_of_joints, load_couplings
+from friction_estimator.io.robot import Robot
 
 
 def couplings_of(arguments: argparse.Namespace, robot: Robot | None) -> tuple[Coupling, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.laws import make_law
 
 DEFAULT_LAW = "coulomb_viscous"

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from friction_estimator.bags import joint_log as bag_log
-from friction_estimator.bags.reader import BagReader
 from friction_estimator.cli.arguments import warn
 from friction_estimator.cli.identify_coupling import couplings_of, places_of_motors
 from friction_estimator.cli.identify_robot import common_joints, movable_joints, robot_of_bag
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import InputError, choices
-from friction_estimator.files import joint_log as table_log
-from friction_estimator.files.robot import Robot, load_robot
-from friction_estimator.files.table import SUFFIXES
 from friction_estimator.identification.joint_log import JointLog, Payload
+from friction_estimator.io import joint_log as table_log
+from friction_estimator.io.bags import joint_log as bag_log
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.io.table import SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from friction_estimator.cli.identify_motor import identify_motors
 from friction_estimator.cli.identify_usage import refuse_useless
 from friction_estimator.cli.identify_values import SEARCH
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.files.robot import Robot
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LOAD_VELOCITY
@@ -30,6 +29,7 @@ from friction_estimator.identification.regression.least_squares import SolverOpt
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.io.robot import Robot
 from friction_estimator.robot.transmission import MotorSide
 
 _SEGMENT = 1.0

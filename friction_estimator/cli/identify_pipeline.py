@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from friction_estimator.bags.joint_log import read_joint_log
-from friction_estimator.bags.replay import replay
 from friction_estimator.cli.arguments import warn
 from friction_estimator.cli.identify_logs import is_table
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.estimation.trust import in_words
-from friction_estimator.files.robot import Robot
 from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.io.bags.joint_log import read_joint_log
+from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.robot import Robot
 
 
 def measured_friction(

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.files.resources import robot_names
-from friction_estimator.files.robot import Robot, load_robot
-from friction_estimator.files.urdf import check_urdf, read_urdf
+from friction_estimator.io.resources import robot_names
+from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.io.urdf import check_urdf, read_urdf
 from friction_estimator.messages.description import RunDescription
 
 _URDF_SUFFIXES = (".urdf", ".xml")

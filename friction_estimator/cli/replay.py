@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from friction_estimator.bags.replay import ReplayResult, replay
-from friction_estimator.bags.writer import STORAGES
 from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, robot_of, warn
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.config import OBSERVER_NAMES
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.estimation.trust import in_words
-from friction_estimator.files.parameters import load_parameters, save_parameters
+from friction_estimator.io.bags.replay import ReplayResult, replay
+from friction_estimator.io.bags.writer import STORAGES
+from friction_estimator.io.parameters import load_parameters, save_parameters
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from friction_estimator.bags.recording import read_recording
 from friction_estimator.cli.arguments import seconds
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.robot import load_robot
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.report.html import write_report
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from friction_estimator import compiled
-from friction_estimator.bags.writer import STORAGES, BagWriter
 from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.config import Config
+from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.sensors import SensorMessages

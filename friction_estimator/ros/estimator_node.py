@@ -20,8 +20,8 @@ from std_msgs.msg import String
 from friction_estimator import compiled
 from friction_estimator.errors import ConfigError, FrictionEstimatorError, InputError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.node_parameters import ESTIMATOR_FIELDS
-from friction_estimator.files.parameters import load_parameters, save_parameters
+from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
+from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.ros.compensation_guard import CompensationGuard
 from friction_estimator.ros.diagnostics import NodeDiagnostics

@@ -14,8 +14,8 @@ from typing import Any
 
 from friction_estimator.config import ParameterField
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.node_parameters import NODE_FIELDS
-from friction_estimator.files.robot import Robot, load_robot, read_node_parameters, read_parameters
+from friction_estimator.io.node_parameters import NODE_FIELDS
+from friction_estimator.io.robot import Robot, load_robot, read_node_parameters, read_parameters
 
 _MAX_LEAD = 0.5
 """How far simulator and bag player may be ahead of the estimator on a slow machine [s]."""

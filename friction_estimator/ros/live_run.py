@@ -16,9 +16,9 @@ from typing import Protocol
 from rclpy.executors import Executor
 from rclpy.node import Node
 
-from friction_estimator.bags.writer import BagWriter
 from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.io.robot import Robot
 from friction_estimator.ros.live_state import LiveState, LiveTopics
 from friction_estimator.ros.recorder import (
     DIAGNOSTICS,

@@ -26,7 +26,7 @@ from friction_estimator.config import (
     parameter_fields,
 )
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.node_parameters import NODE_PARAMETERS
+from friction_estimator.io.node_parameters import NODE_PARAMETERS
 
 CHANGEABLE = frozenset({"output.slow_rate", "compensation.gain"})
 """What may change while the node runs; all else would mean other filters, so it is read-only."""

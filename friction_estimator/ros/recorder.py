@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from friction_estimator.bags.writer import BagWriter
 from friction_estimator.config import Config
+from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.ros.message_types import message_class

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rclpy.executors import Executor
 from rclpy.node import Node
 
-from friction_estimator.bags.writer import BagWriter
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.node_parameters import RECORDER_FIELDS
+from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.io.node_parameters import RECORDER_FIELDS
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.qos import RECORDER, SENSOR_INPUT

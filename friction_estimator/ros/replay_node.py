@@ -15,10 +15,10 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 
-from friction_estimator.bags.reader import BagReader
-from friction_estimator.bags.replay import input_topics
 from friction_estimator.errors import BagError
-from friction_estimator.files.node_parameters import REPLAY_FIELDS
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.replay import input_topics
+from friction_estimator.io.node_parameters import REPLAY_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.ros.lead import Lead

@@ -9,7 +9,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.parameters import save_parameters
+from friction_estimator.io.parameters import save_parameters
 
 
 def serve(node: Node, estimator: Estimator, parameters_file: str, after_reset: Callable[[], None]) -> None:

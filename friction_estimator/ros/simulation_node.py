@@ -16,7 +16,7 @@ from std_msgs.msg import String
 
 from friction_estimator import compiled
 from friction_estimator.errors import SimulationError
-from friction_estimator.files.node_parameters import SIMULATION_FIELDS
+from friction_estimator.io.node_parameters import SIMULATION_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.messages.truth import TruthMessages

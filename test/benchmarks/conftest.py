@@ -6,7 +6,7 @@ pytest.importorskip("mujoco", reason="the walk is simulated with MuJoCo")
 
 from benchmarks.accuracy.joints import joint_groups
 from benchmarks.accuracy.simulated_run import simulate
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import make_scenario
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.files import save_identification, save_parameters, share_directory
-from friction_estimator.files.export import exporter_names
+from friction_estimator.io import save_identification, save_parameters, share_directory
+from friction_estimator.io.export import exporter_names
 from test.known_identification import make_identification
 
 URDF = share_directory() / "urdf" / "suralp.urdf"

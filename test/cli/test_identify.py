@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.bags.recording import read_recording
-from friction_estimator.bags.writer import BagWriter
 from friction_estimator.cli.main import main
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.identification import load_identification
-from friction_estimator.files.parameters import load_parameters
-from friction_estimator.files.robot import load_robot
-from friction_estimator.files.table import read_table
 from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.io.identification import load_identification
+from friction_estimator.io.parameters import load_parameters
+from friction_estimator.io.robot import load_robot
+from friction_estimator.io.table import read_table
 from friction_estimator.messages.topics import JOINT_STATE
 from friction_estimator.messages.types import make_header
 

@@ -139,7 +139,7 @@ def test_an_interrupted_verb_ends_with_one(monkeypatch: pytest.MonkeyPatch, caps
     def interrupt(path: object, namespace: str = "") -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("friction_estimator.bags.recording.BagReader", interrupt)
+    monkeypatch.setattr("friction_estimator.io.bags.recording.BagReader", interrupt)
     assert main(["report", "bag"]) == 1
     assert capsys.readouterr().err == "friction_estimator: error: interrupted\n"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.bags.reader import BagReader
-from friction_estimator.bags.recording import read_recording
 from friction_estimator.cli.main import main
-from friction_estimator.files.parameters import load_parameters
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.parameters import load_parameters
 
 
 def contents(bag: Path) -> list[tuple[str, int, bytes]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.messages import topics
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import FrictionEstimate

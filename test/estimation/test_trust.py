@@ -13,7 +13,7 @@ from friction_estimator.config import Config, TrustConfig
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.trust import ADVICE, in_words, judge
 from friction_estimator.estimation.trust.monitor import FadingMean, Innovations
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 

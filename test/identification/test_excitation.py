@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from friction_estimator.bags.reader import BagReader
-from friction_estimator.bags.trajectory import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag
 from friction_estimator.errors import ConfigError, FrictionEstimatorError, RobotModelError
-from friction_estimator.files.joint_log import read_joint_log
-from friction_estimator.files.trajectory import write_trajectory_csv
 from friction_estimator.identification.excitation.feasible_trajectories import FeasibleTrajectories
 from friction_estimator.identification.excitation.fourier_trajectory import FourierTrajectory, choose_harmonics
 from friction_estimator.identification.excitation.motion_limits import MotionLimits, limits_of_urdf
@@ -23,6 +19,10 @@ from friction_estimator.identification.excitation.planned_joints import planned_
 from friction_estimator.identification.excitation.planner import plan_excitation
 from friction_estimator.identification.excitation.slow_sweeps import slow_sweeps, sweep_duration, sweep_reach
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.trajectory import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag
+from friction_estimator.io.joint_log import read_joint_log
+from friction_estimator.io.trajectory import write_trajectory_csv
 
 JOINTS = ("shoulder", "elbow", "slide")
 OPTIONS = ExcitationOptions(duration=6.0, bandwidth=1.0, harmonics=4, seeds=2, iterations=15, seed=3)

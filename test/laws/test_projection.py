@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.parameters import load_parameters, save_parameters
+from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws import linear_law_names, make_law, make_linear_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.projection import project_onto, with_linear_laws

@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, RobotModelError
-from friction_estimator.files.robot import Robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.markers import FrictionMarkers, joint_axes

@@ -23,8 +23,8 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 
-from friction_estimator.files.resources import robot_file
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.resources import robot_file
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.messages.types import header_stamp

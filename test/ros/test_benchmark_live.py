@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.bags.reader import BagReader
-from friction_estimator.bags.writer import BagWriter
 from friction_estimator.benchmark import live, programs
 from friction_estimator.benchmark.live_nodes import with_stamp
 from friction_estimator.benchmark.processes import BenchmarkError, Processes
 from friction_estimator.benchmark.rows import Options, Run, measure
 from friction_estimator.benchmark.walk import simulate
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.messages.types import header_stamp, make_header

@@ -10,8 +10,8 @@ from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import JointState
 
-from friction_estimator.files.parameters import save_parameters
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.parameters import save_parameters
+from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.types import header_stamp

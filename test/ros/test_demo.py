@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.bags.reader import BagReader
-from friction_estimator.bags.recording import read_recording
-from friction_estimator.bags.replay import replay
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.bags.replay import replay
 from friction_estimator.messages import topics
 from friction_estimator.messages.recording import Recording
 from friction_estimator.messages.types import header_stamp
@@ -83,7 +83,7 @@ def test_live_friction_follows_the_truth(live):
 
 
 def test_replay_of_the_recorded_run_gives_the_live_numbers(demo, live, robot, workplace):
-    from friction_estimator.files.robot import load_robot
+    from friction_estimator.io.robot import load_robot
 
     momentum = load_robot("suralp", {"observer": "momentum"})
     replay(demo[0] / "run", workplace / "replayed", momentum.config, momentum.urdf_xml)

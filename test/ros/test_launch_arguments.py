@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.files.node_parameters import NODE_FIELDS
+from friction_estimator.io.node_parameters import NODE_FIELDS
 from friction_estimator.ros.launch_arguments import ARGUMENTS, LaunchRequest, unknown_arguments
 
 

@@ -9,7 +9,7 @@ from rclpy.parameter_client import AsyncParameterClient
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from friction_estimator.files.parameters import load_parameters
+from friction_estimator.io.parameters import load_parameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages import topics
 from friction_estimator.ros.qos import LATCHED

@@ -8,8 +8,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from friction_estimator.bags.reader import BagReader
-from friction_estimator.bags.writer import BagWriter
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate
 from friction_estimator.ros.qos import SENSOR_OUTPUT

@@ -8,7 +8,7 @@ import pinocchio as pin
 import pytest
 
 from friction_estimator.config import Config
-from friction_estimator.files.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import Scenario, SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.simulation.biped import Biped
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError, SimulationError
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.leg_kinematics import KNEE

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.files.robot import load_robot
+from friction_estimator.io.robot import load_robot
 from test.estimation.kalman.running import feed, stacked
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")

@@ -1,0 +1,278 @@
+"""The pipeline over a recorded bag, as fast as it can: the same numbers as the live node on the same messages."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from friction_estimator import compiled
+from friction_estimator.config import Config
+from friction_estimator.errors import BagError, InputError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.smoothing import SmoothedEstimator
+from friction_estimator.estimation.trust import JointTrust
+from friction_estimator.io.bags.reader import BagMessage, BagReader
+from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.messages import topics
+from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.inputs import InputReader
+from friction_estimator.messages.markers import FrictionMarkers, joint_axes
+from friction_estimator.messages.outputs import OutputMessages
+from friction_estimator.types import FrictionEstimate
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the number of messages done and of all."""
+
+
+_Handler = Callable[[bytes], list[FrictionEstimate]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What a replay did.
+
+    Attributes
+    ----------
+    estimates : how many estimates were written
+    refused : newest reason and number of refused messages, by topic
+    missing : what the bag lacks, in words
+    damage : what of the bag could not be read, empty when all was
+    health : counters of the estimator
+    identified : friction parameters at the end
+    verdicts : which joints should not be believed at the end, and why
+    restored : which curves of the parameters at the start were said in other laws, in words
+    """
+
+    estimates: int
+    refused: Mapping[str, tuple[int, str]]
+    missing: tuple[str, ...]
+    damage: str
+    health: Health
+    identified: IdentifiedParameters
+    verdicts: tuple[JointTrust, ...]
+    restored: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Messages that could not be used."""
+
+    by_topic: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def note(self, topic: str, error: Exception) -> None:
+        count, _ = self.by_topic.get(topic, (0, ""))
+        self.by_topic[topic] = count + 1, str(error)
+
+
+def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Which topics of the bag feed the estimator, and what is missing that it can do without.
+
+    Returns
+    -------
+    found : full topic name in the bag, by relative input topic
+    missing : one text for each missing foot sensor; the friction of its limb then comes from the law alone
+
+    Raises
+    ------
+    BagError
+        When joint states, the IMU or all feet are missing: says which topics are there and which parameter names them.
+    """
+    joints, imu = config.output.joint_states_topic, config.imu.topic
+    needed = {joints: ("output.joint_states_topic", topics.JOINT_STATE)}
+    if not config.robot.fixed_base:
+        needed[imu] = ("imu.topic", topics.IMU)
+    feet = {foot.wrench_topic: (f"feet.{foot.name}.topic", topics.WRENCH) for foot in config.feet}
+    wanted = {**needed, **feet, **_command_topic(config)}
+    full = {name: reader.find_topic(name, type_name) for name, (_, type_name) in wanted.items()}
+    found = {name: topic for name, topic in full.items() if topic is not None}
+    missing = {name: f"{name!r} (parameter {p})" for name, (p, _) in {**needed, **feet}.items() if name not in found}
+    if any(name in missing for name in needed) or (feet and all(name in missing for name in feet)):
+        raise BagError(
+            f"the bag {reader.path} lacks the topic {', '.join(missing.values())}; it has {reader.topic_list()}. "
+            "Set the parameter to the topic of your robot"
+        )
+    texts = [f"the bag lacks the topic {text}: its limb is not measured" for text in missing.values()]
+    texts += [
+        f"the bag lacks the topic {name!r} (parameter {parameter}): friction is not compensated"
+        for name, (parameter, _) in _command_topic(config).items()
+        if name not in found
+    ]
+    return found, tuple(texts)
+
+
+def _command_topic(config: Config) -> dict[str, tuple[str, str]]:
+    """Topic with the desired velocities, where friction compensation needs it: parameter and type by name."""
+    if not config.needs_commands:
+        return {}
+    return {config.compensation.desired_topic: ("compensation.desired_topic", topics.JOINT_STATE)}
+
+
+def replay(
+    bag_in: str | os.PathLike[str],
+    bag_out: str | os.PathLike[str],
+    config: Config,
+    urdf_xml: str,
+    *,
+    start: IdentifiedParameters | None = None,
+    storage: str = "mcap",
+    copy_inputs: bool = False,
+    overwrite: bool = False,
+    namespace: str = "",
+    robot: str = "",
+    smooth: float | None = None,
+    progress: Progress | None = None,
+) -> ReplayResult:
+    """Run the estimator over a bag and write a bag with all output topics.
+
+    Ground-truth topics are copied along. Messages that cannot be used are skipped and counted, as in the live node.
+
+    Parameters
+    ----------
+    bag_in, bag_out : paths
+    config, urdf_xml : the robot
+    start : friction parameters to start from
+    storage : of the output, ``mcap`` or ``sqlite3``
+    copy_inputs : also copy the sensor topics
+    overwrite : replace an older output
+    namespace : of the topics in the bag
+    robot : name of the robot, for the description in the output
+    smooth : every estimate also uses at least so much of what came after its sample [s]; ``inf``: all of it; None: as
+        live
+    progress : called now and then
+
+    Raises
+    ------
+    BagError
+        When a needed topic is missing or no message can be used.
+    ConfigError
+        When this observer, or friction compensation, cannot be smoothed.
+    """
+    reader = BagReader(bag_in, namespace)
+    inputs, missing = input_topics(reader, config)
+    source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
+    smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
+    description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
+    estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
+    compiled.prepare()
+    restored = () if start is None else estimator.restore(start)
+    with BagWriter(bag_out, storage, description.to_custom_data(), overwrite) as writer:
+        run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs)
+        run.run(progress)
+        if not run.estimates:
+            raise BagError(run.nothing_message())
+    return ReplayResult(
+        run.estimates,
+        run.refused.by_topic,
+        missing,
+        reader.damage,
+        estimator.health,
+        estimator.identified,
+        estimator.verdicts(),
+        restored,
+    )
+
+
+class _Replay:
+    """One pass over a bag."""
+
+    def __init__(
+        self,
+        reader: BagReader,
+        writer: BagWriter,
+        estimator: Estimator,
+        urdf_xml: str,
+        inputs: Mapping[str, str],
+        copy_inputs: bool,
+    ) -> None:
+        self._reader, self._writer, self._estimator = reader, writer, estimator
+        names = estimator.joint_names
+        self._outputs = OutputMessages(estimator.config, names, FrictionMarkers(joint_axes(urdf_xml, names)))
+        self._handlers = self._input_handlers(inputs)
+        self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
+        if copy_inputs:
+            self._copied |= set(self._handlers)
+        self.refused = _Refused()
+        self.estimates = 0
+        self._stamp_ns = 0
+        self._smoothed = isinstance(estimator, SmoothedEstimator)
+        self._time_ns = 0
+        self._arrived: dict[int, int] = {}
+
+    def run(self, progress: Progress | None) -> None:
+        """Feed every message, in recorded order."""
+        for topic in self._outputs.topics:
+            self._writer.add_topic(topic.name, topic.type)
+        last_ns = self._reader.start_ns
+        for done, message in enumerate(self._reader.messages({*self._handlers, *self._copied})):
+            if message.topic in self._copied:
+                self._writer.write_raw(message.topic, message.type, message.time_ns, message.raw)
+            if message.topic in self._handlers:
+                self._feed(message)
+            last_ns = message.time_ns
+            if progress is not None and done % 1000 == 0:
+                progress(done, self._reader.message_count)
+        self._write(self._estimator.flush(), last_ns)
+        self._end_compensation(last_ns)
+
+    def nothing_message(self) -> str:
+        """Why there is no estimate."""
+        reasons = [
+            f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in self.refused.by_topic.items()
+        ]
+        return f"no estimate could be made from {self._reader.path}: " + (
+            "; ".join(reasons) or "there is no joint-state message in it"
+        )
+
+    def _input_handlers(self, inputs: Mapping[str, str]) -> dict[str, _Handler]:
+        estimator, config = self._estimator, self._estimator.config
+        read = InputReader(config, estimator.joint_names)
+
+        def add_joints(raw: bytes) -> list[FrictionEstimate]:
+            sample = read.joint_state(raw)
+            if self._smoothed:
+                self._arrived[sample.stamp_ns] = self._time_ns
+            return estimator.add_joints(sample)
+
+        handlers: dict[str, _Handler] = {inputs[config.output.joint_states_topic]: add_joints}
+        if config.imu.topic in inputs:
+            handlers[inputs[config.imu.topic]] = lambda raw: estimator.add_imu(read.imu(raw))
+        for number, foot in enumerate(config.feet):
+            if foot.wrench_topic in inputs:
+                handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
+        if (commands := config.compensation.desired_topic) in inputs:
+            handlers[inputs[commands]] = lambda raw: estimator.add_desired(read.desired(raw))
+        return handlers
+
+    def _end_compensation(self, time_ns: int) -> None:
+        """Zero torque is the last message, as when the live node ends: the result may be played to a robot."""
+        if self._estimator.compensation is not None and self.estimates:
+            topic, message = self._outputs.no_compensation(self._stamp_ns)
+            self._writer.write_raw(topic.name, topic.type, time_ns, message)
+
+    def _feed(self, message: BagMessage) -> None:
+        self._time_ns = message.time_ns
+        try:
+            estimates = self._handlers[message.topic](message.raw)
+        except InputError as error:
+            self.refused.note(message.topic, error)
+            return
+        if estimates:
+            self._write(estimates, message.time_ns)
+
+    def _write(self, estimates: list[FrictionEstimate], time_ns: int) -> None:
+        for estimate in estimates:
+            # smoothed estimates come seconds later: they are recorded at the time of their joint sample
+            recorded_ns = self._arrived.pop(estimate.stamp_ns, time_ns)
+            for topic, message in self._outputs.build(estimate):
+                self._writer.write_raw(topic.name, topic.type, recorded_ns, message)
+            self._stamp_ns = estimate.stamp_ns
+        self.estimates += len(estimates)
+
+
+def _add_wrench(estimator: Estimator, read: InputReader, foot: int, raw: bytes) -> list[FrictionEstimate]:
+    return estimator.add_wrench(read.wrench(foot, raw))

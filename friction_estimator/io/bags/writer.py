@@ -1,0 +1,144 @@
+"""Writing rosbag2, such that an interrupted run leaves a readable bag or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rosbags.interfaces import Connection
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2.errors import WriterError
+
+from friction_estimator.errors import BagError, choices
+from friction_estimator.io.bags.message_types import BagMessageTypes
+
+_PLUGINS = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
+STORAGES = tuple(_PLUGINS)
+"""File formats of a rosbag2; the first is the default."""
+
+
+class BagWriter:
+    """A context manager that writes one rosbag2.
+
+    The bag is written beside its final place and moved there at the end. Ctrl-C ends it early, readable; any other
+    error leaves nothing.
+
+    Parameters
+    ----------
+    path : folder of the bag
+    storage : one of :data:`STORAGES`
+    custom_data : texts to keep beside the messages
+    overwrite : replace an older bag of that name
+
+    Raises
+    ------
+    BagError
+        When something is in the way or the place cannot be written to.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        storage: str = "mcap",
+        custom_data: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        if storage not in _PLUGINS:
+            raise BagError(f"unknown storage {storage!r}; choose one of {choices(_PLUGINS)}")
+        self.path = Path(path).expanduser()
+        self.types = BagMessageTypes()
+        self.message_count = 0
+        self._overwrite = overwrite
+        self._custom_data = dict(custom_data or {})
+        self._plugin = _PLUGINS[storage]
+        self._connections: dict[tuple[str, str], Connection] = {}
+        self._writer: Writer | None = None
+        self._check_target()
+
+    @property
+    def _workshop(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.partial")
+
+    def __enter__(self) -> BagWriter:
+        try:
+            shutil.rmtree(self._workshop, ignore_errors=True)  # of a run that was killed
+            self._writer = Writer(self._workshop / self.path.name, version=9, storage_plugin=self._plugin)
+            for key, value in self._custom_data.items():
+                self._writer.set_custom_data(key, value)
+            self._writer.open()
+        except (OSError, WriterError) as error:
+            raise BagError(f"cannot write the bag {self.path}: {error}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        try:
+            if kind is None or issubclass(kind, KeyboardInterrupt):
+                writer.close()
+                self._move()
+            else:
+                writer.abort()
+        except OSError as problem:
+            raise BagError(f"cannot write the bag {self.path}: {problem}") from None
+        finally:
+            shutil.rmtree(self._workshop, ignore_errors=True)
+
+    def write(self, topic: str, time_ns: int, message: Any) -> None:
+        """Write a message made by :attr:`types`.
+
+        Parameters
+        ----------
+        topic : a leading slash is added when it has none
+        time_ns : time of recording [ns]
+        message : any message of rosbags
+        """
+        self.write_raw(topic, message.__msgtype__, time_ns, self.types.serialize(message))
+
+    def write_raw(self, topic: str, type_name: str, time_ns: int, raw: bytes | memoryview) -> None:
+        """Write a serialized message."""
+        if self._writer is None:
+            raise BagError(f"the bag {self.path} is not open")
+        connection = self._connections.get((topic, type_name))
+        if connection is None:
+            connection = self._connect(self._writer, topic, type_name)
+        try:
+            self._writer.write(connection, time_ns, raw)
+        except OSError as error:
+            raise BagError(f"cannot write the bag {self.path}: {error}") from None
+        self.message_count += 1
+
+    def add_topic(self, topic: str, type_name: str) -> None:
+        """Announce a topic, so that it is in the bag even if no message comes."""
+        if self._writer is not None and (topic, type_name) not in self._connections:
+            self._connect(self._writer, topic, type_name)
+
+    def _connect(self, writer: Writer, topic: str, type_name: str) -> Connection:
+        name = "/" + topic.lstrip("/")
+        try:
+            connection = writer.add_connection(name, type_name, typestore=self.types.typestore)
+        except (KeyError, WriterError) as error:
+            raise BagError(f"cannot write topic {name} of type {type_name}: {error}") from None
+        self._connections[topic, type_name] = connection
+        return connection
+
+    def _check_target(self) -> None:
+        if not self.path.exists():
+            return
+        is_bag = (self.path / "metadata.yaml").is_file()
+        if not (self._overwrite and is_bag):
+            hint = "choose another name" + (" or allow it to be replaced" if is_bag else "")
+            raise BagError(f"{self.path} exists already; {hint}")
+
+    def _move(self) -> None:
+        self._check_target()
+        if self.path.exists():
+            shutil.rmtree(self.path)
+        (self._workshop / self.path.name).rename(self.path)

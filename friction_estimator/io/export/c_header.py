@@ -1,0 +1,118 @@
+"""A C header for firmware and controllers: constants, and a function that evaluates each law exactly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import indent, wrap
+
+from friction_estimator.io.export.c_coupling import c_text, coupled_motors, drives
+from friction_estimator.io.export.c_laws import C_LAWS
+from friction_estimator.io.export.c_names import identifiers
+from friction_estimator.io.export.exporter import Export, Job, register_exporter
+from friction_estimator.io.export.joint_friction import JointFriction
+from friction_estimator.robot.transmission import MotorSide
+
+_SIMPLE = ("coulomb", "viscous", "offset")
+_SIGN = """\
+/* Sign of a velocity; 0 and NaN stay what they are. */
+static inline double friction_sign(double velocity)
+{
+    return velocity > 0.0 ? 1.0 : velocity < 0.0 ? -1.0 : velocity;
+}
+"""
+_USE = (
+    "friction_torque(joint, velocity, load): N m, with the sign of the velocity that it resists. Added to the torque "
+    "that a motor is told to deliver it compensates the friction. velocity: rad/s; load: motor torque reflected to the "
+    "joint, N m (laws that do not depend on it ignore it). Prismatic joints: N and m/s. Needs C99 or C++11, and libm."
+)
+_WIDTH = 116
+
+
+@register_exporter("c_header")
+def export_c_header(job: Job) -> Export:
+    """Header of one robot, without anything outside of ``<math.h>``."""
+    reduced = [joint for joint in job.joints if joint.law.name not in C_LAWS]
+    warnings = tuple(
+        f"joint {joint.joint!r}: the law {joint.law.name!r} has no C form, Coulomb and viscous friction stand in for it"
+        + (f"; not said: {'; '.join(joint.simple.lost)}" if joint.simple.lost else "")
+        for joint in reduced
+    )
+    names = identifiers([joint.joint for joint in job.joints])
+    laws = {joint.law.name: joint.law.parameter_names for joint in job.joints if joint.law.name in C_LAWS}
+    if reduced:
+        laws["simple"] = _SIMPLE
+    parts = [
+        _comment((*job.origin, "", *wrap(_USE, _WIDTH), *warnings)),
+        "#ifndef FRICTION_ESTIMATOR_FRICTION_H\n#define FRICTION_ESTIMATOR_FRICTION_H\n\n#include <math.h>\n",
+        _SIGN,
+        *(_law(law, parameters) for law, parameters in laws.items()),
+        *(_constant(joint, name) for joint, name in zip(job.joints, names, strict=True)),
+        _joints(job.joints, names),
+        _dispatch(job.joints, names),
+        "" if job.coupling is None else coupled_motors(job.moved, MotorSide.of(job.coupling, job.moved)),
+        drives(job.joints),
+        "#endif\n",
+    ]
+    return Export("\n".join(filter(None, parts)), warnings)
+
+
+def _comment(lines: Iterable[str]) -> str:
+    text = (line.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/") for line in lines)
+    wrapped = (part for line in text for part in wrap(line, _WIDTH, subsequent_indent="  ") or [""])
+    return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in wrapped) + " */"
+
+
+def _law(law: str, parameters: tuple[str, ...]) -> str:
+    body = C_LAWS.get(law, ("return p->coulomb * friction_sign(velocity) + p->viscous * velocity + p->offset;",))
+    fields = "".join(f"    double {name};\n" for name in identifiers(parameters))
+    lines = [*body] if any(re.search(r"\bload\b", line) for line in body) else ["(void)load;", *body]
+    return (
+        f"typedef struct {{\n{fields}}} friction_{law}_t;\n\n"
+        f"static inline double friction_{law}(const friction_{law}_t *p, double velocity, double load)\n"
+        "{\n" + indent("".join(f"{line}\n" for line in lines), "    ") + "}\n"
+    )
+
+
+def _constant(joint: JointFriction, name: str) -> str:
+    law, parameters, values = _stored(joint)
+    rows = "".join(
+        f"    {value!r}{',' if row + 1 < len(values) else ''} /* {parameter} */\n"
+        for row, (parameter, value) in enumerate(zip(parameters, values, strict=True))
+    )
+    return f"static const friction_{law}_t friction_of_{name} = {{\n{rows}}};\n"
+
+
+def _stored(joint: JointFriction) -> tuple[str, Sequence[str], list[float]]:
+    """Law, names and values of the constant of a joint."""
+    if joint.law.name not in C_LAWS:
+        return "simple", _SIMPLE, [joint.simple.coulomb, joint.simple.viscous, joint.simple.offset]
+    columns = zip(joint.law.parameter_names, joint.law.units, joint.sigma.tolist(), strict=True)
+    parameters = [f"{name}{f' [{unit}]' if unit else ''}, sigma {sigma:.2g}" for name, unit, sigma in columns]
+    return joint.law.name, parameters, joint.values.tolist()
+
+
+def _joints(joints: Sequence[JointFriction], names: Sequence[str]) -> str:
+    rows = "".join(f"    FRICTION_JOINT_{name} = {row},\n" for row, name in enumerate(_upper(names)))
+    texts = ", ".join(c_text(joint.joint) for joint in joints)
+    return (
+        f"enum {{\n{rows}    FRICTION_JOINT_COUNT = {len(names)}\n}};\n\n"
+        f"static const char *const friction_joint_names[FRICTION_JOINT_COUNT] = {{{texts}}};\n"
+    )
+
+
+def _upper(names: Sequence[str]) -> list[str]:
+    return identifiers([name.upper() for name in names])
+
+
+def _dispatch(joints: Sequence[JointFriction], names: Sequence[str]) -> str:
+    return "".join(_dispatch_lines(joints, names))
+
+
+def _dispatch_lines(joints: Sequence[JointFriction], names: Sequence[str]) -> Iterator[str]:
+    yield "/* Friction torque of a joint; NaN for a number that no joint has. */\n"
+    yield "static inline double friction_torque(int joint, double velocity, double load)\n{\n    switch (joint) {\n"
+    for joint, name, upper in zip(joints, names, _upper(names), strict=True):
+        law = _stored(joint)[0]
+        yield f"    case FRICTION_JOINT_{upper}: return friction_{law}(&friction_of_{name}, velocity, load);\n"
+    yield "    default: return NAN;\n    }\n}\n"

@@ -1,0 +1,157 @@
+"""A plain MJCF from a URDF: bodies, inertias, joints and collision primitives.
+
+For simulators of the MuJoCo family without MuJoCo at hand. As in MuJoCo's own reader of URDF the root link is fixed to
+the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from scipy.spatial.transform import Rotation
+
+from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.io.export.link_inertia import LinkInertia, link_inertia, numbers, pose
+from friction_estimator.io.urdf import check_urdf
+from friction_estimator.types import FloatArray
+
+_TYPES = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
+_WORLD = "world"
+_LEAST_MASS, _LEAST_INERTIA = 1e-9, 1e-12
+
+
+def urdf_to_mjcf(urdf_xml: str) -> tuple[str, tuple[str, ...]]:
+    """Text of the MJCF, and what it lacks, in sentences.
+
+    Raises
+    ------
+    RobotModelError
+        When the text is not a URDF, its links are no tree, or a joint is of a type that MJCF lacks.
+    """
+    check_urdf(urdf_xml, "given as the model")
+    robot = ElementTree.fromstring(urdf_xml)
+    mujoco = Element("mujoco", model=robot.get("name", "robot"))
+    compiler = SubElement(mujoco, "compiler", angle="radian", autolimits="true")
+    _add_links(SubElement(mujoco, "worldbody"), robot)
+    warnings = (*_repair(compiler, robot), *_left_out(robot))
+    ElementTree.indent(mujoco)
+    return ElementTree.tostring(mujoco, encoding="unicode") + "\n", warnings
+
+
+def _add_links(worldbody: Element, robot: Element) -> None:
+    links = {link.get("name", ""): link for link in robot.iterfind("link")}
+    joints: dict[str, list[Element]] = {}
+    for joint in robot.iterfind("joint"):
+        joints.setdefault(_linked(joint, "parent", links), []).append(joint)
+    children = [_linked(joint, "child", links) for found in joints.values() for joint in found]
+    roots = [name for name in links if name not in children]
+    no_tree = f"the links of the URDF are not one tree; those without a parent are {choices(roots)}"
+    if len(roots) != 1 or len(children) != len(set(children)):
+        raise RobotModelError(no_tree)
+    waiting, count = [(worldbody, Element("joint", type="fixed"), roots[0])], 0
+    while waiting:
+        parent, joint, name = waiting.pop()
+        body = parent if name == _WORLD else _body(parent, joint, links[name])
+        for collision in links[name].iterfind("collision"):
+            _add_geom(body, collision)
+        waiting += [(body, below, _linked(below, "child", links)) for below in reversed(joints.get(name, []))]
+        count += 1
+    if count != len(links):  # the others hang on one another in a circle
+        raise RobotModelError(no_tree)
+
+
+def _linked(joint: Element, which: str, links: dict[str, Element]) -> str:
+    end = joint.find(which)
+    name = "" if end is None else end.get("link", "")
+    if name not in links:
+        raise RobotModelError(f"the {which} link {name!r} of the joint {joint.get('name')!r} is not in the URDF")
+    return name
+
+
+def _body(parent: Element, joint: Element, link: Element) -> Element:
+    body = SubElement(parent, "body", {"name": link.get("name", ""), **_placed(*pose(joint))})
+    if joint.get("type") != "fixed":
+        _add_joint(body, joint)
+    inertia = link_inertia(link)
+    if inertia is not None:
+        attributes = {"mass": repr(inertia.mass), "diaginertia": _text(inertia.moments)}
+        SubElement(body, "inertial", {**_placed(inertia.com, inertia.axes), **attributes})
+    return body
+
+
+def _add_joint(body: Element, joint: Element) -> None:
+    kind = joint.get("type", "")
+    if kind not in _TYPES:
+        raise RobotModelError(
+            f"the joint {joint.get('name')!r} is {kind!r}; joints that become MJCF are fixed, {', '.join(_TYPES)}"
+        )
+    axis, limit, dynamics = joint.find("axis"), joint.find("limit"), joint.find("dynamics")
+    attributes = {"name": joint.get("name", ""), "type": _TYPES[kind]}
+    attributes["axis"] = "1 0 0" if axis is None else axis.get("xyz", "1 0 0")
+    if limit is not None and kind != "continuous":
+        lower, upper = (numbers(limit.get(end, "0"))[0] for end in ("lower", "upper"))
+        if lower < upper:
+            attributes["range"] = _text((lower, upper))
+    if dynamics is not None:
+        attributes |= {"damping": dynamics.get("damping", "0"), "frictionloss": dynamics.get("friction", "0")}
+    SubElement(body, "joint", attributes)
+
+
+def _add_geom(body: Element, collision: Element) -> None:
+    """A primitive without mass: the URDF says the mass elsewhere."""
+    shape = collision.find("geometry/*")
+    if shape is None or shape.tag not in ("box", "sphere", "cylinder"):
+        return
+    if shape.tag == "box":
+        size = _text(0.5 * edge for edge in numbers(shape.get("size", ""), 3))
+    else:
+        radius = numbers(shape.get("radius", ""))[0]
+        size = _text((radius,) if shape.tag == "sphere" else (radius, 0.5 * numbers(shape.get("length", ""))[0]))
+    SubElement(body, "geom", {"type": shape.tag, "size": size, "mass": "0", **_placed(*pose(collision))})
+
+
+def _repair(compiler: Element, robot: Element) -> list[str]:
+    """Let the compiler mend inertias that MuJoCo would refuse; says which."""
+    moving = [joint.find("child") for joint in robot.iterfind("joint") if joint.get("type") != "fixed"]
+    names = {child.get("link", "") for child in moving if child is not None}
+    links = {link.get("name", ""): link_inertia(link) for link in robot.iterfind("link")}
+    points = [name for name, inertia in links.items() if name in names and _is_point(inertia)]
+    impossible = [name for name, inertia in links.items() if inertia is not None and not inertia.possible]
+    warnings = []
+    if points:
+        compiler.attrib |= {"boundmass": repr(_LEAST_MASS), "boundinertia": repr(_LEAST_INERTIA)}
+        warnings.append(
+            f"MuJoCo moves no link without mass or inertia: {', '.join(points)} get at least {_LEAST_MASS:g} kg and "
+            f"{_LEAST_INERTIA:g} kg m^2"
+        )
+    if impossible:
+        compiler.set("balanceinertia", "true")
+        warnings.append(f"no rigid body has the inertia of {', '.join(impossible)}: MuJoCo makes spheres of them")
+    return warnings
+
+
+def _is_point(inertia: LinkInertia | None) -> bool:
+    return inertia is None or inertia.mass < _LEAST_MASS or (inertia.possible and inertia.moments[0] < _LEAST_INERTIA)
+
+
+def _left_out(robot: Element) -> list[str]:
+    warnings = ["the MJCF made from the URDF has no visuals; its root is fixed to the world, <freejoint/> frees it"]
+    links = robot.iterfind("link")
+    meshes = [link.get("name", "") for link in links if link.find("collision/geometry/mesh") is not None]
+    if meshes:
+        warnings.append(f"collision meshes are left out, of the links {', '.join(meshes)}")
+    mimics = [joint.get("name", "") for joint in robot.iterfind("joint") if joint.find("mimic") is not None]
+    if mimics:
+        warnings.append(f"the joints {', '.join(mimics)} mimic others in the URDF, and are free in the MJCF")
+    return warnings
+
+
+def _placed(position: FloatArray, rotation: Rotation) -> dict[str, str]:
+    x, y, z, w = rotation.as_quat()
+    return {"pos": _text(position), "quat": _text((w, x, y, z))}
+
+
+def _text(values: Iterable[float] | FloatArray) -> str:
+    return " ".join(repr(float(value)) for value in values)

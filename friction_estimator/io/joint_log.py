@@ -1,0 +1,163 @@
+"""Joint logs as tidy tables: ``time``, ``position/<joint>``, ``velocity/<joint>``, ``effort/<joint>``, others."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.io.table import Table, read_table
+from friction_estimator.types import FloatArray
+
+ONLY_JOINT = "joint"
+"""Name of the joint of a file with bare columns, when the caller gives none."""
+
+_SIGNALS = ("position", "velocity", "effort")
+_OF_MOTORS = ("pwm", "current")
+_NO_MOTORS: Mapping[str, str] = MappingProxyType({})
+_ALIASES = {"torque": "effort", "t": "time", "timestamp": "time", "stamp": "time"}
+_UNITS = {
+    "time": ("s",),
+    "position": ("rad", "m"),
+    "velocity": ("rad/s", "m/s"),
+    "effort": ("Nm", "N m", "N"),
+}
+_UNIT = re.compile(r"\s*[\[(]([^\])]*)[\])]\s*$")
+_HELP = (
+    "columns are 'time', 'position/<joint>', 'velocity/<joint>', 'effort/<joint>' (or 'torque/<joint>'), in SI units"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column: which signal of which joint (empty: of the only one)."""
+
+    label: str
+    kind: str
+    joint: str
+    values: FloatArray
+
+
+def read_joint_log(
+    path: str | os.PathLike[str],
+    joint_names: Sequence[str] | None = None,
+    motor_places: Mapping[str, str] = _NO_MOTORS,
+) -> JointLog:
+    """Read a .csv or .npz in SI units.
+
+    Parameters
+    ----------
+    path : the file. Columns are ``time``, ``position/<joint>`` and, where recorded, ``velocity/<joint>``,
+        ``effort/<joint>`` (or ``torque/<joint>``) and ``<kind>/<joint>`` of any other kind. With a single joint the
+        bare columns ``time, position, velocity, torque`` will do
+    joint_names : (n) wanted joints, in this order; None: all, in the order of the file. It names the joint of a file
+        with bare columns
+    motor_places : joints by the names of the motors at their places: ``pwm/<motor>`` and ``current/<motor>`` are theirs
+
+    Returns
+    -------
+    log : as recorded, not checked; its name is the file's
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, a column is missing or means nothing, or a joint is not there.
+    """
+    table = read_table(path)
+    try:
+        columns = [_column(label, values) for label, values in table.columns.items()]
+        time = [column for column in columns if column.kind == "time"]
+        if len(time) != 1:
+            raise InputError(f"the column 'time' is not there once; it has {choices(table.columns)}; {_HELP}")
+        named = [_of_joint(column, motor_places) for column in columns if column.kind != "time"]
+        signals = _name_joints(named, joint_names)
+        log = _assemble(table, time[0].values, _wanted(signals, joint_names))
+    except InputError as error:
+        raise InputError(f"{table.path}: {error}") from None
+    return log if joint_names is None else log.select(tuple(joint_names))
+
+
+def _column(label: str, values: FloatArray) -> _Column:
+    unit = _UNIT.search(label)
+    name = label[: unit.start()] if unit else label
+    kind, _, joint = (part.strip() for part in name.partition("/"))
+    kind = kind.lower()
+    kind = _ALIASES.get(kind, kind)
+    if unit and unit[1].strip() not in _UNITS.get(kind, (unit[1].strip(),)):
+        raise InputError(f"the column {label!r} is in {unit[1]!r}, expected {choices(_UNITS[kind])}")
+    return _Column(label, kind, joint, values)
+
+
+def _of_joint(column: _Column, motor_places: Mapping[str, str]) -> _Column:
+    """A drive that is named by its motor, under the joint at the motor's place."""
+    if column.kind not in _OF_MOTORS or column.joint not in motor_places:
+        return column
+    return _Column(column.label, column.kind, motor_places[column.joint], column.values)
+
+
+def _name_joints(columns: Sequence[_Column], joint_names: Sequence[str] | None) -> list[_Column]:
+    """Give the bare columns of a file with one joint the name of that joint."""
+    bare = [column for column in columns if not column.joint]
+    if not bare:
+        return list(columns)
+    named = sorted({column.joint for column in columns} - {""})
+    wanted = list(dict.fromkeys(named or joint_names or [ONLY_JOINT]))
+    if len(wanted) != 1:
+        raise InputError(
+            f"the column {choices(column.label for column in bare)} does not say of which joint it is; bare names are "
+            f"for files with one joint, but there are {choices(wanted)}; {_HELP}"
+        )
+    return [_Column(column.label, column.kind, wanted[0], column.values) for column in columns]
+
+
+def _wanted(columns: Sequence[_Column], joint_names: Sequence[str] | None) -> list[_Column]:
+    """Columns of the wanted joints."""
+    if joint_names is None:
+        return list(columns)
+    present = {column.joint for column in columns if column.kind == "position"}
+    missing = [joint for joint in joint_names if joint not in present]
+    if missing:
+        raise InputError(f"there is no position of {choices(missing)}; the joints are {choices(present)}")
+    return [column for column in columns if column.joint in joint_names]
+
+
+def _assemble(table: Table, time: FloatArray, columns: Sequence[_Column]) -> JointLog:
+    by_kind: dict[str, dict[str, FloatArray]] = {}
+    for column in columns:
+        joints = by_kind.setdefault(column.kind, {})
+        if column.joint in joints:
+            raise InputError(f"the column {column.label!r} gives {column.kind} of {column.joint!r} a second time")
+        joints[column.joint] = column.values
+    names = tuple(by_kind.get("position", ()))
+    if not names:
+        raise InputError(f"there is no position; it has {choices(table.columns)}; {_HELP}")
+    inputs = {kind: _block(kind, names, joints) for kind, joints in by_kind.items() if kind not in _SIGNALS}
+    signals = {kind: _block(kind, names, by_kind[kind], True) for kind in _SIGNALS if kind in by_kind}
+    return JointLog(
+        table.path.stem,
+        names,
+        time,
+        signals["position"],
+        signals.get("velocity"),
+        signals.get("effort"),
+        MappingProxyType(inputs),
+        digest=table.digest,
+    )
+
+
+def _block(kind: str, names: Sequence[str], joints: Mapping[str, FloatArray], needed: bool = False) -> FloatArray:
+    """Columns (N, n) of one kind; NaN where a joint has none, unless each of them needs one."""
+    unknown = [joint for joint in joints if joint not in names]
+    missing = [f"{kind}/{joint}" for joint in names if joint not in joints]
+    if unknown:
+        raise InputError(f"{kind} is given for {choices(unknown)}, position only for {choices(names)}")
+    if needed and missing:
+        raise InputError(f"the column {choices(missing)} is missing; there is {kind} of {choices(joints)}")
+    absent = np.full(next(iter(joints.values())).size, np.nan)
+    return np.column_stack([joints.get(joint, absent) for joint in names])

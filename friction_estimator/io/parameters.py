@@ -1,0 +1,211 @@
+"""Identified friction parameters in a YAML file that survives a crash while it is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.io.atomic import write_atomically
+from friction_estimator.io.yaml_document import read_yaml, yaml_text
+from friction_estimator.laws import FrictionLaw, law_names, make_law
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.types import FloatArray
+
+FORMAT = "friction_estimator/identified_parameters"
+IDENTIFICATION = "identification"
+"""Section that an offline identification adds."""
+_UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
+
+_SCALARS = ("residual_variance", "measurement_variance", "samples")
+
+
+def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParameters) -> None:
+    """Write identified parameters atomically: at every moment the old or the new file is there, whole.
+
+    Numbers are written such that :func:`load_parameters` gives the same bits back. An offline identification in
+    the file is kept beside it, as ``NAME.identified.yaml``.
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be written.
+    """
+    _keep_identification(Path(path).expanduser())
+    write_document(path, parameters_document(identified))
+
+
+def _keep_identification(target: Path) -> None:
+    try:
+        found = target.is_file() and IDENTIFICATION in read_document(target)
+    except ConfigError:
+        return  # not ours, or damaged: nothing in it that we could keep
+    if found:
+        try:
+            write_atomically(target.with_suffix(f".identified{target.suffix}"), target.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"cannot keep the identification of {target}: {error.strerror or error}") from None
+
+
+def load_parameters(path: str | os.PathLike[str], joint_names: Sequence[str] | None = None) -> IdentifiedParameters:
+    """Read identified parameters.
+
+    Parameters
+    ----------
+    path : a file of :func:`save_parameters`
+    joint_names : wanted joints, in the wanted order; None gives all of the file, in its order
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be read, is not such a file, or lacks one of the joints.
+    """
+    return parse_parameters(read_document(path), path, joint_names)
+
+
+def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Write the content of a parameter file atomically, every number to the bit.
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be written.
+    """
+    target = Path(path).expanduser()
+    text = yaml_text(document)
+    try:
+        write_atomically(target, text)
+    except OSError as error:
+        raise ConfigError(f"cannot write the parameters to {target}: {error.strerror or error}") from None
+
+
+def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Content of a parameter file.
+
+    Raises
+    ------
+    ConfigError
+        When it cannot be read or is no such file.
+    """
+    source = Path(path).expanduser()
+    document = read_yaml(source)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ConfigError(f"{source} does not hold identified parameters: expected the line 'format: {FORMAT}'")
+    return document
+
+
+def parse_parameters(
+    document: Mapping[str, Any], path: str | os.PathLike[str], joint_names: Sequence[str] | None = None
+) -> IdentifiedParameters:
+    """Parameters in the content of a file, see :func:`load_parameters`; the path is for messages.
+
+    Raises
+    ------
+    ConfigError
+        When they are incomplete, or lack one of the joints.
+    """
+    try:
+        return _from_document(document, joint_names)
+    except ConfigError as error:
+        raise ConfigError(f"{Path(path).expanduser()}: {error}") from None
+
+
+def parameters_document(
+    identified: IdentifiedParameters, sections: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Content of a parameter file.
+
+    Parameters
+    ----------
+    identified : what the live node starts from
+    sections : more to write by name, of plain Python types; it stands before the joints, so that a file that was cut
+        short lacks some of these
+    """
+    return {
+        "format": FORMAT,
+        "units": _UNITS,
+        **sections,
+        "joint_names": list(identified.joint_names),
+        "joints": {joint: _joint_entry(identified, row) for row, joint in enumerate(identified.joint_names)},
+    }
+
+
+def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
+    names = identified.parameter_names[row]
+    p = len(names)
+    covariance = identified.covariance[row, :p, :p]
+    return {
+        "law": identified.law_names[row],
+        "values": dict(zip(names, identified.values[row, :p].tolist(), strict=True)),
+        "units": dict(zip(names, make_law(identified.law_names[row]).units, strict=True)),
+        "sigma": dict(zip(names, np.sqrt(np.diagonal(covariance)).tolist(), strict=True)),
+        **{name: float(getattr(identified, name)[row]) for name in _SCALARS},
+        "covariance": covariance.tolist(),  # last: a truncated list is never valid
+    }
+
+
+def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | None) -> IdentifiedParameters:
+    joints = document.get("joints")
+    if not isinstance(joints, dict) or list(joints) != document.get("joint_names"):
+        raise ConfigError(f"'joints' must hold one entry for each of joint_names = {document.get('joint_names')}")
+    wanted = tuple(joints) if joint_names is None else tuple(joint_names)
+    missing = [joint for joint in wanted if joint not in joints]
+    if missing:
+        raise ConfigError(f"no parameters for {choices(missing)}; the file has the joints {choices(map(str, joints))}")
+    laws = [_law(joint, joints[joint]) for joint in wanted]
+    n, p = len(wanted), max((len(law.parameter_names) for law in laws), default=0)
+    values, covariance = np.zeros((n, p)), np.zeros((n, p, p))
+    scalars = {name: np.zeros(n) for name in _SCALARS}
+    for row, (joint, law) in enumerate(zip(wanted, laws, strict=True)):
+        count = len(law.parameter_names)
+        values[row, :count] = _values(joint, joints[joint], law.parameter_names)
+        covariance[row, :count, :count] = _covariance(joint, joints[joint], count)
+        for name, array in scalars.items():
+            array[row] = _nonnegative(joint, joints[joint], name)
+    return IdentifiedParameters(wanted, tuple(law.name for law in laws), values, covariance, **scalars)
+
+
+def _law(joint: str, entry: Any) -> FrictionLaw:
+    if not isinstance(entry, dict) or "law" not in entry:
+        raise ConfigError(f"'law' of the joint {joint!r} is missing; the laws are {choices(law_names())}")
+    try:
+        return make_law(str(entry["law"]))
+    except ConfigError as error:
+        raise ConfigError(f"joint {joint!r}: {error}") from None
+
+
+def _values(joint: str, entry: Mapping[str, Any], names: tuple[str, ...]) -> FloatArray:
+    values = entry.get("values")
+    if not isinstance(values, dict) or set(values) != set(names):
+        raise ConfigError(f"'values' of the joint {joint!r} must hold {choices(names)}")
+    return _numbers(joint, {"values": [values[name] for name in names]}, "values", (len(names),))
+
+
+def _nonnegative(joint: str, entry: Mapping[str, Any], key: str) -> float:
+    number = float(_numbers(joint, entry, key, ()))
+    if number < 0.0:
+        raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}, it cannot be negative")
+    return number
+
+
+def _covariance(joint: str, entry: Mapping[str, Any], count: int) -> FloatArray:
+    covariance = _numbers(joint, entry, "covariance", (count, count))
+    if np.diagonal(covariance).min() < 0.0:
+        raise ConfigError(f"'covariance' of the joint {joint!r} has a negative variance on its diagonal")
+    return covariance
+
+
+def _numbers(joint: str, entry: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    try:
+        numbers = np.asarray(entry[key], dtype=float)
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(f"{key!r} of the joint {joint!r} is missing or not a number") from None
+    if numbers.shape != shape or not np.isfinite(numbers).all():
+        wanted = "x".join(map(str, shape)) or "one"
+        raise ConfigError(f"{key!r} of the joint {joint!r} must hold {wanted} finite numbers, it is {entry[key]!r}")
+    return numbers

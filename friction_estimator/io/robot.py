@@ -1,0 +1,132 @@
+"""One robot from its YAML: configuration and URDF, as the node and all offline tools use it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from friction_estimator.config import Config, config_from_parameters
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.io.node_parameters import NODE_PARAMETERS
+from friction_estimator.io.resources import robot_file
+from friction_estimator.io.urdf import find_urdf, read_urdf
+from friction_estimator.io.yaml_document import read_yaml
+
+NODE_NAME = "friction_estimator"
+"""Name of the node whose section of a parameter file is read, beside the wildcards."""
+
+_WILDCARDS = ("/**", "/*", "**", "*")
+_SECTION = "ros__parameters"
+_ROS_PARAMETERS = frozenset({"use_sim_time", "start_type_description_service", "qos_overrides"})
+_IGNORED = _ROS_PARAMETERS | {name.split(".")[0] for name in NODE_PARAMETERS}
+"""Sections that only running nodes use."""
+
+_NO_OVERRIDES: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Robot:
+    """What one robot YAML says.
+
+    Attributes
+    ----------
+    config : validated configuration
+    urdf_xml : text of the URDF; empty when the YAML names none, because it comes from ``robot_description``
+    urdf_path : file it was read from, None when it names none
+    """
+
+    config: Config
+    urdf_xml: str
+    urdf_path: Path | None
+
+
+def load_robot(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] = _NO_OVERRIDES) -> Robot:
+    """Read a robot.
+
+    Parameters
+    ----------
+    name_or_path : a name of ``config/robots`` or the path of a YAML file in the format of ROS parameter files
+    overrides : flat parameters that replace those of the file, e.g. ``{"observer": "momentum"}``
+
+    Raises
+    ------
+    ConfigError
+        When there is no such robot, the YAML is broken (line named) or a parameter is unknown or out of range.
+    RobotModelError
+        When its URDF is not found or not readable.
+    """
+    path = robot_file(name_or_path)
+    parameters = {**read_parameters(path), **overrides}
+    try:
+        config = config_from_parameters(parameters)
+    except ConfigError as error:
+        replaced = f" (with {', '.join(overrides)} replaced)" if overrides else ""
+        raise ConfigError(f"in {path}{replaced}: {error}") from None
+    if not config.robot.urdf:
+        return Robot(config, "", None)
+    folders = (path.parent, Path.cwd()) if "robot.urdf" not in overrides else (Path.cwd(), path.parent)
+    urdf_path = find_urdf(config.robot.urdf, folders)
+    return Robot(config, read_urdf(urdf_path), urdf_path)
+
+
+def read_parameters(path: Path) -> dict[str, Any]:
+    """Flat dotted parameters of the estimator in a ROS parameter file.
+
+    Sections under a wildcard (``/**``) and under the node's own name are merged, the later one wins, as in ROS. When
+    there is only one section, its name does not matter. What only running nodes use (``use_sim_time``) is left out.
+
+    Raises
+    ------
+    ConfigError
+        When the file is not such a file.
+    """
+    parameters = read_node_parameters(path)
+    return {key: value for key, value in parameters.items() if key.split(".")[0] not in _IGNORED}
+
+
+def read_node_parameters(path: Path) -> dict[str, Any]:
+    """Like :func:`read_parameters`, with what only running nodes use.
+
+    Raises
+    ------
+    ConfigError
+        When the file is not such a file.
+    """
+    document = read_yaml(path)
+    sections = dict(_node_sections(document, "")) if isinstance(document, dict) else {}
+    if not sections:
+        raise ConfigError(
+            f"{path} is not a ROS parameter file: expected the key '/**' or the name of a node, "
+            f"and under it '{_SECTION}' with the parameters"
+        )
+    mine = [name for name in sections if name in _WILDCARDS or name.split("/")[-1] == NODE_NAME]
+    if not mine and len(sections) > 1:
+        raise ConfigError(f"{path} has no section '/**' or '{NODE_NAME}'; its sections are {choices(sections)}")
+    parameters: dict[str, Any] = {}
+    for name in mine or sections:
+        values = sections[name]
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path}: '{_SECTION}' of {name!r} must hold 'name: value' lines")
+        parameters.update(_flatten(values, ""))
+    return parameters
+
+
+def _node_sections(document: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Every ``ros__parameters`` with the name of its node, namespaces joined by a slash."""
+    for key, value in document.items():
+        if key == _SECTION:
+            yield prefix, value if value is not None else {}
+        elif isinstance(value, dict):
+            yield from _node_sections(value, f"{prefix}/{key}" if prefix else str(key))
+
+
+def _flatten(values: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

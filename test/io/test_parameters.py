@@ -1,0 +1,313 @@
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.identification.operating_range import operating_range
+from friction_estimator.io import (
+    load_identification,
+    load_parameters,
+    load_robot,
+    save_identification,
+    save_parameters,
+)
+from friction_estimator.io.identification import SavedIdentification, saved_form
+from friction_estimator.laws import JointLaws
+from friction_estimator.laws.identified import IdentifiedParameters
+from test.known_identification import make_identification
+
+JOINTS = ("hip", "knee", "ankle")
+
+
+@pytest.fixture
+def identified() -> IdentifiedParameters:
+    random = np.random.default_rng(7)
+    root = random.normal(size=(3, 2, 2)) * 1e-3
+    return IdentifiedParameters(
+        joint_names=JOINTS,
+        law_names=("coulomb_viscous",) * 3,
+        values=random.normal(size=(3, 2)) * [[1e-17], [1.0], [1e17]],
+        covariance=root @ root.transpose(0, 2, 1),
+        residual_variance=random.uniform(size=3),
+        measurement_variance=random.uniform(size=3),
+        samples=np.array([10.0, 20.0, 0.0]),
+    )
+
+
+def assert_same(a: IdentifiedParameters, b: IdentifiedParameters) -> None:
+    assert (a.joint_names, a.law_names, a.parameter_names) == (b.joint_names, b.law_names, b.parameter_names)
+    for name in ("values", "covariance", "residual_variance", "measurement_variance", "samples"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def test_what_is_saved_comes_back_bit_by_bit(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    path = tmp_path / "new folder" / "friction.yaml"
+    save_parameters(path, identified)
+    assert_same(load_parameters(path), identified)
+
+
+def test_saving_again_replaces_the_file_and_leaves_nothing_else(
+    tmp_path: Path, identified: IdentifiedParameters
+) -> None:
+    path = tmp_path / "friction.yaml"
+    path.write_text("old")
+    save_parameters(path, identified)
+    assert_same(load_parameters(path), identified)
+    assert os.listdir(tmp_path) == ["friction.yaml"]
+
+
+def test_a_crash_while_writing_leaves_the_old_file(
+    tmp_path: Path, identified: IdentifiedParameters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "friction.yaml"
+    path.write_text("old")
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(ConfigError, match="cannot write the parameters.*No space left"):
+        save_parameters(path, identified)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["friction.yaml"]
+
+
+def test_joints_are_mapped_by_name_not_by_order(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    save_parameters(tmp_path / "friction.yaml", identified)
+    loaded = load_parameters(tmp_path / "friction.yaml", ("ankle", "hip"))
+    assert loaded.joint_names == ("ankle", "hip")
+    np.testing.assert_array_equal(loaded.values, identified.values[[2, 0]])
+    np.testing.assert_array_equal(loaded.covariance, identified.covariance[[2, 0]])
+    np.testing.assert_array_equal(loaded.residual_variance, identified.residual_variance[[2, 0]])
+
+
+def test_a_joint_that_is_not_in_the_file_is_named(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    save_parameters(tmp_path / "friction.yaml", identified)
+    with pytest.raises(ConfigError, match=r"no parameters for 'toe'.*'ankle', 'hip', 'knee'"):
+        load_parameters(tmp_path / "friction.yaml", ("hip", "toe"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("format: friction_estimator/identified_parameters", "format: other", "expected the line 'format"),
+        ("law: coulomb_viscous", "law: magic", "joint 'hip': unknown friction law 'magic'"),
+        ("law: coulomb_viscous", "low: coulomb_viscous", "'law' of the joint 'hip' is missing; the laws are"),
+        ("law: coulomb_viscous", "law: makkar", "'values' of the joint 'hip' must hold 'gamma_1'"),
+        ("  knee:", "  toe:", "'joints' must hold one entry for each of joint_names"),
+        ("  knee:", "  hip:", "the key 'hip' is given twice"),
+        ("residual_variance:", "residual_variation:", "'residual_variance' of the joint 'hip' is missing"),
+        ("values: {coulomb:", "values: {dry:", "'values' of the joint 'hip' must hold 'coulomb', 'viscous'"),
+        ("covariance:\n", "covariance: nothing\n", "YAML"),
+    ],
+)
+def test_a_broken_or_foreign_file_is_refused_in_one_message(
+    tmp_path: Path, identified: IdentifiedParameters, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "friction.yaml"
+    save_parameters(path, identified)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_parameters(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, identified: IdentifiedParameters, bad: float) -> None:
+    identified.values[1, 0] = bad
+    save_parameters(tmp_path / "friction.yaml", identified)
+    with pytest.raises(ConfigError, match="'values' of the joint 'knee' must hold 2 finite numbers"):
+        load_parameters(tmp_path / "friction.yaml")
+
+
+def test_each_joint_keeps_its_own_law_and_its_own_number_of_parameters(tmp_path: Path) -> None:
+    """Padding is not saved: a joint looks the same in the file whatever the other joints have."""
+    random, laws = np.random.default_rng(3), ("three_slope", "coulomb_viscous", "tanh_load")
+    mask = JointLaws(laws).mask
+    root = random.normal(size=(3, 6, 6)) * mask[:, :, None]
+    mixed = IdentifiedParameters(
+        joint_names=JOINTS,
+        law_names=laws,
+        values=random.normal(size=(3, 6)) * mask,
+        covariance=root @ root.transpose(0, 2, 1),
+        residual_variance=random.uniform(size=3),
+        measurement_variance=random.uniform(size=3),
+        samples=np.array([10.0, 20.0, 30.0]),
+    )
+    save_parameters(tmp_path / "friction.yaml", mixed)
+    assert_same(load_parameters(tmp_path / "friction.yaml"), mixed)
+    knee = load_parameters(tmp_path / "friction.yaml", ("knee",))
+    assert (knee.law_names, knee.values.shape, knee.covariance.shape) == (("coulomb_viscous",), (1, 2), (1, 2, 2))
+    np.testing.assert_array_equal(knee.values, mixed.values[1:2, :2])
+
+
+@pytest.mark.parametrize("key", ["residual_variance", "measurement_variance", "samples"])
+def test_negative_variances_are_refused(tmp_path: Path, identified: IdentifiedParameters, key: str) -> None:
+    getattr(identified, key)[1] = -0.5
+    save_parameters(tmp_path / "friction.yaml", identified)
+    with pytest.raises(ConfigError, match=f"'{key}' of the joint 'knee' is -0.5, it cannot be negative"):
+        load_parameters(tmp_path / "friction.yaml")
+
+
+def test_a_covariance_with_a_negative_diagonal_is_refused(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    path = tmp_path / "friction.yaml"
+    save_parameters(path, identified)
+    text, variance = path.read_text(), repr(float(identified.covariance[2, 1, 1]))
+    assert text.count(variance) == 1
+    path.write_text(text.replace(variance, f"-{variance}"))
+    with pytest.raises(ConfigError, match="'covariance' of the joint 'ankle' has a negative variance"):
+        load_parameters(path)
+
+
+def test_a_truncated_file_never_loads(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    path = tmp_path / "friction.yaml"
+    save_parameters(path, identified)
+    text = path.read_text()
+    for end in range(0, text.rindex("]"), 7):
+        path.write_text(text[:end])
+        with pytest.raises(ConfigError):
+            load_parameters(path)
+
+
+def assert_same_identification(a: SavedIdentification, b: SavedIdentification) -> None:
+    assert_same(a.friction, b.friction)
+    assert a.parameters and b.parameters
+    assert (a.parameters.names, a.parameters.units) == (b.parameters.names, b.parameters.units)
+    for name in ("values", "sigma", "reference", "identifiable"):
+        first, second = getattr(a.parameters, name), getattr(b.parameters, name)
+        assert (first is None) == (second is None)
+        if first is not None:
+            np.testing.assert_array_equal(first, second)
+            zeros = first == 0
+            np.testing.assert_array_equal(np.signbit(first[zeros] * 1.0), np.signbit(second[zeros] * 1.0))
+    assert (a.scores, a.ranges, a.condition) == (b.scores, b.ranges, b.condition)
+    assert (a.verdicts, a.provenance) == (b.verdicts, b.provenance)
+
+
+def test_a_whole_identification_comes_back_bit_by_bit(tmp_path: Path) -> None:
+    identification = make_identification()
+    save_identification(tmp_path / "friction.yaml", identification)
+    assert_same_identification(load_identification(tmp_path / "friction.yaml"), saved_form(identification))
+
+
+def test_odd_names_unknown_numbers_and_missing_references_survive(tmp_path: Path) -> None:
+    identification = make_identification(("yes", "1.0", "null", "a: b # c"))
+    score = replace(identification.scores[0], rigid_body_error=float("inf"), torque_rms=1e-300)
+    odd = replace(
+        identification,
+        parameters=replace(identification.parameters, reference=None, identifiable=None),
+        scores=(score, *identification.scores[1:]),
+        verdicts=("- not a list: {a}", "Zeile mit Umlaut äöü\nund Umbruch", ""),
+        provenance=replace(identification.provenance, command="", data=(("x: y", ""),)),
+    )
+    save_identification(tmp_path / "friction.yaml", odd)
+    loaded = load_identification(tmp_path / "friction.yaml")
+    assert_same_identification(loaded, saved_form(odd))
+    assert loaded.friction.joint_names == ("yes", "1.0", "null", "a: b # c")
+
+
+def test_the_live_node_reads_an_identification_as_any_parameter_file(tmp_path: Path) -> None:
+    identification = make_identification()
+    save_identification(tmp_path / "friction.yaml", identification)
+    assert_same(load_parameters(tmp_path / "friction.yaml"), identification.friction)
+    save_parameters(tmp_path / "plain.yaml", identification.friction)
+    plain = load_identification(tmp_path / "plain.yaml")
+    assert_same(plain.friction, identification.friction)
+    assert (plain.parameters, plain.scores, plain.ranges, plain.provenance) == (None, (), (), None)
+
+
+def test_an_estimator_starts_from_an_identification(tmp_path: Path) -> None:
+    """As the live node does with `parameters_file`."""
+    joints = Estimator(*_suralp()).joint_names
+    identification = make_identification(joints)
+    save_identification(tmp_path / "friction.yaml", identification)
+    laws = [f"{joint}={law}" for joint, law in zip(joints, identification.friction.law_names, strict=True)]
+    estimator = Estimator(*_suralp({"identifier.joint_laws": laws}))
+    estimator.restore(load_parameters(tmp_path / "friction.yaml", estimator.joint_names))
+    np.testing.assert_allclose(estimator.identified.values, identification.friction.values, atol=1e-12)
+
+
+def _suralp(overrides: Mapping[str, object] = MappingProxyType({})) -> tuple[Config, str]:
+    robot = load_robot("suralp", overrides)
+    return robot.config, robot.urdf_xml
+
+
+def test_the_file_keeps_where_the_friction_was_seen(tmp_path: Path) -> None:
+    identification = make_identification()
+    samples = identification.samples[0]
+    save_identification(tmp_path / "friction.yaml", identification)
+    seen = load_identification(tmp_path / "friction.yaml").ranges[0]
+    assert seen == operating_range(samples)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("condition: 41.5", "condition: high", "'identification' is damaged: could not convert"),
+        ("method: inverse_dynamics", "methud: inverse_dynamics", "'identification' is damaged: 'method' is missing"),
+        ("load: ", "lode: ", "'identification' is damaged: 'load' is missing"),
+    ],
+)
+def test_a_damaged_identification_is_one_clear_error(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "friction.yaml"
+    save_identification(path, make_identification())
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigError, match=message):
+        load_identification(path)
+    assert load_parameters(path).joint_names == ("hip", "knee", "ankle")
+
+
+def test_a_truncated_identification_never_loads(tmp_path: Path) -> None:
+    path = tmp_path / "friction.yaml"
+    save_identification(path, make_identification())
+    text = path.read_text()
+    for end in np.linspace(0, text.rindex("]"), 40).astype(int):
+        path.write_text(text[:end])
+        with pytest.raises(ConfigError):
+            load_parameters(path)
+
+
+def test_a_live_run_leaves_the_identification_that_it_started_from(tmp_path: Path) -> None:
+    identification = make_identification()
+    path = tmp_path / "friction.yaml"
+    save_identification(path, identification)
+    before = path.read_bytes()
+    save_parameters(path, identification.friction)
+    assert load_identification(path).provenance is None
+    assert (tmp_path / "friction.identified.yaml").read_bytes() == before
+    save_parameters(path, identification.friction)  # nothing is kept twice
+    assert (tmp_path / "friction.identified.yaml").read_bytes() == before
+
+
+def test_joints_that_were_not_saved_start_anew_and_are_named() -> None:
+    estimator = Estimator(*_suralp())
+    saved = estimator.identified
+    some = replace(
+        saved,
+        **{
+            name: getattr(saved, name)[2:]
+            for name in (
+                "joint_names",
+                "law_names",
+                "values",
+                "covariance",
+                "residual_variance",
+                "measurement_variance",
+                "samples",
+            )
+        },
+    )
+    (note,) = estimator.restore(some)
+    assert all(joint in note for joint in estimator.joint_names[:2]) and estimator.joint_names[2] not in note
+    assert estimator.restore(saved) == ()

@@ -1,0 +1,165 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from friction_estimator.errors import ConfigError, RobotModelError
+from friction_estimator.io import load_robot, robot_names
+from friction_estimator.io.node_parameters import NODE_PARAMETERS
+from friction_estimator.io.robot import read_node_parameters, read_parameters
+from friction_estimator.io.yaml_document import parse_value
+
+URDF = '<?xml version="1.0" encoding="utf-8"?>\n<robot name="arm"><link name="base"/></robot>\n'
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def robot_yaml(folder: Path, parameters: str) -> Path:
+    return write(folder / "arm.yaml", f"/**:\n  ros__parameters:\n    observer: momentum\n{parameters}")
+
+
+@pytest.mark.parametrize("name", robot_names())
+def test_every_shipped_robot_loads_with_its_urdf(name: str) -> None:
+    try:
+        robot = load_robot(name)
+    except ConfigError as error:
+        if "no package 'example-robot-data'" not in str(error):
+            raise
+        pytest.skip(str(error))  # 125 MB: not worth it for every test run
+    assert robot.urdf_path is not None
+    assert robot.urdf_xml == robot.urdf_path.read_text()
+
+
+def test_a_robot_is_found_by_name_and_by_path_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "suralp").mkdir()  # a folder of that name must not hide the robot
+    monkeypatch.chdir(tmp_path)
+    by_name = load_robot("suralp")
+    assert by_name.urdf_path is not None
+    assert load_robot(by_name.urdf_path.parent.parent / "config" / "robots" / "suralp.yaml") == by_name
+
+
+def test_overrides_replace_what_the_file_says() -> None:
+    assert load_robot("suralp").config.observer == "kalman"
+    assert load_robot("suralp", {"observer": "momentum"}).config.observer == "momentum"
+
+
+def test_an_unknown_robot_is_refused_with_the_names() -> None:
+    with pytest.raises(ConfigError, match=r"no robot 'surapl'.*'suralp'"):
+        load_robot("surapl")
+
+
+def test_the_urdf_may_lie_beside_the_yaml_whatever_the_working_folder(tmp_path: Path) -> None:
+    urdf = write(tmp_path / "arm.urdf", URDF)
+    robot = load_robot(robot_yaml(tmp_path, "    robot: {urdf: arm.urdf}\n"))
+    assert robot.urdf_path == urdf
+    assert robot.urdf_xml == URDF
+
+
+def test_a_package_url_is_found_in_a_cmeel_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = tmp_path / "site-packages" / "cmeel.prefix" / "share" / "arm_description"
+    share.mkdir(parents=True)
+    urdf = write(share / "arm.urdf", URDF)
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    yaml = robot_yaml(tmp_path, "    robot: {urdf: 'package://arm_description/arm.urdf'}\n")
+    assert load_robot(yaml).urdf_path == urdf
+
+
+def test_a_package_url_is_found_in_the_ament_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = tmp_path / "install" / "share" / "arm_description"
+    share.mkdir(parents=True)
+    urdf = write(share / "arm.urdf", URDF)
+    yaml = robot_yaml(tmp_path, "    robot: {urdf: 'package://arm_description/arm.urdf'}\n")
+    with pytest.raises(ConfigError, match="no package 'arm_description'"):
+        load_robot(yaml)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path / 'other'}:{tmp_path / 'install'}")
+    assert load_robot(yaml).urdf_path == urdf
+    yaml = robot_yaml(tmp_path, "    robot: {urdf: 'package://friction_estimator/urdf/suralp.urdf'}\n")
+    assert load_robot(yaml).urdf_xml == load_robot("suralp").urdf_xml
+
+
+def test_without_a_urdf_name_the_text_is_left_to_robot_description(tmp_path: Path) -> None:
+    robot = load_robot(robot_yaml(tmp_path, "    parameters_file: x.yaml\n    use_sim_time: true\n"))
+    assert (robot.urdf_xml, robot.urdf_path) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("    contact_fase: {debounce: 0.1}\n", r"arm.yaml: unknown parameter 'contact_fase.debounce' \(did you mean"),
+        ("    momentum: {gian: 10.0}\n", r"unknown parameter 'momentum.gian' \(did you mean 'momentum.gain'"),
+        ("    momentum: {gain: fast}\n", "momentum.gain = 'fast' has the wrong type: expected a float"),
+        ("    momentum: {gain: -1.0}\n", "out of range"),
+        ("    momentum: {gain: 10.0\n", r"arm.yaml is not valid YAML: line \d"),
+        (
+            "    momentum: {gain: 10.0}\n    momentum: {gain: 20.0}\n",
+            "line 5, column 5: the key 'momentum' is given twice",
+        ),
+    ],
+)
+def test_a_typing_error_in_the_yaml_is_named(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_robot(robot_yaml(tmp_path, line))
+
+
+@pytest.mark.parametrize("text", ["", "observer: momentum\n", "- 1\n", "/**:\n  ros__parameter: {}\n"])
+def test_a_yaml_that_is_no_parameter_file_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match="not a ROS parameter file"):
+        load_robot(write(tmp_path / "arm.yaml", text))
+
+
+def test_a_binary_file_is_refused_as_yaml_and_as_urdf(tmp_path: Path) -> None:
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="not a UTF-8 text"):
+        load_robot(binary)
+    with pytest.raises(RobotModelError, match="not a UTF-8 text"):
+        load_robot(robot_yaml(tmp_path, f"    robot: {{urdf: {binary}}}\n"))
+
+
+@pytest.mark.parametrize(
+    ("urdf", "message"),
+    [
+        ('<robot name="arm">\n<link name="base">\n</robot>', "not valid XML, line 3"),
+        ("<sdf/>", "its root element is <sdf>, expected <robot>"),
+        ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:include/></robot>', "is a xacro file"),
+        ("<robot/>", "has no <link>"),
+        ("", "not valid XML, line 1"),
+    ],
+)
+def test_an_unreadable_urdf_is_named_with_its_file(tmp_path: Path, urdf: str, message: str) -> None:
+    write(tmp_path / "arm.urdf", urdf)
+    with pytest.raises(RobotModelError, match=message) as caught:
+        load_robot(robot_yaml(tmp_path, "    robot: {urdf: arm.urdf}\n"))
+    assert str(tmp_path / "arm.urdf") in str(caught.value)
+
+
+def test_a_missing_urdf_is_refused_with_the_places_and_the_choices(tmp_path: Path) -> None:
+    with pytest.raises(RobotModelError, match=r"no URDF 'leg.urdf'.*'suralp.urdf'") as caught:
+        load_robot(robot_yaml(tmp_path, "    robot: {urdf: leg.urdf}\n"))
+    assert str(tmp_path / "leg.urdf") in str(caught.value)
+
+
+def test_sections_of_wildcard_and_node_are_merged_and_other_nodes_left_out(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "all.yaml",
+        "/**:\n  ros__parameters: {observer: fbse, use_sim_time: true, momentum.gain: 1e1}\n"
+        "robot1:\n  friction_estimator:\n    ros__parameters: {observer: momentum}\n"
+        "controller:\n  ros__parameters: {rate: 3}\n",
+    )
+    assert read_parameters(path) == {"observer": "momentum", "momentum.gain": 10.0}
+
+
+def test_numbers_are_read_as_ros_reads_them() -> None:
+    assert [parse_value(text) for text in ("1e-4", "-2E3", "1.5e+2", "3", "0.5")] == [1e-4, -2e3, 150.0, 3, 0.5]
+    assert parse_value("1e") == "1e"
+
+
+def test_what_the_nodes_declare_beside_the_configuration_is_passed_over(tmp_path: Path) -> None:
+    own = {name: 1 for name in NODE_PARAMETERS}
+    document = {"/**": {"ros__parameters": {**own, "use_sim_time": True, "observer": "fbse"}}}
+    path = write(tmp_path / "all.yaml", yaml.safe_dump(document))
+    assert read_parameters(path) == {"observer": "fbse"}
+    assert read_node_parameters(path) == {**own, "use_sim_time": True, "observer": "fbse"}
