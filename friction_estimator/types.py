@@ -89,7 +89,7 @@ class WrenchSample:
 
 
 @record(frozen=True, slots=True)
-class DesiredSample:
+class CommandSample:
     """What the joint controller wants, in model order.
 
     Attributes

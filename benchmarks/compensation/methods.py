@@ -13,7 +13,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import TABLE_I, FrictionSetting, SimulationSample, make_noise
 from friction_estimator.simulation.friction import InjectedFriction
-from friction_estimator.types import DesiredSample, FloatArray, FrictionEstimate
+from friction_estimator.types import CommandSample, FloatArray, FrictionEstimate
 
 PERIOD = 1e-3
 PRINTED_INTEGRAL_GAIN = (2.0, 2.0, 1.0, 2.0, 2.0, 4.0)
@@ -109,7 +109,7 @@ class InTheLoop:
     def estimate(self, sample: SimulationSample) -> FrictionEstimate:
         """Estimate that belongs to a sample."""
         estimator = self.estimator
-        estimator.add_desired(DesiredSample(sample.joints.stamp_ns, sample.reference.velocity))
+        estimator.add_command(CommandSample(sample.joints.stamp_ns, sample.reference.velocity))
         estimates = estimator.add_imu(sample.imu)
         for wrench in sample.wrenches:
             estimates += estimator.add_wrench(wrench)

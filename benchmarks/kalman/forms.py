@@ -1,7 +1,7 @@
 """Other forms of the same filter on the same windows: unscented, square root; and how well conditioned P is.
 
-The windows are those of a real run, of one limb. Gates, bounds and the adapted mismatch are left out, so that all forms
-solve one and the same linear problem.
+The windows are those of a real run, of one limb. Gates, bounds and the adapted model error are left out, so that all
+forms solve one and the same linear problem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Problem:
     Attributes
     ----------
     layout : of the state
-    config : decay of the mismatch, walk of law and calibration
+    config : decay of the model error, walk of law and calibration
     windows : (w)
     """
 
@@ -49,14 +49,14 @@ class Problem:
     def transition(self, window: LimbWindow) -> tuple[FloatArray, FloatArray, FloatArray]:
         """F (s, s), input (s,), Q (s, s) of a window."""
         layout, T = self.layout, window.duration
-        rows, mismatch, law = layout.momentum, layout.mismatch, layout.law
+        rows, model_error, law = layout.momentum, layout.model_error, layout.law
         decay = math.exp(-T / self.config.mismatch_time)
         F, Q, given = np.eye(layout.size), np.zeros((layout.size,) * 2), np.zeros(layout.size)
         F[rows] -= T * window.force_columns
-        F[mismatch] *= decay
+        F[model_error] *= decay
         given[rows] = T * window.force
         Q[rows, rows] = T * T * window.force_variance + _MOMENTUM_VARIANCE * np.eye(rows.stop)
-        Q[mismatch, mismatch] = (1.0 - decay**2) * self.config.mismatch_std**2 * np.eye(rows.stop)
+        Q[model_error, model_error] = (1.0 - decay**2) * self.config.mismatch_std**2 * np.eye(rows.stop)
         Q[law, law] = T * np.diag((self.config.law_walk * layout.prior_std[law]) ** 2)
         part = layout.calibration
         Q[part, part] = T * self.config.calibration_walk**2 * layout.prior_covariance()[part, part]

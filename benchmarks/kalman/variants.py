@@ -70,7 +70,7 @@ VARIANTS = (
     Variant("only the velocities smoothed", make=_smoothed_velocities),
     Variant("no calibration states", _PERFECT_SENSORS),
     Variant("priors exactly those of the datasheet, masses right", _DATASHEET),
-    Variant("no mismatch state", {"kalman.mismatch_std": 0.0, "kalman.mismatch_floor": 0.0}),
+    Variant("no model error state", {"kalman.mismatch_std": 0.0, "kalman.mismatch_floor": 0.0}),
     Variant("no motion models that keep the velocity", {"kalman.acceleration_densities": ()}),
     Variant("one motion filter, jerk 1e3", _one_filter(1e3)),
     Variant("one motion filter, jerk 1e5", _one_filter(1e5)),

@@ -30,7 +30,7 @@ from friction_estimator.identification.result import Identification
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 from friction_estimator.io.robot import Robot
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 
 _SEGMENT = 1.0
 """Stretches of time that the cross-validation keeps together [s]."""
@@ -126,7 +126,7 @@ def _inverse_dynamics_options(
         )
     place = arguments.coupled_friction or MOTORS
     if joint_laws:
-        law_of_each(law, joint_laws, MotorSide.of(coupling if place == MOTORS else None, joint_names).names)
+        law_of_each(law, joint_laws, Transmission.of(coupling if place == MOTORS else None, joint_names).names)
     return InverseDynamicsOptions(
         law=law,
         joint_laws=joint_laws,
@@ -167,7 +167,7 @@ def _friction_curve(motions: Sequence[Motion], robot: Robot | None, arguments: a
     )
     coupling = coupling_of(arguments, robot, motions[0].joint_names)
     if coupling is not None:
-        motors = MotorSide.of(coupling, motions[0].joint_names)
+        motors = Transmission.of(coupling, motions[0].joint_names)
         motions = [at_motors(motion, motors) for motion in motions]
     laws = law_of_each(*laws_of(arguments, robot), motions[0].joint_names)
     return identify_friction_curve(motions, laws, options, arguments.command)

@@ -12,8 +12,8 @@ from friction_estimator.cli.arguments import warn
 from friction_estimator.cli.identify_logs import is_table
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import InputError
+from friction_estimator.estimation.diagnosis import advice
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.estimation.trust import in_words
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.joint_log import read_joint_log
 from friction_estimator.io.bags.replay import replay
@@ -61,7 +61,7 @@ def measured_friction(
             found = read_joint_log(
                 bag, robot.config.output.joint_states_topic, log.joint_names, namespace=arguments.namespace
             )
-        for text in (*result.missing, *in_words(result.verdicts)):
+        for text in (*result.missing, *advice(result.diagnoses)):
             warn(f"{log.name}: {text}")
         measured.append(replace(found, name=log.name, payload=log.payload, digest=log.digest))
     ahead = "" if smooth is None else f" --smooth {smooth:g}"

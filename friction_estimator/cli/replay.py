@@ -9,8 +9,8 @@ from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, ro
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.config import OBSERVER_NAMES
 from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.diagnosis import advice
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.estimation.trust import in_words
 from friction_estimator.io.bags.replay import ReplayResult, replay
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.io.parameters import load_parameters, save_parameters
@@ -79,6 +79,6 @@ def _tell(output: Path, result: ReplayResult) -> None:
     if result.health.wrench_sign_suspect:
         feet = ", ".join(result.health.wrench_sign_suspect)
         warn(f"the ground seems to pull at {feet}: set feet.<name>.flip if the sensor reports the opposite sign")
-    for text in in_words(result.verdicts):
-        warn(f"do not trust every joint: {text}")
+    for text in advice(result.diagnoses):
+        warn(text)
     print(f"{output}: {result.estimates} estimates")

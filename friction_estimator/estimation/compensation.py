@@ -10,8 +10,8 @@ import numpy as np
 
 from friction_estimator.config import CompensationConfig
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.transmission import MotorSide
-from friction_estimator.types import BoolArray, DesiredSample, FloatArray, FrictionEstimate
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import BoolArray, CommandSample, FloatArray, FrictionEstimate
 
 _NOISE_MARGIN = 3.0
 """Speeds below this many standard deviations of the velocity have no sure sign."""
@@ -39,7 +39,7 @@ class TransmittedLaws:
     """
 
     laws: JointLaws
-    motors: MotorSide
+    motors: Transmission
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction (n,) [N m] of the joints for the motors' parameters (n, p), at velocities and torques of joints."""
@@ -75,7 +75,7 @@ class FrictionCompensation:
         self._limit: FloatArray = np.minimum(effort_limit, config.limit)
         noise = _NOISE_MARGIN * velocity_std if config.velocity == "measured" else 0.0
         self._fade_velocity = max(config.fade_velocity, noise)
-        self._desired: deque[DesiredSample] = deque(maxlen=_QUEUE)
+        self._desired: deque[CommandSample] = deque(maxlen=_QUEUE)
         self.gain = config.gain
         self.reset()
 
@@ -85,9 +85,9 @@ class FrictionCompensation:
         self._torque: FloatArray = np.zeros(self._limit.size)
         self._stamp_ns: int | None = None
         self.idle = "no joint state yet"
-        self.trusted: BoolArray = np.zeros(self._limit.size, dtype=bool)
+        self.compensated: BoolArray = np.zeros(self._limit.size, dtype=bool)
 
-    def desire(self, sample: DesiredSample) -> None:
+    def set_command(self, sample: CommandSample) -> None:
         """Hear what the controller wants; a stamp that jumps back starts anew."""
         if self._desired and sample.stamp_ns < self._desired[-1].stamp_ns:
             self._desired.clear()
@@ -99,13 +99,13 @@ class FrictionCompensation:
         velocity = self._velocity_at(estimate)
         if elapsed is None or velocity is None:
             self._torque = np.zeros(self._limit.size)
-            self.trusted = np.zeros(self._limit.size, dtype=bool)
+            self.compensated = np.zeros(self._limit.size, dtype=bool)
             return self._torque
         config = self._config
         friction = self._laws.torque(estimate.parameters, velocity, estimate.effort)
-        trusted = trusted_torque(friction, estimate.model_sigma / config.max_relative_sigma)
+        trusted = confident_torque(friction, estimate.model_sigma / config.max_relative_sigma)
         wanted = bounded(self.gain * faded(trusted, velocity, self._fade_velocity), self._limit)
-        self.idle, self.trusted = "", trusted != 0.0
+        self.idle, self.compensated = "", trusted != 0.0
         self._torque = self._torque + bounded(wanted - self._torque, config.slew_rate * elapsed)
         return self._torque
 
@@ -131,7 +131,7 @@ class FrictionCompensation:
         return None
 
 
-def trusted_torque(friction: FloatArray, sigma: FloatArray) -> FloatArray:
+def confident_torque(friction: FloatArray, sigma: FloatArray) -> FloatArray:
     """Friction where it is known: all of it below sigma = half of it, none of it above sigma = all of it.
 
     Continuous in both, so that it cannot switch to and fro.

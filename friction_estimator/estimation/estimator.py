@@ -12,14 +12,15 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
+from friction_estimator.estimation.diagnosis import JointDiagnosis, diagnose
+from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline, has_effort
 from friction_estimator.estimation.synchronizer import Synchronizer
-from friction_estimator.estimation.trust import JointTrust, TrustMonitor, judge
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.laws.projection import with_linear_laws
 from friction_estimator.types import (
-    DesiredSample,
+    CommandSample,
     FloatArray,
     FrictionEstimate,
     ImuSample,
@@ -51,7 +52,7 @@ class Estimator:
     Attributes
     ----------
     compensation : what makes ``FrictionEstimate.compensation``; None unless ``compensation.enabled``
-    trust : watches the estimates; :meth:`verdicts` says what it thinks of them
+    monitor : figures about the newest estimates, from which :meth:`diagnose` finds problems
 
     Raises
     ------
@@ -74,7 +75,9 @@ class Estimator:
             self.compensation = FrictionCompensation(
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std
             )
-        self.trust = TrustMonitor(config.trust, laws, parameters_sigma(self.identified), velocity_std, robot.motors)
+        self.monitor = DiagnosisMonitor(
+            config.trust, laws, parameters_sigma(self.identified), velocity_std, robot.motors
+        )
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -130,7 +133,7 @@ class Estimator:
         self._refuse_glitch(sample.wrench, foot.max_force, f"wrench of {foot.name}", _WRENCH_NAMES)
         return self._estimates(self._synchronizer.add_wrench(sample))
 
-    def add_desired(self, sample: DesiredSample) -> list[FrictionEstimate]:
+    def add_command(self, sample: CommandSample) -> list[FrictionEstimate]:
         """Add desired velocities for friction compensation; like the other ``add_*``, but no estimate waits for them.
 
         Raises
@@ -140,7 +143,7 @@ class Estimator:
         """
         self._refuse_glitch(sample.velocity, self.config.robot.max_velocity, "desired velocity", self.joint_names)
         if self.compensation is not None:
-            self.compensation.desire(sample)
+            self.compensation.set_command(sample)
         return []
 
     def flush(self) -> list[FrictionEstimate]:
@@ -151,7 +154,7 @@ class Estimator:
         """Restart all filters and forget waiting samples; identified parameters stay."""
         self._synchronizer.reset()
         self._pipeline.reset()
-        self.trust.restart()
+        self.monitor.restart()
         if self.compensation is not None:
             self.compensation.reset()
 
@@ -159,7 +162,7 @@ class Estimator:
         """Reset, and drop the identified parameters too."""
         self.reset()
         self._pipeline.friction.forget()
-        self.trust.forget()
+        self.monitor.forget()
 
     @property
     def frozen(self) -> bool:
@@ -176,11 +179,11 @@ class Estimator:
         return self._pipeline.friction.identified
 
     def restore(self, identified: IdentifiedParameters) -> tuple[str, ...]:
-        """Start from saved parameters; those of nonlinear laws are said in the linear laws that the filters have.
+        """Start from saved parameters; those of nonlinear laws are fitted by the linear laws of the filters.
 
         Returns
         -------
-        What was said in another law, and what that one cannot say, one sentence a joint; and which joints start anew.
+        Notes: one sentence for each joint whose law was fitted by another, with the error; and which joints start anew.
 
         Raises
         ------
@@ -190,13 +193,13 @@ class Estimator:
         names = self._pipeline.robot.motors.names
         fitting, notes = with_linear_laws(identified, names, self._pipeline.friction.laws.law_names)
         self._pipeline.friction.restore(fitting)
-        self.trust.forget(parameters_sigma(self.identified))
+        self.monitor.forget(parameters_sigma(self.identified))
         anew = [name for name in names if name not in identified.joint_names]
         return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
 
-    def verdicts(self) -> tuple[JointTrust, ...]:
-        """Which joints should not be believed now, and why, (n)."""
-        return judge(self.trust.figures(), self.config.trust, self.joint_names)
+    def diagnose(self) -> tuple[JointDiagnosis, ...]:
+        """Which joints should not be trusted now, and why, (n)."""
+        return diagnose(self.monitor.figures(), self.config.trust, self.joint_names)
 
     @staticmethod
     def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
@@ -213,7 +216,7 @@ class Estimator:
             estimates = [replace(estimate, compensation=compensation.step(estimate)) for estimate in estimates]
         for estimate in estimates:
             if estimate.joints is not self._pipeline.unknown:
-                self.trust.add(estimate)
+                self.monitor.add(estimate)
         self._newest_frame = frames[-1]
         return estimates
 

@@ -79,5 +79,5 @@ class SmoothedEstimator(Estimator):
         for friction in finished:
             frame, sensed = self._waiting.popleft()
             estimates.append(estimate_of(frame, sensed.phase, sensed.base, friction))
-            self.trust.add(estimates[-1])
+            self.monitor.add(estimates[-1])
         return estimates

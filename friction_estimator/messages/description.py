@@ -12,7 +12,7 @@ from friction_estimator.config.coupling import combined
 from friction_estimator.errors import ConfigError
 from friction_estimator.laws import JointLaws, laws_of_joints
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 
 _KEY = "friction_estimator"
 
@@ -55,12 +55,12 @@ class RunDescription:
         law = laws.describe(model.motors.names)
         return cls(robot, source, config.observer, law, limbs, supports, coupling=config.robot.coupling)
 
-    def motors(self, joint_names: Sequence[str]) -> MotorSide:
+    def motors(self, joint_names: Sequence[str]) -> Transmission:
         """The motors of these joints (n); of joints that share motors with others that are missing, their own."""
         coupling = self.coupling.coupling()
         parts = () if coupling is None else coupling.parts
         there = [part for part in parts if set(part.joint_names) <= set(joint_names)]
-        return MotorSide.of(combined(there) if there else None, joint_names)
+        return Transmission.of(combined(there) if there else None, joint_names)
 
     def to_custom_data(self) -> dict[str, str]:
         """As the custom data of a rosbag2."""

@@ -16,7 +16,7 @@ from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import InputError, choices
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import BODY, CdrScanner
-from friction_estimator.types import DesiredSample, FloatArray, ImuSample, JointSample, WrenchSample
+from friction_estimator.types import CommandSample, FloatArray, ImuSample, JointSample, WrenchSample
 
 _NS = 1_000_000_000
 _COVARIANCE_REST = "64x"
@@ -55,10 +55,10 @@ class InputReader:
         effort = values[2] if len(values) == 3 else self._no_effort.copy()
         return JointSample(stamp_ns, values[0], values[1], effort)
 
-    def desired(self, raw: bytes) -> DesiredSample:
+    def command(self, raw: bytes) -> CommandSample:
         """Desired velocities of a sensor_msgs/JointState, such as a joint command; its other fields are not used."""
         stamp_ns, values = self._commands.read(raw)
-        return DesiredSample(stamp_ns, values[0])
+        return CommandSample(stamp_ns, values[0])
 
     def imu(self, raw: bytes) -> ImuSample:
         """IMU sample of a sensor_msgs/Imu; its orientation is not used."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from friction_estimator.messages.recording import Recording
+from friction_estimator.report.diagnosis import diagnosis_table
 from friction_estimator.report.figures import (
     WINDOW,
     convergence,
@@ -18,7 +19,6 @@ from friction_estimator.report.figures import (
 )
 from friction_estimator.report.page import Page, ReportError, Section, figure_html, table_html, write_page
 from friction_estimator.report.tables import error_table, parameter_table, phase_table, split
-from friction_estimator.report.trust import trust_table
 from friction_estimator.types import FloatArray
 
 __all__ = ["ReportError", "render", "write_report"]
@@ -48,7 +48,7 @@ def render(recording: Recording, title: str, after: float = 0.0) -> str:
         *_error_section(recording, after),
         *_friction_sections(recording),
         *_parameter_section(recording),
-        _trust_section(recording, after),
+        _diagnosis_section(recording, after),
         _paper_section(recording),
     ]
     return Page("Joint friction report", title, _facts(recording), _tiles(recording, after), sections).render()
@@ -102,15 +102,15 @@ def _parameter_section(recording: Recording) -> Iterator[Section]:
         )
 
 
-def _trust_section(recording: Recording, after: float) -> Section:
+def _diagnosis_section(recording: Recording, after: float) -> Section:
     return Section(
-        "trust",
-        "May it be believed?",
-        "Friction that drives its joint beyond three standard deviations is wrong; a joint that hardly moves teaches "
-        "no law, and is believed only with the parameters of an earlier run; a law that changes must be learned anew. "
-        "Innovations, calibration and pushes are not recorded: see the diagnostics of the live node, or what "
-        "<code>replay</code> says.",
-        table_html(trust_table(recording, after)),
+        "diagnosis",
+        "Which joints may be trusted?",
+        "Friction that drives its joint beyond three standard deviations is wrong. The law of a joint that "
+        "hardly moves is not identified, unless parameters of an earlier run were loaded. A law that changes must be "
+        "identified anew. Innovations, calibration and pushes are not recorded: see the diagnostics of the node, or "
+        "the warnings of <code>replay</code>.",
+        table_html(diagnosis_table(recording, after)),
     )
 
 

@@ -13,7 +13,7 @@ import pinocchio as pin
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.rotations import cross, product, skew, turned
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
@@ -167,7 +167,7 @@ class RobotModel:
             raise RobotModelError(
                 "the links of the URDF have no mass, so there are no dynamics to compare torques with"
             )
-        self.motors = MotorSide.of(config.robot.coupling.coupling(), self.joint_names)
+        self.motors = Transmission.of(config.robot.coupling.coupling(), self.joint_names)
         self._set_armature(config)
         self._foot_frames = [self._frame_id(foot.frame, f"feet.{foot.name}.frame") for foot in config.feet]
         self._place_imu(config)

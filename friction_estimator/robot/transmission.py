@@ -15,7 +15,7 @@ from friction_estimator.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class MotorSide:
+class Transmission:
     """The motors of all joints, and what is theirs said at the joints (Guedelha et al. 2017, eqs. 33-34).
 
     Every joint has a motor at its place: its own, or one of those that move its group. With ``S = T^-T`` motors turn at
@@ -39,7 +39,7 @@ class MotorSide:
     weights: FloatArray
 
     @staticmethod
-    def of(coupling: Coupling | None, joint_names: Sequence[str]) -> MotorSide:
+    def of(coupling: Coupling | None, joint_names: Sequence[str]) -> Transmission:
         """The motors of these joints (n).
 
         Raises
@@ -62,7 +62,7 @@ class MotorSide:
             raise ConfigError(f"robot.coupling: the motor {choices(twice)} has the name of another joint")
         return _motor_side(names, matrix)
 
-    def select(self, places: IntArray) -> MotorSide:
+    def select(self, places: IntArray) -> Transmission:
         """The motors of some joints (m,), with groups as wide as here.
 
         Raises
@@ -80,7 +80,7 @@ class MotorSide:
                 "filtered apart: leave them uncoupled, or take another observer than 'kalman'"
             )
         names, block = tuple(self.names[k] for k in places), np.ix_(places, places)
-        return MotorSide(names, self.couples, self.matrix[block], self.to_joints[block], group, self.weights[places])
+        return Transmission(names, self.couples, self.matrix[block], self.to_joints[block], group, self.weights[places])
 
     def velocity(self, velocity: FloatArray) -> FloatArray:
         """Of the motors (..., n), when the joints (..., n) have these [rad/s]."""
@@ -124,7 +124,7 @@ class MotorSide:
         Parameters
         ----------
         row : (..., n, p) motor by motor
-        covariance : (..., n, g (p + 1), g (p + 1)) of parameters and mismatch of the motors that act on each joint
+        covariance : (..., n, g (p + 1), g (p + 1)) of parameters and model error of the motors that act on each joint
         weights : (n, g) how motors count at a joint, ``weights`` when not given
         """
         if not self.couples:
@@ -132,18 +132,18 @@ class MotorSide:
         return quadratic_form(self._spread(row, 0.0, self.weights if weights is None else weights), covariance)
 
     def friction_variance(self, row: FloatArray, covariance: FloatArray) -> FloatArray:
-        """The same of law and mismatch together, (..., n) [(N m)^2]."""
+        """The same of law and model error together, (..., n) [(N m)^2]."""
         if not self.couples:
             return quadratic_form(np.concatenate((row, np.ones((*row.shape[:-1], 1))), axis=-1), covariance)
         return quadratic_form(self._spread(row, 1.0, self.weights), covariance)
 
-    def _spread(self, row: FloatArray, mismatch: float, weights: FloatArray) -> FloatArray:
+    def _spread(self, row: FloatArray, model_error: float, weights: FloatArray) -> FloatArray:
         """Rows (..., n, g (p + 1)) of the joints from rows (..., n, p) of the motors."""
-        row = np.concatenate((row, np.full((*row.shape[:-1], 1), mismatch)), axis=-1)
+        row = np.concatenate((row, np.full((*row.shape[:-1], 1), model_error)), axis=-1)
         return (weights[:, :, None] * row[..., self.group, :]).reshape(*row.shape[:-1], -1)
 
 
-def _motor_side(names: Sequence[str], matrix: FloatArray) -> MotorSide:
+def _motor_side(names: Sequence[str], matrix: FloatArray) -> Transmission:
     """From T: what its zeros say of the groups, rounding in its inverse must not blur."""
     n = len(names)
     _, label = connected_components(matrix != 0.0, directed=False)
@@ -156,4 +156,4 @@ def _motor_side(names: Sequence[str], matrix: FloatArray) -> MotorSide:
         motors = np.concatenate(([joint], motors[motors != joint]))
         group[joint, : motors.size] = motors
         weights[joint, : motors.size] = to_joints[joint, motors]
-    return MotorSide(tuple(names), not np.array_equal(matrix, np.eye(n)), matrix, to_joints, group, weights)
+    return Transmission(tuple(names), not np.array_equal(matrix, np.eye(n)), matrix, to_joints, group, weights)

@@ -1,4 +1,4 @@
-"""The node's health as diagnostic messages: rates, latency, bad input, silent sensors, doubts about the estimates."""
+"""The node's health as diagnostic messages: rates, latency, bad input, silent sensors, problems of the estimates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from friction_estimator import compiled
 from friction_estimator.config import Config
 from friction_estimator.estimation.compensation import FrictionCompensation
+from friction_estimator.estimation.diagnosis import advice
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.trust import in_words
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.latency import RecentValues
 from friction_estimator.types import FrictionEstimate
@@ -104,7 +104,7 @@ class NodeDiagnostics:
         statuses.append(self._sensors(self._estimator))
         statuses.append(self._estimates(period))
         if self._estimator.config.has_friction:
-            statuses.append(self._trust(self._estimator))
+            statuses.append(self._diagnosis(self._estimator))
         if self._estimator.compensation is not None:
             statuses.append(self._compensation(self._estimator.compensation, self._estimator.joint_names))
         return statuses
@@ -184,25 +184,25 @@ class NodeDiagnostics:
             remedy += f", or choose a cheaper observer (parameter observer: {', '.join(_CHEAP_OBSERVERS)})"
         return self._status("load", DiagnosticStatus.WARN, f"{rate}: {outcome}; {remedy}", values)
 
-    def _trust(self, estimator: Estimator) -> DiagnosticStatus:
-        """Which joints should not be believed, why, and what to do about it."""
-        verdicts = estimator.verdicts()
-        values = {verdict.joint: str(verdict) for verdict in verdicts}
+    def _diagnosis(self, estimator: Estimator) -> DiagnosticStatus:
+        """Which joints should not be trusted, why, and what to do about it."""
+        diagnoses = estimator.diagnose()
+        values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
         values["identification"] = "frozen" if estimator.frozen else "running"
-        if doubts := in_words(verdicts):
-            return self._status("friction trust", DiagnosticStatus.WARN, "; ".join(doubts), values)
+        if problems := advice(diagnoses):
+            return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join(problems), values)
         if not estimator.health.frames:
-            return self._status("friction trust", DiagnosticStatus.STALE, "no estimate", values)
-        return self._status("friction trust", DiagnosticStatus.OK, "nothing speaks against any joint", values)
+            return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate", values)
+        return self._status("friction diagnosis", DiagnosticStatus.OK, "no problem found", values)
 
     def _compensation(self, compensation: FrictionCompensation, joints: Sequence[str]) -> DiagnosticStatus:
         values = {
             joint: "compensated" if trusted else "at rest, or its law is not known well enough"
-            for joint, trusted in zip(joints, compensation.trusted.tolist(), strict=True)
+            for joint, trusted in zip(joints, compensation.compensated.tolist(), strict=True)
         }
         if compensation.idle:
             return self._status("compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle}", values)
-        message = f"{int(compensation.trusted.sum())} of {len(joints)} joints compensated now"
+        message = f"{int(compensation.compensated.sum())} of {len(joints)} joints compensated now"
         return self._status("compensation", DiagnosticStatus.OK, message, {"gain": compensation.gain, **values})
 
     def _status(self, label: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:

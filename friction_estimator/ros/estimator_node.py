@@ -33,15 +33,15 @@ from friction_estimator.ros.qos import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_I
 from friction_estimator.ros.robot_description import await_robot_description, find_robot_description
 from friction_estimator.ros.services import serve
 from friction_estimator.ros.spin import Running, end_if_asked, freeze, run
-from friction_estimator.types import DesiredSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
+from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 _WARNING_PERIOD = 5.0
 _DIAGNOSTICS_PERIOD = 1.0
-_LOGGED = (": sensors", ": friction trust", ": load")
+_LOGGED = (": sensors", ": friction diagnosis", ": load")
 _NOTABLE = 1.0
 """Longest start-up without a word about it [s]."""
 
-_Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, DesiredSample)
+_Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, CommandSample)
 
 
 class EstimatorNode(Node):
@@ -147,7 +147,7 @@ class EstimatorNode(Node):
         for index, foot in enumerate(config.feet):
             self._subscribe(WrenchStamped, foot.wrench_topic, partial(reader.wrench, index), estimator.add_wrench)
         if config.needs_commands:
-            self._subscribe(JointState, config.compensation.desired_topic, reader.desired, estimator.add_desired)
+            self._subscribe(JointState, config.compensation.desired_topic, reader.command, estimator.add_command)
 
     def _subscribe(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, SimulationError, choices
 from friction_estimator.laws import FrictionLaw, make_law
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
 _SMALL_VELOCITY = 1e-3  # [rad/s]
@@ -82,7 +82,7 @@ class InjectedFriction:
         settings: Sequence[FrictionSetting],
         joint_names: Sequence[str],
         legs: Sequence[Sequence[str]],
-        motors: MotorSide | None = None,
+        motors: Transmission | None = None,
     ) -> None:
         if not settings:
             raise SimulationError("a scenario needs at least one friction setting")
@@ -90,7 +90,7 @@ class InjectedFriction:
         self._starts = [setting.start for setting in ordered[1:]] + [np.inf]
         self._tables = [_Table(setting, joint_names, legs) for setting in ordered]
         self._active = 0
-        self._motors = motors or MotorSide.of(None, joint_names)
+        self._motors = motors or Transmission.of(None, joint_names)
         stuck = np.logical_or.reduce([table.stiction > 0.0 for table in self._tables])
         if (stuck & (self._motors.weights[:, 1:] != 0.0).any(axis=1)).any():
             raise SimulationError("joints that share motors cannot be held by stiction: leave leg_stiction out")

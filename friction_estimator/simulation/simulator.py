@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.errors import SimulationError
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.controller import ControllerGains, JointController
 from friction_estimator.simulation.floor_schedule import FloorSchedule
@@ -75,7 +75,7 @@ class Simulator:
         self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
         self._references.check_reach(min(scenario.duration, _CHECKED_TIME))
         self._controller = JointController(self._biped, gains, _PERIOD)
-        motors = MotorSide.of(config.robot.coupling.coupling(), self._biped.joint_names)
+        motors = Transmission.of(config.robot.coupling.coupling(), self._biped.joint_names)
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs, motors)
         self._substeps = self._needed_substeps()

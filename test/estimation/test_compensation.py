@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import CompensationConfig
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.estimation.compensation import FrictionCompensation, faded, trusted_torque
+from friction_estimator.estimation.compensation import FrictionCompensation, faded, confident_torque
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.types import (
     BaseState,
+    CommandSample,
     ContactPhase,
-    DesiredSample,
     FrictionEstimate,
     JointFriction,
     LawEstimate,
@@ -98,7 +98,7 @@ def test_friction_of_a_known_law_is_cancelled_in_closed_loop():
 def test_desired_velocities_are_those_of_the_newest_command_that_is_not_ahead():
     stage = compensation(velocity="desired")
     for stamp, velocity in ((0, 1.0), (10 * MS, -1.0)):
-        stage.desire(DesiredSample(stamp, np.array([velocity])))
+        stage.set_command(CommandSample(stamp, np.array([velocity])))
     torques = [float(stage.step(estimate(step, 5.0))[0]) for step in range(20)]
     assert torques[9] == pytest.approx(COULOMB + VISCOUS)
     assert torques[10] == pytest.approx(-COULOMB - VISCOUS)
@@ -107,10 +107,10 @@ def test_desired_velocities_are_those_of_the_newest_command_that_is_not_ahead():
 def test_torque_is_zero_without_fresh_desired_velocities_and_says_why():
     stage = compensation(velocity="desired", timeout=0.05)
     assert settled(stage, 1.0) == 0.0 and "no desired velocity within 0.05 s" in stage.idle
-    stage.desire(DesiredSample(100 * MS, np.array([1.0])))
+    stage.set_command(CommandSample(100 * MS, np.array([1.0])))
     torques = np.array([float(stage.step(estimate(step, 1.0))[0]) for step in range(100, 200)])
     assert (torques[:51] > 1.0).all() and (torques[51:] == 0.0).all()
-    stage.desire(DesiredSample(50 * MS, np.array([1.0])))  # the clock of the controller has started anew
+    stage.set_command(CommandSample(50 * MS, np.array([1.0])))  # the clock of the controller has started anew
     assert [float(stage.step(estimate(step, 1.0))[0]) > 0.0 for step in (50, 51)] == [False, True]
 
 
@@ -176,7 +176,7 @@ def test_the_fade_is_never_narrower_than_the_noise_of_a_measured_velocity():
     told = resting_joint(compensation(fade_velocity=0.02, noise=0.045), noise=0.045)[0]
     assert told < 0.4 * COULOMB < 0.8 * COULOMB < noisy
     stage = compensation(velocity="desired", noise=0.045)  # commands have no noise
-    stage.desire(DesiredSample(0, np.array([1e-3])))
+    stage.set_command(CommandSample(0, np.array([1e-3])))
     assert settled(stage, 0.0) == pytest.approx(COULOMB, abs=2e-3)
 
 
@@ -199,7 +199,7 @@ def test_torque_is_finite_and_within_limits_whatever_was_identified(velocity, si
 
 @given(friction=st.floats(-1e3, 1e3), sigma=st.floats(0.0, 1e3))
 def test_trust_never_turns_or_enlarges_a_torque(friction, sigma):
-    torque = float(trusted_torque(np.array([friction]), np.array([sigma]))[0])
+    torque = float(confident_torque(np.array([friction]), np.array([sigma]))[0])
     assert abs(torque) <= abs(friction) and torque * friction >= 0.0
 
 
@@ -223,7 +223,7 @@ def test_it_is_off_unless_asked_for_and_then_part_of_every_estimate(urdf_xml):
 def test_bad_desired_velocities_and_topics_are_refused(urdf_xml):
     estimator = Estimator(suralp_config(compensation__enabled=True, compensation__velocity="desired"), urdf_xml)
     with pytest.raises(InputError, match="desired velocity l_hip_pitch = nan"):
-        estimator.add_desired(DesiredSample(0, np.array([0.0, 0.0, np.nan, *[0.0] * 9])))
+        estimator.add_command(CommandSample(0, np.array([0.0, 0.0, np.nan, *[0.0] * 9])))
     for topic in ("", "joint_states"):
         with pytest.raises(ConfigError, match="compensation.desired_topic"):
             suralp_config(

@@ -124,10 +124,10 @@ def test_a_joint_state_without_effort_has_unknown_torques(types: Types) -> None:
 def test_of_a_command_only_the_velocities_are_read_whatever_else_it_lacks(types: Types) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     command = joint_message(types, ["b", "x", "a"], position=[], velocity=[1.0, 2.0, 3.0], effort=[])
-    assert reader.desired(command).velocity.tolist() == [3.0, 1.0]
+    assert reader.command(command).velocity.tolist() == [3.0, 1.0]
     for fields, reason in (({"velocity": []}, "velocity is empty"), ({"velocity": [np.nan, 0.0]}, "'a' is not finite")):
         with pytest.raises(InputError, match=f"^joint_commands: .*{reason}"):
-            reader.desired(joint_message(types, ["a", "b"], **fields))
+            reader.command(joint_message(types, ["a", "b"], **fields))
 
 
 def test_reader_recovers_after_a_refused_message(types: Types) -> None:

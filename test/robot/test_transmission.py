@@ -11,12 +11,12 @@ from friction_estimator.config import IdentifierConfig, TrustConfig, config_from
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
+from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier
-from friction_estimator.estimation.trust import TrustMonitor
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import find_limbs
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from test.biped import suralp_config
 
 JOINTS = ("roll", "neck", "yaw", "elbow", "pitch")
@@ -30,7 +30,7 @@ PLACES = [4, 0, 2]
 
 
 def test_motors_turn_feel_and_act_as_the_coupling_says_and_all_others_as_their_joints():
-    rng, motors = np.random.default_rng(0), MotorSide.of(TORSO, JOINTS)
+    rng, motors = np.random.default_rng(0), Transmission.of(TORSO, JOINTS)
     assert motors.names == ("m1", "neck", "m2", "elbow", "m0")
     x = rng.normal(size=(7, 5))
     for mine, theirs in (
@@ -43,32 +43,32 @@ def test_motors_turn_feel_and_act_as_the_coupling_says_and_all_others_as_their_j
 
 
 def test_without_coupling_everything_is_returned_untouched():
-    motors, x = MotorSide.of(None, JOINTS), np.random.default_rng(1).normal(size=5)
+    motors, x = Transmission.of(None, JOINTS), np.random.default_rng(1).normal(size=5)
     assert motors.names == JOINTS and not motors.couples and motors.group.shape == (5, 1)
     functions = (motors.velocity, motors.torque, motors.at_joints, motors.coulomb_at_joints, motors.viscous_at_joints)
     for function in (*functions, motors.velocity_std, motors.torque_std, motors.variance_at_joints):
         assert function(x) is x
 
 
-@pytest.mark.parametrize("mismatch", [False, True])
-def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors(mismatch):
-    """Against ``J P J^T`` of the whole map from all parameters and mismatches to the friction of the joints."""
-    rng, motors, n, p = np.random.default_rng(2), MotorSide.of(TORSO, JOINTS), 5, 3
+@pytest.mark.parametrize("model_error", [False, True])
+def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors(model_error):
+    """Against ``J P J^T`` of the whole map from all parameters and model errors to the friction of the joints."""
+    rng, motors, n, p = np.random.default_rng(2), Transmission.of(TORSO, JOINTS), 5, 3
     root = rng.normal(size=(n * (p + 1),) * 2)
     P, regressor = root @ root.T, rng.normal(size=(n, p))
     columns = motors.columns(np.arange(n * (p + 1)).reshape(n, p + 1))
     gathered = P[columns[:, :, None], columns[:, None, :]]
     J = np.zeros((n, n, p + 1))
-    J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, float(mismatch))))
+    J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, float(model_error))))
     J = motors.to_joints @ J.reshape(n, -1)
-    found = motors.friction_variance(regressor, gathered) if mismatch else motors.law_variance(regressor, gathered)
+    found = motors.friction_variance(regressor, gathered) if model_error else motors.law_variance(regressor, gathered)
     np.testing.assert_allclose(found, np.diagonal(J @ P @ J.T), rtol=1e-10)
     own = gathered[:, : p + 1, : p + 1]
     np.testing.assert_array_equal(own[2], P[2 * (p + 1) : 3 * (p + 1), 2 * (p + 1) : 3 * (p + 1)])
 
 
 def test_a_joint_that_moves_alone_has_the_coulomb_and_viscous_friction_that_are_published():
-    rng, motors = np.random.default_rng(3), MotorSide.of(TORSO, JOINTS)
+    rng, motors = np.random.default_rng(3), Transmission.of(TORSO, JOINTS)
     laws, values = JointLaws(["coulomb_viscous"] * 5), rng.uniform(0.1, 1.0, (5, 2))
     coulomb, viscous = motors.coulomb_at_joints(values[:, 0]), motors.viscous_at_joints(values[:, 1])
     for joint in range(5):
@@ -79,7 +79,7 @@ def test_a_joint_that_moves_alone_has_the_coulomb_and_viscous_friction_that_are_
 
 def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joints():
     """Exact joint friction in, exact motor parameters out; a joint that is not measured stops its whole group."""
-    rng, motors = np.random.default_rng(5), MotorSide.of(TORSO, JOINTS)
+    rng, motors = np.random.default_rng(5), Transmission.of(TORSO, JOINTS)
     truth = rng.uniform(0.2, 1.0, (5, 2))
     config = IdentifierConfig(law="coulomb_viscous", initial_covariance=1e6)
     identifier = FrictionIdentifier(config, JOINTS, motors)
@@ -107,7 +107,7 @@ def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joint
 
 def test_friction_that_drives_a_joint_but_no_motor_raises_no_doubt_and_one_that_drives_a_motor_does():
     """A strong motor's friction pushes the other joint along: passivity is a property of motors."""
-    motors = MotorSide.of(Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b"))
+    motors = Transmission.of(Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b"))
     laws, config = JointLaws(["coulomb_viscous"] * 2), TrustConfig()
     parameters = np.array([[2.0, 0.0], [0.1, 0.0]])
     velocity = np.array([0.5, -0.2])
@@ -115,7 +115,7 @@ def test_friction_that_drives_a_joint_but_no_motor_raises_no_doubt_and_one_that_
     assert (friction * velocity)[1] < 0.0
 
     def driving(torque, of):
-        monitor = TrustMonitor(config, laws, np.ones((2, 2)), 0.0, of)
+        monitor = DiagnosisMonitor(config, laws, np.ones((2, 2)), 0.0, of)
         for k in range(300):
             monitor.add(evidence(k, velocity, torque, parameters))
         return monitor.figures().driving

@@ -176,7 +176,7 @@ def test_saving_without_a_file_says_which_parameter_is_missing(talking):
     assert not answer.success and "parameters_file" in answer.message
 
 
-def test_doubts_about_the_estimates_are_told_in_plain_words(talking):
+def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
     """Torques of the wrong sign: nothing that friction could be."""
 
     def flip(messages: dict) -> None:
@@ -185,7 +185,7 @@ def test_doubts_about_the_estimates_are_told_in_plain_words(talking):
     talking.send(1500, flip)
     pushed = re.compile(r"check the torque and the model \([^)]*l_knee")
     talking.await_report(
-        lambda d: pushed.search(d["friction trust"].message) is not None, "a doubt about the left knee"
+        lambda d: pushed.search(d["friction diagnosis"].message) is not None, "a problem of the left knee"
     )
-    assert talking.diagnostics["friction trust"].level == DiagnosticStatus.WARN
-    assert "disturbance: pushed" in talking.value("friction trust", "l_knee")
+    assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.WARN
+    assert "disturbance: pushed" in talking.value("friction diagnosis", "l_knee")

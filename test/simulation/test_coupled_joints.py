@@ -14,7 +14,7 @@ from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import make_law
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
@@ -84,7 +84,7 @@ def test_friction_is_injected_at_the_motors_and_felt_at_the_joints():
     coupling = Coupling(tuple(JOINTS[:2]), tuple(MOTORS[:2]), T)
     names = ("l_knee", *JOINTS[:2])
     setting = FrictionSetting(leg=(), joints=((JOINTS[0], MOTOR), (JOINTS[1], MOTOR.scaled({"gamma_4": 3.0}))))
-    friction = InjectedFriction([setting], names, (), MotorSide.of(coupling, names))
+    friction = InjectedFriction([setting], names, (), Transmission.of(coupling, names))
     velocity = np.array([2.0, 0.3, -0.1])
     motors = coupling.motor_velocity(velocity[1:])
     parameters = np.array([entry[1].parameters for entry in setting.joints])
@@ -92,7 +92,7 @@ def test_friction_is_injected_at_the_motors_and_felt_at_the_joints():
     np.testing.assert_allclose(friction.torque(velocity, np.zeros(3)), [0.0, *expected], rtol=1e-12)
     stuck = replace(setting, leg=(MOTOR, MOTOR), leg_stiction=(1.0, 1.0))
     with pytest.raises(SimulationError, match="cannot be held by stiction"):
-        InjectedFriction([stuck], names, (JOINTS[:2],), MotorSide.of(coupling, names))
+        InjectedFriction([stuck], names, (JOINTS[:2],), Transmission.of(coupling, names))
 
 
 def test_friction_learned_motor_by_motor_is_clearly_better_than_joint_by_joint(walk, motor_wise, joint_wise):

@@ -15,7 +15,7 @@ from friction_estimator.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.law_now import (
     LAW_VARIANCE,
-    MISMATCH_VARIANCE,
+    MODEL_ERROR_VARIANCE,
     TORQUE,
     VELOCITY_VARIANCE,
     LawNow,
@@ -131,7 +131,7 @@ def step_disturbance(
         last[i] = expected
         torque[i] = filtered[i] - torque[i]
         variance = law[LAW_VARIANCE, i] + law[VELOCITY_VARIANCE, i] + calibration_variance[i]
-        variance += law[MISMATCH_VARIANCE, i]
+        variance += law[MODEL_ERROR_VARIANCE, i]
         sigma[i] = math.sqrt(residual_variance[i] + variance) if math.isfinite(torque[i]) else math.nan
         large[i] = is_large(torque[i], sigma[i], law[TORQUE, i], gate, ratio, smallest)
         found = found or large[i]

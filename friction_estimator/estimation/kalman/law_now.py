@@ -10,11 +10,12 @@ from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
 from friction_estimator.laws.joint_laws import QUADRATURE_NODES, QUADRATURE_WEIGHTS, JointLaws, expected_friction
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray, record
 
 # Rows of LawNow.terms
-REGRESSOR_VARIANCE, TORQUE, MISMATCH, LAW_VARIANCE, VELOCITY_VARIANCE, FRICTION_VARIANCE, MISMATCH_VARIANCE = range(7)
+REGRESSOR_VARIANCE, TORQUE, MODEL_ERROR, LAW_VARIANCE = range(4)
+VELOCITY_VARIANCE, FRICTION_VARIANCE, MODEL_ERROR_VARIANCE = range(4, 7)
 
 
 @record(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class LawNow:
     ----------
     regressor : (n, p) mean over the uncertain velocity, motor by motor
     terms : (7, n) rows as named at the top of this file: variance of the motors' torque from the uncertain velocity;
-        of the joints torque and mismatch [N m], variance of the torque from its parameters, variance from the uncertain
-        velocity, variance of torque and mismatch together from what is estimated, and variance of the mismatch when
-        nothing is measured [(N m)^2]
+        torque and model error of the joints [N m]; variance of the torque from its parameters, variance from the
+        uncertain velocity, variance of torque plus model error from both estimates, and variance of the model error
+        while nothing is measured [(N m)^2]
     """
 
     regressor: FloatArray
@@ -39,8 +40,8 @@ def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
     parameters: FloatArray,
-    mismatch: FloatArray,
-    mismatch_variance: FloatArray,
+    model_error: FloatArray,
+    model_error_variance: FloatArray,
     covariance: FloatArray,
     velocity: FloatArray,
     velocity_std: FloatArray,
@@ -59,7 +60,7 @@ def law_at_motion(
     Parameters
     ----------
     codes, scales : of the laws
-    parameters, mismatch, mismatch_variance, covariance : of :class:`LimbEstimates`
+    parameters, model_error, model_error_variance, covariance : of :class:`LimbEstimates`
     velocity, velocity_std, effort : (n,) of the joints
     from_joints, to_joints, group, weights : ``matrix``, ``to_joints``, ``group``, ``weights`` of the motors
     """
@@ -79,17 +80,17 @@ def law_at_motion(
         codes, scales, parameters, at_motors, load, std, nodes, node_weights
     )
     out[:] = 0.0
-    variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MISMATCH], out[LAW_VARIANCE]
+    variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MODEL_ERROR], out[LAW_VARIANCE]
     velocity_variance, full = out[VELOCITY_VARIANCE], out[FRICTION_VARIANCE]
-    missed_variance = out[MISMATCH_VARIANCE]
+    missed_variance = out[MODEL_ERROR_VARIANCE]
     variance[:] = motor_variance
     for joint in range(n):
         for a in range(g):
             motor, share = group[joint, a], weights[joint, a]
             torque[joint] += share * motor_torque[motor]
-            missed[joint] += share * mismatch[motor]
+            missed[joint] += share * model_error[motor]
             velocity_variance[joint] += share * share * motor_variance[motor]
-            missed_variance[joint] += share * share * mismatch_variance[motor]
+            missed_variance[joint] += share * share * model_error_variance[motor]
         P = covariance[joint]
         for a in range(g):
             for b in range(g):
@@ -111,7 +112,7 @@ def law_at_motion(
 
 
 def law_now(
-    laws: JointLaws, motors: MotorSide, estimates: LimbEstimates, motion: JointMotion, effort: FloatArray
+    laws: JointLaws, motors: Transmission, estimates: LimbEstimates, motion: JointMotion, effort: FloatArray
 ) -> LawNow:
     """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,)."""
     phi, out = np.empty(laws.scales.shape), np.empty((7, effort.size))
@@ -119,8 +120,8 @@ def law_now(
         laws.codes,
         laws.scales,
         estimates.parameters,
-        estimates.mismatch,
-        estimates.mismatch_variance,
+        estimates.model_error,
+        estimates.model_error_variance,
         estimates.covariance,
         motion.velocity,
         motion.velocity_std,

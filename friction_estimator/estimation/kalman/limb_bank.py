@@ -37,9 +37,9 @@ class LimbEstimates:
     Attributes
     ----------
     parameters : (n, p) of the friction laws, motor by motor, within their bounds
-    mismatch : (n,) what the laws miss now, motor by motor [N m]
+    model_error : (n,) what the laws miss now, motor by motor [N m]
     covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
-    mismatch_variance : (n,) of the mismatch when nothing is measured [(N m)^2]
+    model_error_variance : (n,) of the model error when nothing is measured [(N m)^2]
     calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart
     calibration_variance : (n,) of all calibration [(N m)^2]
     explained_torque : (n,) of all calibration, the wrenches' too [N m]
@@ -51,9 +51,9 @@ class LimbEstimates:
     """
 
     parameters: FloatArray
-    mismatch: FloatArray
+    model_error: FloatArray
     covariance: FloatArray
-    mismatch_variance: FloatArray
+    model_error_variance: FloatArray
     calibration_torque: FloatArray
     calibration_variance: FloatArray
     explained_torque: FloatArray
@@ -136,7 +136,7 @@ def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatA
 
 @kernel
 def _spread_variance(row: FloatArray, group: IntArray, weights: FloatArray, P: FloatArray) -> float:
-    """Variance of ``sum_g weights_g row[group_g] theta_g`` for the covariance P of parameters and mismatch."""
+    """Variance of ``sum_g weights_g row[group_g] theta_g`` for the covariance P of parameters and model error."""
     g, p = weights.size, row.shape[1]
     total = 0.0
     for a in range(g):
@@ -154,9 +154,9 @@ def gather_limb(
     rows: IntArray,
     state: FloatArray,
     P: FloatArray,
-    limb_mismatch_variance: FloatArray,
+    limb_model_error_variance: FloatArray,
     law: int,
-    mismatch_start: int,
+    model_error_start: int,
     to_joints: FloatArray,
     group: IntArray,
     weights: FloatArray,
@@ -164,21 +164,21 @@ def gather_limb(
     coulomb_weights: FloatArray,
     viscous_weights: FloatArray,
     parameters: FloatArray,
-    mismatch: FloatArray,
+    model_error: FloatArray,
     covariance: FloatArray,
-    mismatch_variance: FloatArray,
+    model_error_variance: FloatArray,
     parameters_sigma: FloatArray,
     coulomb: FloatArray,
     viscous: FloatArray,
     coulomb_sigma: FloatArray,
     viscous_sigma: FloatArray,
 ) -> None:
-    """Write a limb's law and mismatch, and all that follows from them, into its rows of the estimates.
+    """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
 
     Parameters
     ----------
     rows : (m,) joints of the limb
-    law, mismatch_start : first state of the law and of the mismatch
+    law, model_error_start : first state of the law and of the model error
     to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors
     bounds : (n, b, p)
     """
@@ -189,16 +189,16 @@ def gather_limb(
         for b in range(g):
             for c in range(g):
                 for i in range(p + 1):
-                    left = law + group[a, b] * p + i if i < p else mismatch_start + group[a, b]
+                    left = law + group[a, b] * p + i if i < p else model_error_start + group[a, b]
                     for j in range(p + 1):
-                        right = law + group[a, c] * p + j if j < p else mismatch_start + group[a, c]
+                        right = law + group[a, c] * p + j if j < p else model_error_start + group[a, c]
                         covariance[joint, b * (p + 1) + i, c * (p + 1) + j] = P[left, right]
         for i in range(p):
             parameters[joint, i] = state[law + a * p + i]
             parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
         _move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
-        mismatch[joint] = state[mismatch_start + a]
-        mismatch_variance[joint] = limb_mismatch_variance[a]
+        model_error[joint] = state[model_error_start + a]
+        model_error_variance[joint] = limb_model_error_variance[a]
     limb_coulomb, limb_viscous = coulomb_weights[rows], viscous_weights[rows]
     for a in range(m):
         joint = rows[a]
@@ -416,15 +416,15 @@ class LimbBank:
         )
 
     def _gather(self, index: int) -> None:
-        """Law and mismatch of a limb's motors, and their covariance joint by joint."""
+        """Law and model error of a limb's motors, and their covariance joint by joint."""
         limb_filter, motors, estimates = self.filters[index], self._motors[index], self._next
         gather_limb(
             self.limbs[index].joints,
             limb_filter.state,
             limb_filter.covariance,
-            limb_filter.mismatch_variance,
+            limb_filter.model_error_variance,
             limb_filter.layout.law.start,
-            limb_filter.layout.mismatch.start,
+            limb_filter.layout.model_error.start,
             motors.to_joints,
             motors.group,
             motors.weights,
@@ -432,9 +432,9 @@ class LimbBank:
             self._coulomb_weights,
             self._viscous_weights,
             estimates.parameters,
-            estimates.mismatch,
+            estimates.model_error,
             estimates.covariance,
-            estimates.mismatch_variance,
+            estimates.model_error_variance,
             estimates.parameters_sigma,
             estimates.coulomb,
             estimates.viscous,
@@ -513,7 +513,7 @@ class LimbSchedule:
         return new
 
 
-def joint_state_indices(law: int, mismatch: int, m: int, p: int) -> IntArray:
-    """Indices (m, p + 1) of the law parameters and the mismatch of each joint, from where both blocks begin."""
+def joint_state_indices(law: int, model_error: int, m: int, p: int) -> IntArray:
+    """Indices (m, p + 1) of the law parameters and the model error of each joint, from where both blocks begin."""
     own = law + np.arange(m * p).reshape(m, p)
-    return np.concatenate((own, mismatch + np.arange(m)[:, None]), axis=1)
+    return np.concatenate((own, model_error + np.arange(m)[:, None]), axis=1)

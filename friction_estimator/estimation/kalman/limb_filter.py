@@ -43,16 +43,16 @@ _LEAST_BIAS_VARIANCE = 1e-12
 _FEWEST_COHERENT = 2
 _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
-_BLOCKS = ("momentum", "mismatch", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias")
+_BLOCKS = ("momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias")
 
 
 @record(frozen=True, slots=True)
 class LimbState:
     """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
 
-    ``[momentum (m), mismatch (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
+    ``[momentum (m), model error (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
     accelerometer bias (3)]``; everything from ``links`` on is called calibration. Law and links are joint by joint;
-    mismatch and law of joints that share motors are motor by motor.
+    model error and law of joints that share motors are motor by motor.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class LimbState:
     """
 
     momentum: slice
-    mismatch: slice
+    model_error: slice
     law: slice
     links: slice
     foot_bias: slice
@@ -132,7 +132,7 @@ class LimbWindow:
     ----------
     duration : T [s]
     force : (m,) mean of ``tau + C^T v - g + J^T F`` [N m]
-    force_columns : (m, size) torque per unit of every state, the mismatch and the law's regressor included
+    force_columns : (m, size) torque per unit of every state, the model error and the law's regressor included
     force_variance : (m, m) of the white noise in ``force``, over the window [(N m)^2]
     momentum : (m,) at the end of the window
     momentum_covariance : (m, m)
@@ -147,8 +147,8 @@ class LimbWindow:
 
 
 @kernel("V M V i8 f8")
-def decay_mismatch(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, decay: float) -> None:
-    """Age the mismatch, states m to 2 m: ``x = d x``, ``P = d P d + (1 - d^2) variance``, in place."""
+def decay_model_error(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, decay: float) -> None:
+    """Age the model error, states m to 2 m: ``x = d x``, ``P = d P d + (1 - d^2) variance``, in place."""
     for i in range(m, 2 * m):
         x[i] *= decay
         for j in range(x.size):
@@ -162,7 +162,7 @@ def decay_mismatch(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, d
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
-    mismatch_variance: FloatArray,
+    model_error_variance: FloatArray,
     force: FloatArray,
     G: FloatArray,
     force_variance: FloatArray,
@@ -206,7 +206,7 @@ def predict_limb(
         for b in range(m):
             P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * force_variance[a, b]
         P[a, a] += _MOMENTUM_NOISE**2
-    decay_mismatch(x, P, mismatch_variance, m, decay)
+    decay_model_error(x, P, model_error_variance, m, decay)
     if not frozen:
         for i in range(2 * m, calibration):
             P[i, i] += T * law_noise[i]
@@ -342,8 +342,8 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
 
 
 @kernel("V M V i8 f8 f8")
-def adapt_mismatch(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, part: float, least: float) -> None:
-    """Match the variance (m,) of the mismatch to the mean of its square, its uncertainty included, in place."""
+def adapt_model_error(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, part: float, least: float) -> None:
+    """Match the variance (m,) of the model error to the mean of its square, its uncertainty included, in place."""
     for i in range(m):
         square = x[m + i] ** 2 + P[m + i, m + i]
         variance[i] = max(variance[i] + part * (square - variance[i]), least)
@@ -392,14 +392,14 @@ class LimbFilter:
     Parameters
     ----------
     layout : of the state
-    config : mismatch, gates, random walk
+    config : model error, gates, random walk
     bounds : (m, b, p) rows whose product with the law's parameters of each joint (or motor) cannot be negative
     history : True keeps a record of every change, for the smoother
 
     Attributes
     ----------
     state, covariance : (size,), (size, size)
-    mismatch_variance : (m,) stationary variance of delta, motor by motor, adapted [(N m)^2]
+    model_error_variance : (m,) stationary variance of delta, motor by motor, adapted [(N m)^2]
     consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
     windows : how many windows were learned from
     running : False until :meth:`begin`
@@ -425,7 +425,7 @@ class LimbFilter:
         """Back to the prior."""
         self.state = np.zeros(self.layout.size)
         self.covariance = self.layout.prior_covariance()
-        self.mismatch_variance: FloatArray = np.full(self._joints, self._config.mismatch_std**2)
+        self.model_error_variance: FloatArray = np.full(self._joints, self._config.mismatch_std**2)
         self.windows = 0
         self.restart()
 
@@ -435,7 +435,7 @@ class LimbFilter:
         self._impacts = ImpactDetector(self._joints)
         self.consistency: FloatArray = np.full(self._joints, np.nan)
         self._clear(self._head)
-        self._diagonal(self.layout.mismatch)[:] = self.mismatch_variance
+        self._diagonal(self.layout.model_error)[:] = self.model_error_variance
         self._record(Decay(self._head, 0.0))
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
@@ -450,8 +450,8 @@ class LimbFilter:
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
         decay = math.exp(-duration / self._config.mismatch_time)
-        decay_mismatch(self.state, self.covariance, self.mismatch_variance, self._joints, decay)
-        self._record(Decay(self.layout.mismatch, decay))
+        decay_model_error(self.state, self.covariance, self.model_error_variance, self._joints, decay)
+        self._record(Decay(self.layout.model_error, decay))
         self.running = False
 
     def step(self, window: LimbWindow, frozen: bool, touching: bool) -> None:
@@ -468,7 +468,7 @@ class LimbFilter:
         distance = predict_limb(
             self.state,
             self.covariance,
-            self.mismatch_variance,
+            self.model_error_variance,
             window.force,
             window.force_columns,
             window.force_variance,
@@ -486,7 +486,7 @@ class LimbFilter:
         )
         if self.history is not None:
             transition = Transition(self._momentum, window.duration * window.force_columns)
-            self._record(transition, Decay(layout.mismatch, decay))
+            self._record(transition, Decay(layout.model_error, decay))
         self.consistency = consistency
         impact = distance > config.innovation_gate * self._joints
         if impact:
@@ -507,18 +507,18 @@ class LimbFilter:
             self.windows += 1
             if not impact:
                 part, least = window.duration / config.mismatch_memory, config.mismatch_floor**2
-                adapt_mismatch(self.state, self.covariance, self.mismatch_variance, self._joints, part, least)
+                adapt_model_error(self.state, self.covariance, self.model_error_variance, self._joints, part, least)
 
     def close(self, time: float) -> None:
-        """The window that ends at ``time`` [s] has been used or skipped: keep mismatch and law in the history."""
+        """The window that ends at ``time`` [s] has been used or skipped: keep model error and law in the history."""
         if self.history is not None:
             rows = self.output
             self._record(Snapshot(time, rows, self.state[rows].copy(), self.covariance[rows].copy()))
 
     @property
     def output(self) -> slice:
-        """States that a snapshot of the history keeps: mismatch and law."""
-        return slice(self.layout.mismatch.start, self.layout.law.stop)
+        """States that a snapshot of the history keeps: model error and law."""
+        return slice(self.layout.model_error.start, self.layout.law.stop)
 
     def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
@@ -547,13 +547,13 @@ class LimbFilter:
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT * unexplained)
 
     def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
-        """Friction has changed, by about ``force`` (m,) [N m]: from this window on believe law and mismatch less."""
+        """Friction has changed, by about ``force`` (m,) [N m]: from this window on believe law and model error less."""
         layout, P = self.layout, self.covariance
         more = np.zeros(layout.size)
         known = layout.prior_std[layout.law] > 0.0
         more[layout.law] = 0.0 if frozen else known * (self._config.change_ratio * np.abs(self.state[layout.law])) ** 2
         rows, T, G = self._momentum, window.duration, window.force_columns
-        more[layout.mismatch] = np.linalg.solve(G[:, layout.mismatch], force) ** 2
+        more[layout.model_error] = np.linalg.solve(G[:, layout.model_error], force) ** 2
         into_momentum = -T * G * more
         P[rows] += into_momentum
         P[:, rows] += into_momentum.T

@@ -136,7 +136,7 @@ class KalmanSmoother:
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 
     def _frictions(self, ready: list[FilteredFrame], windows: SmoothedWindows) -> list[JointFriction]:
-        values, laws = windows.at(ready, self.stage.mismatch_variance, self._load_error)
+        values, laws = windows.at(ready, self.stage.model_error_variance, self._load_error)
         return [
             dataclasses.replace(passed.friction, law=law, **{name: column[row] for name, column in values.items()})
             for row, (passed, law) in enumerate(zip(ready, laws, strict=True))

@@ -1,6 +1,6 @@
 """The Kalman stage: friction of every frame, identification in every window.
 
-every frame     encoders ─► joint motion ─► regressor of the law ─► friction = law + mismatch, sigma
+every frame     encoders ─► joint motion ─► regressor of the law ─► friction = law + model error, sigma
                                  │                │                        ▲
                                  │                ▼                        │
                                  ├────► disturbance observer ─► pushed? changed?
@@ -24,8 +24,8 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotion, Joint
 from friction_estimator.estimation.kalman.law_now import (
     FRICTION_VARIANCE,
     LAW_VARIANCE,
-    MISMATCH,
-    MISMATCH_VARIANCE,
+    MODEL_ERROR,
+    MODEL_ERROR_VARIANCE,
     REGRESSOR_VARIANCE,
     TORQUE,
     VELOCITY_VARIANCE,
@@ -50,7 +50,7 @@ from friction_estimator.types import (
 )
 
 _STALE = 3.0
-"""Windows without a measurement after which the mismatch is not known any more."""
+"""Windows without a measurement after which the model error is not known any more."""
 
 
 class MotionSource(Protocol):
@@ -70,7 +70,7 @@ class MotionSource(Protocol):
 
 
 @kernel("M V V V B B f8 f8 B M")
-def combine_law_and_mismatch(
+def combine_law_and_model_error(
     law: FloatArray,
     external: FloatArray,
     effort: FloatArray,
@@ -82,14 +82,14 @@ def combine_law_and_mismatch(
     measured: BoolArray,
     out: FloatArray,
 ) -> None:
-    """Law plus mismatch, or the law alone while nothing can be measured.
+    """Law plus model error, or the law alone while nothing can be measured.
 
     Parameters
     ----------
     law : (7, n) terms of :class:`LawNow`
     external : (n,) residual torque of the disturbance observer [N m]
     effort : (n,) motor torque [N m]
-    measured_at : (n,) when a window was last used [s]; before ``oldest`` the mismatch is not known any more
+    measured_at : (n,) when a window was last used [s]; before ``oldest`` the model error is not known any more
     pushed, transition : (n,) joints that something pushes, or whose foot lands or lifts off
     load_error : part of the motor torque that nothing explains
     measured : (n,) output
@@ -107,9 +107,9 @@ def combine_law_and_mismatch(
     velocity_variance = law[VELOCITY_VARIANCE]
     for i in range(effort.size):
         measured[i] = measured_at[i] > oldest and not pushed[i]
-        missed = law[MISMATCH, i] if measured[i] else 0.0
+        missed = law[MODEL_ERROR, i] if measured[i] else 0.0
         unmodelled = (load_error * effort[i]) ** 2
-        alone = law[LAW_VARIANCE, i] + law[MISMATCH_VARIANCE, i] + unmodelled
+        alone = law[LAW_VARIANCE, i] + law[MODEL_ERROR_VARIANCE, i] + unmodelled
         variance[i] = law[FRICTION_VARIANCE, i] + unmodelled if measured[i] else alone
         friction[i] = law[TORQUE, i] + missed
         sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
@@ -238,11 +238,11 @@ class KalmanFriction:
         law: LawNow,
         disturbance: Disturbance,
     ) -> JointFriction:
-        """Law and mismatch, corrected by the friction of the instant where the law's sign is not sure."""
+        """Law and model error, corrected by the friction of the instant where the law's sign is not sure."""
         estimates = self.bank.estimates
         n = frame.effort.size
         measured, out = np.empty(n, dtype=bool), np.empty((6, n))
-        combine_law_and_mismatch(
+        combine_law_and_model_error(
             law.terms,
             disturbance.torque,
             frame.effort,
@@ -277,9 +277,9 @@ class KalmanFriction:
         )
 
     @property
-    def mismatch_variance(self) -> FloatArray:
+    def model_error_variance(self) -> FloatArray:
         """Of the joints (n,), when nothing is measured [(N m)^2]."""
-        return self._motors.variance_at_joints(self.bank.estimates.mismatch_variance)
+        return self._motors.variance_at_joints(self.bank.estimates.model_error_variance)
 
     @property
     def identified(self) -> IdentifiedParameters:
@@ -294,7 +294,7 @@ class KalmanFriction:
             law_names=self.laws.law_names,
             values=estimates.parameters,
             covariance=estimates.covariance[:, :p, :p],
-            residual_variance=estimates.mismatch_variance,
+            residual_variance=estimates.model_error_variance,
             measurement_variance=np.zeros(n),
             samples=samples,
         )
@@ -313,7 +313,7 @@ class KalmanFriction:
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
             states = joint_state_indices(
                 limb_filter.layout.law.start,
-                limb_filter.layout.mismatch.start,
+                limb_filter.layout.model_error.start,
                 limb.joints.size,
                 self.laws.parameter_count,
             )
@@ -326,6 +326,6 @@ class KalmanFriction:
                         identified.covariance[saved, :width, :width],
                     )
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
-                    limb_filter.mismatch_variance[row] = identified.residual_variance[saved]
+                    limb_filter.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.refresh()
         self._publish_law()

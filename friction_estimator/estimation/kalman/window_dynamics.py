@@ -20,7 +20,7 @@ from friction_estimator.estimation.kalman.windows import CLEARLY, Window
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.sensor_variances import white_vector
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.rotations import skew
 from friction_estimator.types import Dynamics, FloatArray, IntArray, record
 
@@ -199,7 +199,7 @@ def limb_terms(
     variances : (8,) of the white noise of motor torque, accelerometer, and the six components of a wrench
     samples, readings : of the joints, and (1 + k,) of IMU and foot sensors
     """
-    mismatch, law, links, foot_bias, foot_gain, effort_gain, accelerometer_bias = (
+    model_error, law, links, foot_bias, foot_gain, effort_gain, accelerometer_bias = (
         starts[1], starts[2], starts[3], starts[4], starts[5], starts[6], starts[7],
     )  # fmt: skip
     m, p = rows.size, regressor.shape[1]
@@ -211,7 +211,7 @@ def limb_terms(
         columns[a, effort_gain + a] = effort_before[i]
         for b in range(m):
             j = rows[b]
-            columns[a, mismatch + b] = to_joints[a, b]
+            columns[a, model_error + b] = to_joints[a, b]
             for parameter in range(p):
                 columns[a, law + b * p + parameter] = to_joints[a, b] * regressor[j, parameter]
             for error in range(4):
@@ -386,7 +386,7 @@ class WindowDynamics:
         terms: WindowTerms,
         link_columns: FloatArray,
         limb: Limb,
-        motors: MotorSide,
+        motors: Transmission,
         layout: LimbState,
         state: FloatArray,
     ) -> LimbWindow:

@@ -1,4 +1,4 @@
-"""From the records of the limbs' filters to smoothed law and mismatch of all joints, and to friction at any frame."""
+"""Smoothed law and model error of all joints from the history of the limbs' filters, and friction at any frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from friction_estimator.estimation.kalman.limb_bank import joint_state_indices, 
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray, JointFriction, LawEstimate
 
 
@@ -37,7 +37,7 @@ class FilteredFrame:
 
 @dataclass(frozen=True, slots=True)
 class SmoothedWindows:
-    """Law and mismatch at the ends of windows.
+    """Law and model error at the ends of windows.
 
     Attributes
     ----------
@@ -45,32 +45,32 @@ class SmoothedWindows:
     motors : that move the joints
     time : (w,) increasing [s]
     parameters : (w, n, p) of the laws, motor by motor, within their bounds
-    mismatch : (w, n) motor by motor [N m]
+    model_error : (w, n) motor by motor [N m]
     covariance : (w, n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint
     """
 
     laws: JointLaws
-    motors: MotorSide
+    motors: Transmission
     time: FloatArray
     parameters: FloatArray
-    mismatch: FloatArray
+    model_error: FloatArray
     covariance: FloatArray
 
     def at(
-        self, frames: Sequence[FilteredFrame], mismatch_variance: FloatArray, load_error: float
+        self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray, load_error: float
     ) -> tuple[dict[str, FloatArray], list[LawEstimate]]:
         """Fields of ``JointFriction`` at some frames (f), each (f, n), and the law of each frame.
 
         Parameters
         ----------
-        mismatch_variance : (n,) of what the law misses when nothing is measured [(N m)^2]
+        model_error_variance : (n,) of what the law misses when nothing is measured [(N m)^2]
         load_error : part of the motor torque that nothing explains
         """
         times = np.array([frame.time for frame in frames])
         row = self._nearest(times)
         laws = [LawEstimate(*columns) for columns in zip(*self._described(), strict=True)]
         parameters, covariance = self.parameters[row], self.covariance[row]
-        mismatch = np.stack([np.interp(times, self.time, column) for column in self.mismatch.T], axis=1)
+        model_error = np.stack([np.interp(times, self.time, column) for column in self.model_error.T], axis=1)
         velocity = np.array([frame.motion.velocity for frame in frames])
         std = np.array([frame.motion.velocity_std for frame in frames])
         effort = np.array([frame.effort for frame in frames])
@@ -83,10 +83,10 @@ class SmoothedWindows:
         law_variance = motors.law_variance(regressor, covariance)
         full = motors.friction_variance(regressor, covariance)
         return {
-            "friction": model + motors.at_joints(mismatch),
+            "friction": model + motors.at_joints(model_error),
             "sigma": np.sqrt(full + velocity_variance),
             "model": model,
-            "model_sigma": np.sqrt(law_variance + mismatch_variance + velocity_variance),
+            "model_sigma": np.sqrt(law_variance + model_error_variance + velocity_variance),
         }, [laws[at] for at in row.tolist()]
 
     def _nearest(self, times: FloatArray) -> IntArray:
@@ -117,7 +117,7 @@ class WindowSmoother:
     limbs : whose filters they are
     """
 
-    def __init__(self, laws: JointLaws, motors: MotorSide, limbs: Sequence[Limb]) -> None:
+    def __init__(self, laws: JointLaws, motors: Transmission, limbs: Sequence[Limb]) -> None:
         self._laws, self._motors, self._limbs = laws, motors, limbs
         self._bounds = law_bounds(laws)
 

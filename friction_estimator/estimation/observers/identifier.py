@@ -12,7 +12,7 @@ from friction_estimator.config import IdentifierConfig
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray, LawEstimate
 
 
@@ -249,9 +249,11 @@ class FrictionIdentifier:
     consistency : (n,) squared error of the newest prediction over its variance; NaN before a joint has learned
     """
 
-    def __init__(self, config: IdentifierConfig, joint_names: tuple[str, ...], motors: MotorSide | None = None) -> None:
+    def __init__(
+        self, config: IdentifierConfig, joint_names: tuple[str, ...], motors: Transmission | None = None
+    ) -> None:
         self._config = config
-        self._motors = motors or MotorSide.of(None, joint_names)
+        self._motors = motors or Transmission.of(None, joint_names)
         names = self._motors.names
         self.laws = JointLaws(laws_of_joints(config.law or COULOMB_VISCOUS.name, config.joint_laws, names))
         # a kernel takes no read-only arrays

@@ -65,7 +65,7 @@ def plan_excitation(
         acceleration=motion[2],
         torque=model.torque(*motion),
         parameters=planner.criterion.names,
-        planned=planner.judge(lap),
+        planned=planner.diagnose(lap),
         random=random,
         choices=(*limits.choices, *_in_words(model, options, planner.harmonics.tolist(), factor)),
     )
@@ -101,14 +101,14 @@ class _Planner:
             )
             results.append((float(found.fun), found.x))
         best = min(results, key=lambda result: result[0])[1]
-        compared = [self.judge(self._family.trajectory(variables)) for variables in drawn[:_RANDOM_STARTS]]
+        compared = [self.diagnose(self._family.trajectory(variables)) for variables in drawn[:_RANDOM_STARTS]]
         median = ExcitationQuality(
             float(np.median([item.condition for item in compared])),
             float(np.median([item.log_sigma for item in compared])),
         )
         return self._family.trajectory(best), median
 
-    def judge(self, lap: FourierTrajectory) -> ExcitationQuality:
+    def diagnose(self, lap: FourierTrajectory) -> ExcitationQuality:
         """Quality of a whole trajectory, sweeps included."""
         time, motion = assemble(lap, self.limits, self._options)
         every = max(int(len(time) / (4 * len(self._grid))), 1)

@@ -13,7 +13,7 @@ from friction_estimator.identification.result import FrictionSamples
 from friction_estimator.identification.rigid_body.sites import FrictionSite
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 
 OWN_FRICTION = (
     "{}: friction of the motors leaves {:.2g} N m RMS that go with the velocity of the joint, {:.0%} of its friction: "
@@ -28,7 +28,7 @@ _WORTH_TELLING = 0.05
 
 
 def about_joints_of_motors(
-    samples: Sequence[FrictionSamples], motors: MotorSide, joint_names: Sequence[str]
+    samples: Sequence[FrictionSamples], motors: Transmission, joint_names: Sequence[str]
 ) -> list[Finding]:
     """Joints whose friction is not all of their motors.
 

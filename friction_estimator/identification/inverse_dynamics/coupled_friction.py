@@ -18,10 +18,10 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.inverse_dynamics.torque_model import Friction
 from friction_estimator.identification.rigid_body.sites import FrictionSite
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 
 
-def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str]) -> MotorSide:
+def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str]) -> Transmission:
     """The motors (n) whose friction is wanted; with ``joints_and_motors``, and without a coupling, the joints' own.
 
     Raises
@@ -35,7 +35,7 @@ def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str])
         )
     if options.coupling is None and options.coupled_friction == JOINTS_AND_MOTORS:
         raise ConfigError(f"coupled_friction {JOINTS_AND_MOTORS!r} needs the coupling of the motors")
-    return MotorSide.of(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
+    return Transmission.of(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
 
 
 def added_motors(friction: Friction) -> tuple[FrictionSite, ...]:

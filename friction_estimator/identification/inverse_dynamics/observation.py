@@ -14,7 +14,7 @@ from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.parallel import FULL_BAND, ORDER, ParallelFilter, make_parallel_filter
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _WORKING_RATE = 50.0
@@ -49,7 +49,7 @@ class Observation:
 
 
 def observe(
-    motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[float], motors: MotorSide
+    motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[float], motors: Transmission
 ) -> tuple[Observation, ...]:
     """Compute columns and filter the measured torque of every motion.
 

@@ -8,11 +8,11 @@ from types import MappingProxyType
 import numpy as np
 
 from friction_estimator.identification.recording.motion import FRICTION, SIGMA, TEMPERATURE, Motion
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
 
-def at_motors(motion: Motion, motors: MotorSide) -> Motion:
+def at_motors(motion: Motion, motors: Transmission) -> Motion:
     """The same motion, of the motors (Guedelha et al. 2017, eqs. 33-34).
 
     Parameters

@@ -11,10 +11,10 @@ from functools import partial
 from friction_estimator import compiled
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, InputError
+from friction_estimator.estimation.diagnosis import JointDiagnosis
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.smoothing import SmoothedEstimator
-from friction_estimator.estimation.trust import JointTrust
 from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.laws.identified import IdentifiedParameters
@@ -44,7 +44,7 @@ class ReplayResult:
     damage : what of the bag could not be read, empty when all was
     health : counters of the estimator
     identified : friction parameters at the end
-    verdicts : which joints should not be believed at the end, and why
+    diagnoses : which joints should not be trusted at the end, and why
     restored : which curves of the parameters at the start were said in other laws, in words
     """
 
@@ -54,7 +54,7 @@ class ReplayResult:
     damage: str
     health: Health
     identified: IdentifiedParameters
-    verdicts: tuple[JointTrust, ...]
+    diagnoses: tuple[JointDiagnosis, ...]
     restored: tuple[str, ...] = ()
 
 
@@ -172,7 +172,7 @@ def replay(
         reader.damage,
         estimator.health,
         estimator.identified,
-        estimator.verdicts(),
+        estimator.diagnose(),
         restored,
     )
 
@@ -245,7 +245,7 @@ class _Replay:
             if foot.wrench_topic in inputs:
                 handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
         if (commands := config.compensation.desired_topic) in inputs:
-            handlers[inputs[commands]] = lambda raw: estimator.add_desired(read.desired(raw))
+            handlers[inputs[commands]] = lambda raw: estimator.add_command(read.command(raw))
         return handlers
 
     def _end_compensation(self, time_ns: int) -> None:

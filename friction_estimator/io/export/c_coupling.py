@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from friction_estimator.io.export.joint_friction import JointFriction
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
 _FUNCTION = """\
@@ -32,7 +32,7 @@ static inline void friction_torques(const double *velocity, const double *load, 
 """
 
 
-def coupled_motors(moved: Sequence[str], motors: MotorSide) -> str:
+def coupled_motors(moved: Sequence[str], motors: Transmission) -> str:
     """Matrices of the coupling, and a function that gives the friction of all joints.
 
     Parameters

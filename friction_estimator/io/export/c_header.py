@@ -11,7 +11,7 @@ from friction_estimator.io.export.c_laws import C_LAWS
 from friction_estimator.io.export.c_names import identifiers
 from friction_estimator.io.export.exporter import Export, Job, register_exporter
 from friction_estimator.io.export.joint_friction import JointFriction
-from friction_estimator.robot.transmission import MotorSide
+from friction_estimator.robot.transmission import Transmission
 
 _SIMPLE = ("coulomb", "viscous", "offset")
 _SIGN = """\
@@ -50,7 +50,7 @@ def export_c_header(job: Job) -> Export:
         *(_constant(joint, name) for joint, name in zip(job.joints, names, strict=True)),
         _joints(job.joints, names),
         _dispatch(job.joints, names),
-        "" if job.coupling is None else coupled_motors(job.moved, MotorSide.of(job.coupling, job.moved)),
+        "" if job.coupling is None else coupled_motors(job.moved, Transmission.of(job.coupling, job.moved)),
         drives(job.joints),
         "#endif\n",
     ]

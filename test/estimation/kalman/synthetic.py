@@ -39,16 +39,16 @@ class SyntheticLimb:
     Parameters
     ----------
     layout : of the filter
-    config : correlation time of the mismatch
+    config : correlation time of the model error
     rng : source of the truth, the motion and the noise
-    mismatch_std : of the mismatch [N m]
+    model_error_std : of the model error [N m]
     force_std, momentum_std : white noise of the mean forces of a window [N m], and of the momentum [kg m^2/s]
     """
 
     layout: LimbState
     config: KalmanConfig
     rng: np.random.Generator
-    mismatch_std: float = 0.0
+    model_error_std: float = 0.0
     force_std: float = 0.0
     momentum_std: float = 0.0
 
@@ -59,7 +59,7 @@ class SyntheticLimb:
         self.state = vectors @ (np.sqrt(np.maximum(values, 0.0)) * self.rng.normal(size=self.layout.size))
         self.state[law] = np.abs(self.rng.normal(size=law.stop - law.start)) * LAW_STD
         self.state[self.layout.momentum] = 0.0
-        self.state[self.layout.mismatch] = self.rng.normal(size=JOINTS) * self.mismatch_std
+        self.state[self.layout.model_error] = self.rng.normal(size=JOINTS) * self.model_error_std
         self.time = 0.0
 
     def begin(self, limb_filter: LimbFilter) -> None:
@@ -75,8 +75,8 @@ class SyntheticLimb:
         felt = force + rng.normal(size=JOINTS) * self.force_std
         state[layout.momentum] += WINDOW * (force - columns @ state) + (0.0 if blow is None else blow)
         decay = math.exp(-WINDOW / self.config.mismatch_time)
-        kick = rng.normal(size=JOINTS) * self.mismatch_std * math.sqrt(1.0 - decay * decay)
-        state[layout.mismatch] = decay * state[layout.mismatch] + kick
+        kick = rng.normal(size=JOINTS) * self.model_error_std * math.sqrt(1.0 - decay * decay)
+        state[layout.model_error] = decay * state[layout.model_error] + kick
         momentum = state[layout.momentum] + rng.normal(size=JOINTS) * self.momentum_std
         identity = np.eye(JOINTS)
         return LimbWindow(
@@ -84,14 +84,14 @@ class SyntheticLimb:
         )
 
     def friction(self, window: LimbWindow, state: np.ndarray) -> np.ndarray:
-        """Law and mismatch (2,) of a state at the velocity of a window."""
+        """Law and model error (2,) of a state at the velocity of a window."""
         layout = self.layout
-        return window.force_columns[:, layout.law] @ state[layout.law] + state[layout.mismatch]
+        return window.force_columns[:, layout.law] @ state[layout.law] + state[layout.model_error]
 
     def _columns(self) -> np.ndarray:
         layout, rng = self.layout, self.rng
         columns = np.zeros((JOINTS, layout.size))
-        columns[:, layout.mismatch] = np.eye(JOINTS)
+        columns[:, layout.model_error] = np.eye(JOINTS)
         velocity = 0.6 * np.sin(2.0 * np.pi * np.array([1.1, 1.7]) * self.time) + 0.05 * rng.normal(size=JOINTS)
         phi = JointLaws(("three_slope",) * JOINTS).regressor(velocity, np.zeros(JOINTS))
         blocks = np.zeros((JOINTS, JOINTS, phi.shape[1]))

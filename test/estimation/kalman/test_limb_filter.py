@@ -13,7 +13,7 @@ from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, fil
 
 FREE = KalmanConfig(innovation_gate=1e6, law_walk=0.0, calibration_walk=0.0, mismatch_memory=1e4)
 """Nothing but the linear Kalman filter."""
-NOISY = {"mismatch_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
+NOISY = {"model_error_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
 NEVER_CHANGES = {"change_time": 1e3, "longest_blow": 1e3}
 
 
@@ -43,7 +43,7 @@ def test_without_noise_law_and_calibration_are_found_exactly(seed):
 
 
 def test_errors_and_innovations_are_as_large_as_the_filter_says():
-    """Over 20 limbs: law, calibration and mismatch (NEES), and the innovations on the way (NIS)."""
+    """Over 20 limbs: law, calibration and model error (NEES), and the innovations on the way (NIS)."""
     squares, dimensions, innovations = 0.0, 0, []
     for seed in range(20):
         limb_filter = filter_of(FREE)
@@ -70,8 +70,8 @@ def test_errors_and_innovations_are_as_large_as_the_filter_says():
 def test_the_size_of_what_the_law_misses_is_found(true_std, noise):
     """Beginning at 0.1 N m; the smaller one shows with quieter sensors only."""
     config = dataclasses.replace(FREE, mismatch_memory=3.0)
-    noises = {"mismatch_std": true_std, "force_std": noise * 0.5, "momentum_std": noise * 2e-3}
-    found = [np.sqrt(learned(config, seed, 1500, **noises)[1].mismatch_variance).mean() for seed in range(3)]
+    noises = {"model_error_std": true_std, "force_std": noise * 0.5, "momentum_std": noise * 2e-3}
+    found = [np.sqrt(learned(config, seed, 1500, **noises)[1].model_error_variance).mean() for seed in range(3)]
     assert np.mean(found) == pytest.approx(true_std, rel=0.4)
 
 
@@ -191,14 +191,14 @@ def test_force_sensors_without_bias_are_not_given_one():
     assert not limb_filter.state.any()
 
 
-def test_time_without_measurements_forgets_the_mismatch_and_keeps_the_law():
+def test_time_without_measurements_forgets_the_model_error_and_keeps_the_law():
     limb, limb_filter = learned(KalmanConfig(), 2)
     layout = limb_filter.layout
-    law, stationary = limb_filter.state[layout.law].copy(), limb_filter.mismatch_variance
+    law, stationary = limb_filter.state[layout.law].copy(), limb_filter.model_error_variance
     limb_filter.skip(5.0)
     assert not limb_filter.running
-    np.testing.assert_allclose(limb_filter.state[layout.mismatch], 0.0, atol=1e-9)
-    np.testing.assert_allclose(np.diagonal(limb_filter.covariance)[layout.mismatch], stationary, rtol=1e-6)
+    np.testing.assert_allclose(limb_filter.state[layout.model_error], 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.diagonal(limb_filter.covariance)[layout.model_error], stationary, rtol=1e-6)
     np.testing.assert_array_equal(limb_filter.state[layout.law], law)
     limb.begin(limb_filter)
     assert limb_filter.running

@@ -21,7 +21,7 @@ def layout(config: KalmanConfig | None = None, noise: SensorNoise | None = None,
 def test_blocks_cover_the_state_without_gaps():
     found = layout()
     blocks = [
-        found.momentum, found.mismatch, found.law, found.links,
+        found.momentum, found.model_error, found.law, found.links,
         found.foot_bias, found.foot_gain, found.effort_gain, found.accelerometer_bias,
     ]  # fmt: skip
     assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3]

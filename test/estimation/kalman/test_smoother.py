@@ -35,7 +35,7 @@ def random_windows(layout: LimbState, rng: np.random.Generator) -> list[LimbWind
     for _ in range(WINDOWS):
         columns = rng.normal(size=(2, layout.size))
         columns[:, layout.momentum] = 0.0
-        columns[:, layout.mismatch] = np.eye(2)
+        columns[:, layout.model_error] = np.eye(2)
         root = rng.normal(size=(2, 2, 2))
         windows.append(
             LimbWindow(DURATION, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
@@ -45,13 +45,13 @@ def random_windows(layout: LimbState, rng: np.random.Generator) -> list[LimbWind
 
 
 def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[LimbFilter, list[np.ndarray]]:
-    """The traced filter over the windows, and the mismatch variance that each of them used."""
+    """The traced filter over the windows, and the model error variance that each of them used."""
     limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), history=True)
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     limb_filter.close(0.0)
     variances = []
     for k, window in enumerate(windows[1:], start=1):
-        variances.append(limb_filter.mismatch_variance.copy())
+        variances.append(limb_filter.model_error_variance.copy())
         limb_filter.step(window, frozen=False, touching=False)
         if k in EMPTY:
             limb_filter.update_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
@@ -65,18 +65,18 @@ def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarr
     P = layout.prior_covariance()
     P[rows] = P[:, rows] = 0.0
     P[rows, rows] = windows[0].momentum_covariance
-    P[layout.mismatch, layout.mismatch] = np.eye(2) * CONFIG.mismatch_std**2
+    P[layout.model_error, layout.model_error] = np.eye(2) * CONFIG.mismatch_std**2
     mean = [np.r_[windows[0].momentum, np.zeros(s - 2)]]
     covariance = P
     decay = np.ones(s)
-    decay[layout.mismatch] = np.exp(-DURATION / CONFIG.mismatch_time)
+    decay[layout.model_error] = np.exp(-DURATION / CONFIG.mismatch_time)
     for window, variance in zip(windows[1:], variances, strict=True):
         F = np.eye(s)
         F[rows] -= DURATION * window.force_columns
         F = decay[:, None] * F
         Q = np.zeros((s, s))
         Q[rows, rows] = DURATION**2 * window.force_variance + 1e-10 * np.eye(2)
-        Q[layout.mismatch, layout.mismatch] = np.diag((1 - decay[layout.mismatch] ** 2) * variance)
+        Q[layout.model_error, layout.model_error] = np.diag((1 - decay[layout.model_error] ** 2) * variance)
         known = layout.prior_std[layout.law]
         Q[layout.law, layout.law] = DURATION * np.diag((CONFIG.law_walk * known) ** 2)
         part = layout.calibration

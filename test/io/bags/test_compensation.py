@@ -63,7 +63,7 @@ def by_hand(config: Config, urdf_xml: str, messages: Recorded, law: IdentifiedPa
     read, made = InputReader(config, estimator.joint_names), []
     add: dict[str, Callable[[Any], list[Any]]] = {
         "joint_states": lambda m: estimator.add_joints(read.joint_state(m)),
-        "joint_commands": lambda m: estimator.add_desired(read.desired(m)),
+        "joint_commands": lambda m: estimator.add_command(read.command(m)),
         "imu/data": lambda m: estimator.add_imu(read.imu(m)),
         "l_foot/wrench": lambda m: estimator.add_wrench(read.wrench(0, m)),
         "r_foot/wrench": lambda m: estimator.add_wrench(read.wrench(1, m)),

@@ -1,26 +1,26 @@
-"""Watches the estimates of all joints at a low rate: sums over the newest ones, from which doubts are made.
+"""Sums over the newest estimates of all joints, at a low rate, from which the diagnosis is made.
 
     estimate ─► moving? pushed? friction that drives? ─► FadingMean ─┐
-             ─► normalised innovation squared ─► Innovations ────────┼─► TrustFigures
+             ─► normalised innovation squared ─► Innovations ────────┼─► DiagnosisFigures
              ─► torque of the law of the start and of now ─► LawDrift ┘
 
-Compiled kernels add to the sums. The figures are made from them when somebody asks, once a second in the node.
+Compiled kernels add to the sums. The figures are computed from them on request, once a second in the node.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import chdtri
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import TrustConfig
-from friction_estimator.estimation.trust.verdict import TrustFigures
+from friction_estimator.estimation.diagnosis import DiagnosisFigures
 from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
-from friction_estimator.robot.transmission import MotorSide
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
 
 _NOISE_MARGIN = 3.0
 """Speeds below this many standard deviations of the velocity have no sure sign."""
@@ -28,96 +28,48 @@ _KNOWN_FOR = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
 
 
-class TrustEvidence(Protocol):
-    """What of a :class:`~friction_estimator.types.FrictionEstimate` is looked at: the same names and units."""
+@dataclass(frozen=True, slots=True)
+class RecordedEstimate:
+    """The fields of a :class:`~friction_estimator.types.FrictionEstimate` that the diagnosis needs.
 
-    @property
-    def stamp_ns(self) -> int:
-        """Stamp of the joint sample [ns]."""
-        ...
+    Attributes
+    ----------
+    stamp_ns : stamp of the joint sample [ns]
+    velocity, effort : (n,) of the joints [rad/s], [N m]
+    friction, sigma : (n,) the estimate and its standard deviation [N m]
+    model_sigma : (n,) standard deviation of the law's torque [N m]
+    parameters, parameters_sigma : (n, p) of the laws
+    consistency : (n,) newest normalised innovation squared; NaN while there is none
+    calibration_torque : (n,) that errors of model and sensors explain [N m]
+    disturbed : (n,) True while a push stops the identification of the joint
+    """
 
-    @property
-    def velocity(self) -> FloatArray:
-        """Of the joints, (n,) [rad/s]."""
-        ...
-
-    @property
-    def effort(self) -> FloatArray:
-        """Motor torque, (n,) [N m]."""
-        ...
-
-    @property
-    def friction(self) -> FloatArray:
-        """The estimate, (n,) [N m]."""
-        ...
-
-    @property
-    def sigma(self) -> FloatArray:
-        """Its standard deviation, (n,) [N m]."""
-        ...
-
-    @property
-    def model_sigma(self) -> FloatArray:
-        """Standard deviation of the law's prediction, (n,) [N m]."""
-        ...
-
-    @property
-    def parameters(self) -> FloatArray:
-        """Of the law, (n, p)."""
-        ...
-
-    @property
-    def parameters_sigma(self) -> FloatArray:
-        """Their standard deviations, (n, p)."""
-        ...
-
-    @property
-    def consistency(self) -> FloatArray:
-        """Newest normalised innovation squared, (n,); NaN while there is none."""
-        ...
-
-    @property
-    def calibration_torque(self) -> FloatArray:
-        """Torque that errors of model and sensors explain, (n,) [N m]."""
-        ...
-
-    @property
-    def disturbed(self) -> BoolArray:
-        """True while a push keeps the joint from learning, (n,)."""
-        ...
+    stamp_ns: int
+    velocity: FloatArray
+    effort: FloatArray
+    friction: FloatArray
+    sigma: FloatArray
+    model_sigma: FloatArray
+    parameters: FloatArray
+    parameters_sigma: FloatArray
+    consistency: FloatArray
+    calibration_torque: FloatArray
+    disturbed: BoolArray
 
 
 @kernel
-def _fade(
-    total: FloatArray, weight_square: FloatArray, weight: FloatArray, joint: int, keep: float, counts: bool
-) -> None:
-    """Let the older samples of a joint weigh less, and count a new one."""
-    for row in range(total.shape[0]):
-        total[row, joint] *= keep
+def _fade(sums: FloatArray, joint: int, keep: float, counts: bool) -> None:
+    """Reduce the weight of the older samples of a joint in :class:`FadingMean`, and count a new one."""
+    last = sums.shape[0] - 1
+    for row in range(last - 1):
+        sums[row, joint] *= keep
     one = 1.0 if counts else 0.0
-    weight_square[joint] = keep * keep * weight_square[joint] + one
-    weight[joint] = keep * weight[joint] + one
-
-
-@kernel("M V V M B f8")
-def add_sample(
-    total: FloatArray,
-    weight_square: FloatArray,
-    weight: FloatArray,
-    values: FloatArray,
-    where: BoolArray,
-    keep: float,
-) -> None:
-    """Add a sample to the sums of :class:`FadingMean`, in place."""
-    for joint in range(where.size):
-        _fade(total, weight_square, weight, joint, keep, where[joint])
-        if where[joint]:
-            for row in range(total.shape[0]):
-                total[row, joint] += values[row, joint]
+    sums[last - 1, joint] = keep * keep * sums[last - 1, joint] + one
+    sums[last, joint] = keep * sums[last, joint] + one
 
 
 class FadingMean:
-    """Means of ``r`` quantities of ``n`` joints over the samples that count for a joint, old ones less and less.
+    """Means of ``r`` quantities of ``n`` joints over the samples that count for a joint, with fading weights.
 
     Parameters
     ----------
@@ -125,49 +77,36 @@ class FadingMean:
 
     Attributes
     ----------
-    total : (r, n) weighted sums
-    weight_square, weight : (n,) sums of the squared weights and of the weights of the samples; the newest weighs one
+    sums : (r + 2, n) weighted sums, then sums of the squared weights and of the weights of the samples; the newest
+        sample has the weight one. Kernels add to it.
     """
 
     def __init__(self, rows: int, joints: int) -> None:
-        self.total = np.zeros((rows, joints))
-        self.weight_square, self.weight = np.zeros(joints), np.zeros(joints)
+        self.sums = np.zeros((rows + 2, joints))
 
     @property
-    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What the kernels add to: ``total``, ``weight_square``, ``weight``."""
-        return self.total, self.weight_square, self.weight
-
-    def add(self, values: FloatArray, where: BoolArray, keep: float) -> None:
-        """Add one sample.
-
-        Parameters
-        ----------
-        values : (r, n), only read where the sample counts
-        where : (n,) for which joints it counts
-        keep : what is left of the weight of each older sample, 0 to 1
-        """
-        add_sample(*self.sums, values, where, keep)
+    def weight(self) -> FloatArray:
+        """(n,) sum of the weights."""
+        return self.sums[-1]
 
     @property
     def mean(self) -> FloatArray:
         """(r, n); NaN for a joint without samples."""
         weight = np.where(self.weight > 0.0, self.weight, np.nan)
-        return np.asarray(self.total / weight)
+        return np.asarray(self.sums[:-2] / weight)
 
     @property
     def effective_count(self) -> FloatArray:
-        """(n,) how many samples of equal weight would have a mean as certain as this one."""
-        return np.asarray(self.weight**2 / np.where(self.weight_square > 0.0, self.weight_square, 1.0))
+        """(n,) number of samples of equal weight whose mean is as certain as this one."""
+        squares = self.sums[-2]
+        return np.asarray(self.weight**2 / np.where(squares > 0.0, squares, 1.0))
 
 
-@kernel("V V M V V f8 f8")
+@kernel("V V M f8 f8")
 def add_innovations(
     newest: FloatArray,
     consistency: FloatArray,
-    total: FloatArray,
-    weight_square: FloatArray,
-    weight: FloatArray,
+    sums: FloatArray,
     largest: float,
     keep: float,
 ) -> None:
@@ -175,9 +114,9 @@ def add_innovations(
     for joint in range(newest.size):
         fresh = math.isfinite(consistency[joint]) and consistency[joint] != newest[joint]
         newest[joint] = consistency[joint]
-        _fade(total, weight_square, weight, joint, keep, fresh)
+        _fade(sums, joint, keep, fresh)
         if fresh:
-            total[0, joint] += min(consistency[joint], largest)
+            sums[0, joint] += min(consistency[joint], largest)
 
 
 class Innovations:
@@ -195,12 +134,12 @@ class Innovations:
         self._newest: FloatArray = np.full(joints, np.nan)
 
     def add(self, consistency: FloatArray, keep: float) -> None:
-        """Look at the newest NIS (n,); one that stands still is an old one and does not count again."""
-        add_innovations(self._newest, consistency, *self._mean.sums, self._config.largest_innovation**2, keep)
+        """Add the newest NIS (n,); one that has not changed is an old one and does not count again."""
+        add_innovations(self._newest, consistency, self._mean.sums, self._config.largest_innovation**2, keep)
 
     @property
     def count(self) -> FloatArray:
-        """(n,) how many innovations count."""
+        """(n,) number of innovations that count."""
         return self._mean.weight
 
     def mean_and_limit(self) -> tuple[FloatArray, FloatArray]:
@@ -214,7 +153,7 @@ class Innovations:
         return self._mean.mean[0], limit
 
 
-@kernel("V V M V B B IT M M M f8 f8 f8 f8 M V V M V V M V V")
+@kernel("V V M V B B IT M M M f8 f8 f8 f8 M V V M M")
 def add_law_change(
     velocity: FloatArray,
     effort: FloatArray,
@@ -233,12 +172,8 @@ def add_law_change(
     reference: FloatArray,
     reference_variance: FloatArray,
     seen_speed: FloatArray,
-    known_total: FloatArray,
-    known_square: FloatArray,
-    known_weight: FloatArray,
-    change_total: FloatArray,
-    change_square: FloatArray,
-    change_weight: FloatArray,
+    known_sums: FloatArray,
+    change_sums: FloatArray,
 ) -> None:
     """Compare the laws of the start and of now at one instant, in place: see :class:`LawDrift`.
 
@@ -254,22 +189,22 @@ def add_law_change(
     """
     n, p = scales.shape
     phi, torque, change = np.empty((n, p)), np.zeros(n), np.zeros(n)
-    law, own = np.zeros(n), np.zeros(n)
+    law, motor_law = np.zeros(n), np.zeros(n)
     regressor_of_motors(codes, scales, from_joints, to_joints, velocity, effort, phi)
     for motor in range(n):
         for i in range(p):
-            own[motor] += phi[motor, i] * parameters[motor, i]
+            motor_law[motor] += phi[motor, i] * parameters[motor, i]
     for joint in range(n):
         for motor in range(n):
-            law[joint] += to_joints[joint, motor] * own[motor]
+            law[joint] += to_joints[joint, motor] * motor_law[motor]
         known = model_sigma[joint] < known_ratio * abs(law[joint])
-        _fade(known_total, known_square, known_weight, joint, keep_known, counts[joint])
+        _fade(known_sums, joint, keep_known, counts[joint])
         if counts[joint] and known:
-            known_total[0, joint] += 1.0
+            known_sums[0, joint] += 1.0
         if math.isnan(reference[joint, 0]):
             if counts[joint] and known:
                 seen_speed[joint] = max(seen_speed[joint], abs(velocity[joint]))
-            often = known_weight[joint] > enough and known_total[0, joint] > _KNOWN_FOR * known_weight[joint]
+            often = known_sums[2, joint] > enough and known_sums[0, joint] > _KNOWN_FOR * known_sums[2, joint]
             if known_at_start[joint] or often:
                 for i in range(p):
                     reference[joint, i] = parameters[joint, i]
@@ -285,11 +220,11 @@ def add_law_change(
             if to_joints[joint, motor] != 0.0:
                 change[joint] += to_joints[joint, motor] * torque[motor]
         within = counts[joint] and abs(velocity[joint]) <= seen_speed[joint] and math.isfinite(change[joint])
-        _fade(change_total, change_square, change_weight, joint, keep, within)
+        _fade(change_sums, joint, keep, within)
         if within:
-            change_total[0, joint] += change[joint] ** 2
-            change_total[1, joint] += model_sigma[joint] ** 2 + reference_variance[joint]
-            change_total[2, joint] += law[joint] ** 2
+            change_sums[0, joint] += change[joint] ** 2
+            change_sums[1, joint] += model_sigma[joint] ** 2 + reference_variance[joint]
+            change_sums[2, joint] += law[joint] ** 2
 
 
 class LawDrift:
@@ -306,7 +241,7 @@ class LawDrift:
     motors : that move the joints, in whose torque the laws are compared
     """
 
-    def __init__(self, config: TrustConfig, laws: JointLaws, motors: MotorSide) -> None:
+    def __init__(self, config: TrustConfig, laws: JointLaws, motors: Transmission) -> None:
         self._config = config
         self._tables = laws.codes, laws.scales, motors.matrix, motors.to_joints
         n, p = laws.scales.shape
@@ -320,7 +255,9 @@ class LawDrift:
         n = self._seen_speed.size
         self._change, self._known = FadingMean(3, n), FadingMean(1, n)
 
-    def add(self, estimate: TrustEvidence, counts: BoolArray, known_at_start: BoolArray, keep: float) -> None:
+    def add(
+        self, estimate: FrictionEstimate | RecordedEstimate, counts: BoolArray, known_at_start: BoolArray, keep: float
+    ) -> None:
         """Compare at one instant, for the joints (n,) that count."""
         config = self._config
         add_law_change(
@@ -338,8 +275,8 @@ class LawDrift:
             self._reference,
             self._reference_variance,
             self._seen_speed,
-            *self._known.sums,
-            *self._change.sums,
+            self._known.sums,
+            self._change.sums,
         )
 
     @property
@@ -349,11 +286,11 @@ class LawDrift:
 
     @property
     def weight(self) -> FloatArray:
-        """(n,) how many samples these means rest on."""
+        """(n,) weight of the samples in these means."""
         return self._change.weight
 
 
-@kernel("V V V V B M M f8 f8 f8 f8 V M V V M V V B")
+@kernel("V V V V B M M f8 f8 f8 f8 V M M B")
 def add_motion(
     velocity: FloatArray,
     friction: FloatArray,
@@ -367,12 +304,8 @@ def add_motion(
     elapsed: float,
     keep: float,
     moving_time: FloatArray,
-    always_total: FloatArray,
-    always_square: FloatArray,
-    always_weight: FloatArray,
-    moving_total: FloatArray,
-    moving_square: FloatArray,
-    moving_weight: FloatArray,
+    always_sums: FloatArray,
+    moving_sums: FloatArray,
     counts: BoolArray,
 ) -> None:
     """Count pushes, and where joints move without one: whether friction drives, its square, that of calibration.
@@ -396,10 +329,10 @@ def add_motion(
         counts[joint] = moving and not disturbed[joint]
         if moving:
             moving_time[joint] += elapsed
-        _fade(always_total, always_square, always_weight, joint, keep, True)
+        _fade(always_sums, joint, keep, True)
         if disturbed[joint]:
-            always_total[0, joint] += 1.0
-        _fade(moving_total, moving_square, moving_weight, joint, keep, counts[joint])
+            always_sums[0, joint] += 1.0
+        _fade(moving_sums, joint, keep, counts[joint])
         if counts[joint]:
             at, torque, variance = 0.0, 0.0, 0.0
             for other in range(n):
@@ -407,12 +340,12 @@ def add_motion(
                 torque += friction[other] * from_joints[other, joint]
                 variance += (sigma[other] * from_joints[other, joint]) ** 2
             if -torque * np.sign(at) > gate * math.sqrt(variance) and abs(at) > slowest:
-                moving_total[0, joint] += 1.0
-            moving_total[1, joint] += friction[joint] ** 2
-            moving_total[2, joint] += calibration_torque[joint] ** 2
+                moving_sums[0, joint] += 1.0
+            moving_sums[1, joint] += friction[joint] ** 2
+            moving_sums[2, joint] += calibration_torque[joint] ** 2
 
 
-class TrustMonitor:
+class DiagnosisMonitor:
     """Sums over the newest estimates, at a low rate and for all joints at once.
 
     Parameters
@@ -431,9 +364,9 @@ class TrustMonitor:
         laws: JointLaws,
         prior_sigma: FloatArray,
         velocity_std: float,
-        motors: MotorSide | None = None,
+        motors: Transmission | None = None,
     ) -> None:
-        self._motors = motors or MotorSide.of(None, laws.law_names)
+        self._motors = motors or Transmission.of(None, laws.law_names)
         self._config = config
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
@@ -442,7 +375,7 @@ class TrustMonitor:
         self.forget()
 
     def forget(self, parameters_sigma: FloatArray | None = None) -> None:
-        """Begin anew: what comes next is the start.
+        """Begin anew: the next estimates are the start.
 
         Parameters
         ----------
@@ -458,15 +391,15 @@ class TrustMonitor:
         self.restart()
 
     def restart(self) -> None:
-        """Drop the newest samples; the start stays what it was. For a robot that was set down elsewhere."""
+        """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
         n = self._joints
         self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
         self._innovations = Innovations(self._config, n)
         self._drift.restart()
         self._stamp_ns: int | None = None
 
-    def add(self, estimate: TrustEvidence) -> None:
-        """Look at an estimate, unless the one before is younger than ``trust.period``."""
+    def add(self, estimate: FrictionEstimate | RecordedEstimate) -> None:
+        """Use an estimate, unless less than ``trust.period`` has passed since the one before."""
         elapsed = math.inf if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
         if 0.0 <= elapsed < self._config.period * (1.0 - 1e-9):
             return
@@ -475,7 +408,7 @@ class TrustMonitor:
         self._stamp_ns = estimate.stamp_ns
         self._use(estimate, elapsed)
 
-    def _use(self, estimate: TrustEvidence, elapsed: float) -> None:
+    def _use(self, estimate: FrictionEstimate | RecordedEstimate, elapsed: float) -> None:
         keep = math.exp(-elapsed / self._config.memory)
         counts = np.empty(self._joints, dtype=bool)
         add_motion(
@@ -491,8 +424,8 @@ class TrustMonitor:
             elapsed,
             keep,
             self._moving_time,
-            *self._always.sums,
-            *self._moving.sums,
+            self._always.sums,
+            self._moving.sums,
             counts,
         )
         self._innovations.add(estimate.consistency, keep)
@@ -500,19 +433,19 @@ class TrustMonitor:
         self._parameters_sigma = estimate.parameters_sigma
 
     def _smallest_ratio(self, parameters_sigma: FloatArray) -> FloatArray:
-        """How little each joint (n,) has learned: of its parameters the one best known, over its prior."""
+        """Smallest standard deviation of a parameter over its prior, for each joint (n,)."""
         ratio = parameters_sigma / self._prior_sigma
         smallest = np.where(np.isfinite(ratio), ratio, np.inf).min(axis=1)
         return np.where(np.isfinite(smallest), smallest, np.nan)
 
-    def figures(self) -> TrustFigures:
-        """What the newest estimates say."""
+    def figures(self) -> DiagnosisFigures:
+        """Figures of the newest estimates."""
         fewest = self._config.evidence / self._config.period
         disturbed = _enough(self._always.mean, self._always.weight, fewest)[0]
         driving, friction, calibration = _enough(self._moving.mean, self._moving.weight, fewest)
         consistency, limit = _enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count, fewest)
         drift, drift_variance, law = _enough(self._drift.mean, self._drift.weight, fewest)
-        return TrustFigures(
+        return DiagnosisFigures(
             moving_time=self._moving_time.copy(),
             known_at_start=self._known_at_start,
             unlearned=self._smallest_ratio(self._parameters_sigma),
@@ -529,5 +462,5 @@ class TrustMonitor:
 
 
 def _enough(values: FloatArray, count: FloatArray, fewest: float) -> FloatArray:
-    """Values (r, n), NaN where they rest on too few samples (n,)."""
+    """Values (r, n), NaN where there are too few samples (n,)."""
     return np.where(count >= fewest, values, np.nan)

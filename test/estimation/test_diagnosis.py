@@ -1,4 +1,4 @@
-"""Claims about trust: every doubt is provoked by really making it happen, and a healthy walk raises none."""
+"""Claims about the diagnosis: every problem is provoked by really making it happen, and a healthy walk raises none."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import Config, TrustConfig
+from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, diagnose
+from friction_estimator.estimation.diagnosis_monitor import FadingMean, Innovations, _fade
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.trust import ADVICE, in_words, judge
-from friction_estimator.estimation.trust.monitor import FadingMean, Innovations
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
@@ -26,7 +26,7 @@ Change = Callable[[SimulationSample], SimulationSample]
 
 
 def config(**changes: object) -> Config:
-    """Configuration told the noise of the averaged sensors; keywords with ``__`` for dots change parameters."""
+    """Configuration with the noise of the averaged sensors; keywords with ``__`` for dots change parameters."""
     told = NOISE.datasheet(AVERAGED * 1e-3)
     averaged = {name: getattr(told, name) / AVERAGED**0.5 for name in ("force_std", "moment_std", "specific_force_std")}
     rest = {name: getattr(told, name) for name in ("position_std", "velocity_std", "angular_velocity_std")}
@@ -68,9 +68,9 @@ def watched(
     return estimator
 
 
-def doubted(estimator: Estimator, kind: str) -> set[str]:
+def joints_with(estimator: Estimator, kind: str) -> set[str]:
     assert kind in ADVICE
-    return {verdict.joint for verdict in estimator.verdicts() if kind in verdict.kinds}
+    return {diagnosis.joint for diagnosis in estimator.diagnose() if kind in diagnosis.kinds}
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +83,14 @@ def healthy(walk: list[SimulationSample]) -> Estimator:
     return watched(walk, config())
 
 
-def test_nothing_speaks_against_a_healthy_walk(healthy):
-    assert in_words(healthy.verdicts()) == ()
-    figures = healthy.trust.figures()
+def test_a_healthy_walk_has_no_problem(healthy):
+    assert advice(healthy.diagnose()) == ()
+    figures = healthy.monitor.figures()
     assert (figures.consistency > 0.5).all() and (figures.driving == 0.0).all()
     assert np.isfinite(figures.drift).sum() >= 4
 
 
-def test_a_limb_that_is_pushed_all_the_time_is_told(walk):
+def test_a_limb_that_is_pushed_all_the_time_is_reported(walk):
     """A torque of 40 N m that no motor made, at the left knee, for 0.15 s in each half second."""
 
     def spoil(sample: SimulationSample) -> SimulationSample:
@@ -99,8 +99,8 @@ def test_a_limb_that_is_pushed_all_the_time_is_told(walk):
         return replace(sample, joints=replace(sample.joints, effort=effort))
 
     estimator = watched([spoil(sample) for sample in walk], config())
-    assert "l_knee" in doubted(estimator, "disturbance")
-    assert "r_knee" not in doubted(estimator, "disturbance")
+    assert "l_knee" in joints_with(estimator, "disturbance")
+    assert "r_knee" not in joints_with(estimator, "disturbance")
 
 
 def test_a_flipped_torque_drives_and_a_biased_foot_is_calibration(walk):
@@ -115,20 +115,20 @@ def test_a_flipped_torque_drives_and_a_biased_foot_is_calibration(walk):
 
     estimator = watched([spoil(sample) for sample in walk], config())
     assert estimator.joint_names[3] == "l_knee"
-    assert "l_knee" in doubted(estimator, "passivity")
-    assert "r_hip_roll" in doubted(estimator, "calibration")
-    assert not any(joint.startswith("l_") for joint in doubted(estimator, "calibration"))
-    assert any("check the sign" in text and "l_knee" in text for text in in_words(estimator.verdicts()))
+    assert "l_knee" in joints_with(estimator, "passivity")
+    assert "r_hip_roll" in joints_with(estimator, "calibration")
+    assert not any(joint.startswith("l_") for joint in joints_with(estimator, "calibration"))
+    assert any("check the sign" in text and "l_knee" in text for text in advice(estimator.diagnose()))
 
 
 @pytest.mark.parametrize(("factor", "inconsistent"), [(1.0, set()), (1.3, {"l_hip_pitch"})])
 def test_masses_too_large_without_calibration_make_innovations_too_large(walk, factor, inconsistent):
-    """Of a law with few parameters; one of many slopes and its mismatch take much of the error for friction."""
+    """Of a law with few parameters; one of many slopes and its model error take much of the error for friction."""
     heavy = re.sub(r'mass value="([^"]*)"', lambda found: f'mass value="{factor * float(found[1])}"', ROBOT.urdf_xml)
     off = {f"kalman__{name}_std": 0.0 for name in CALIBRATION}
     estimator = watched(walk, config(identifier__law="coulomb_viscous", **off), heavy)
-    assert inconsistent <= doubted(estimator, "consistency") and bool(inconsistent) == bool(
-        doubted(estimator, "consistency")
+    assert inconsistent <= joints_with(estimator, "consistency") and bool(inconsistent) == bool(
+        joints_with(estimator, "consistency")
     )
 
 
@@ -137,24 +137,24 @@ def test_friction_that_doubled_since_the_law_was_saved_is_drift(walk, healthy):
         return replace(sample, joints=replace(sample.joints, effort=sample.joints.effort + sample.truth.friction))
 
     estimator = watched([doubled(sample) for sample in walk], config(), start=healthy.identified)
-    assert {"l_hip_pitch", "r_hip_pitch", "l_knee", "r_knee"} <= doubted(estimator, "drift")
-    assert doubted(estimator, "passivity") == set()
+    assert {"l_hip_pitch", "r_hip_pitch", "l_knee", "r_knee"} <= joints_with(estimator, "drift")
+    assert joints_with(estimator, "passivity") == set()
 
 
-def test_standing_still_teaches_nothing_unless_the_law_is_known(healthy):
+def test_standing_still_identifies_nothing_and_a_loaded_law_is_known(healthy):
     samples = recorded("stand", 1.6)
-    assert doubted(watched(samples, config()), "excitation") == set(healthy.joint_names)
-    assert doubted(watched(samples, config(), start=healthy.identified), "excitation") == set()
+    assert joints_with(watched(samples, config()), "excitation") == set(healthy.joint_names)
+    assert joints_with(watched(samples, config(), start=healthy.identified), "excitation") == set()
 
 
-def test_forgetting_the_law_forgets_its_verdict(healthy):
+def test_forgetting_the_law_forgets_its_diagnosis(healthy):
     """What the law was at the start goes with the law; a restart of the filters alone keeps it."""
     estimator = Estimator(config(), ROBOT.urdf_xml)
     estimator.restore(healthy.identified)
     estimator.reset()
-    assert estimator.trust.figures().known_at_start.all()
+    assert estimator.monitor.figures().known_at_start.all()
     estimator.forget()
-    assert not estimator.trust.figures().known_at_start.any()
+    assert not estimator.monitor.figures().known_at_start.any()
 
 
 def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_small():
@@ -175,13 +175,15 @@ def test_fading_mean_of_a_step_approaches_it_exponentially():
     mean, where = FadingMean(1, 2), np.array([True, False])
     assert np.isnan(mean.mean).all()
     for step in range(600):
-        mean.add(np.array([[float(step >= 400), np.nan]]), where, 0.99)
+        for joint in range(2):
+            _fade(mean.sums, joint, 0.99, where[joint])
+        mean.sums[0, where] += float(step >= 400)
     assert mean.mean[0, 0] == pytest.approx((1 - 0.99**200) / (1 - 0.99**600))
     assert mean.effective_count[0] == pytest.approx(1.99 / 0.01, rel=0.01)
     assert np.isnan(mean.mean[0, 1]) and mean.effective_count[1] == 0.0
 
 
-def test_no_evidence_is_no_doubt():
+def test_without_samples_there_is_no_problem():
     estimator = Estimator(config(), ROBOT.urdf_xml)
-    assert all(str(verdict) == "nothing against it" for verdict in estimator.verdicts())
-    assert judge(estimator.trust.figures(), TrustConfig(), estimator.joint_names) == estimator.verdicts()
+    assert all(str(diagnosis) == NO_PROBLEM for diagnosis in estimator.diagnose())
+    assert diagnose(estimator.monitor.figures(), TrustConfig(), estimator.joint_names) == estimator.diagnose()

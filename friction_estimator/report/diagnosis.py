@@ -1,52 +1,26 @@
-"""May it be believed? What the recorded topics say of that, joint by joint."""
+"""Diagnosis of a recording, joint by joint, from its topics."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from friction_estimator.config import TrustConfig
-from friction_estimator.estimation.trust import JointTrust, TrustFigures, TrustMonitor, judge
+from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
+from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, RecordedEstimate
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.report.tables import Cell, Table
-from friction_estimator.robot.transmission import MotorSide
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import FloatArray
 
-_MOST_LOOKS = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedEstimate:
-    """What a recording holds of one estimate; its law is F_c and F_v, and what is not recorded is NaN.
-
-    Attributes
-    ----------
-    stamp_ns : since the start of the recording [ns]
-    velocity, effort, friction, sigma, model_sigma : (n,)
-    parameters, parameters_sigma : (n, 2) F_c [N m] and F_v [N m s/rad]
-    consistency, calibration_torque : (n,) NaN
-    disturbed : (n,) False
-    """
-
-    stamp_ns: int
-    velocity: FloatArray
-    effort: FloatArray
-    friction: FloatArray
-    sigma: FloatArray
-    model_sigma: FloatArray
-    parameters: FloatArray
-    parameters_sigma: FloatArray
-    consistency: FloatArray
-    calibration_torque: FloatArray
-    disturbed: BoolArray
+_MOST_SAMPLES = 20_000
 
 
-def trust_of(recording: Recording, after: float = 0.0) -> tuple[TrustFigures, tuple[JointTrust, ...]]:
-    """Figures and verdicts of a whole recording by the monitor of the live node.
+def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[DiagnosisFigures, tuple[JointDiagnosis, ...]]:
+    """Figures and diagnosis of a whole recording by the monitor of the live node.
 
     Passivity, excitation and drift of F_c and F_v; innovations, calibration and pushes are not recorded. Joints that
     share motors are judged as their motors, at the joints' places: friction of one motor may drive a joint.
@@ -56,36 +30,36 @@ def trust_of(recording: Recording, after: float = 0.0) -> tuple[TrustFigures, tu
     after : samples before this time are left out [s]
     """
     duration = max(float(recording.time[-1]), 1e-3)
-    period = min(max(TrustConfig().period, duration / _MOST_LOOKS), 10.0)
+    period = min(max(TrustConfig().period, duration / _MOST_SAMPLES), 10.0)
     config = TrustConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
     n = len(recording.joint_names)
     laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
-    monitor = TrustMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
+    monitor = DiagnosisMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
     step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
     for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):
         monitor.add(_estimate(recording, row, motors))
     figures = monitor.figures()
-    return figures, judge(figures, config, recording.joint_names)
+    return figures, diagnose(figures, config, recording.joint_names)
 
 
-def trust_table(recording: Recording, after: float = 0.0) -> Table:
-    """Verdict on every joint, with the figures behind it."""
-    figures, verdicts = trust_of(recording, after)
+def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
+    """Diagnosis of every joint, with its figures."""
+    figures, diagnoses = diagnose_recording(recording, after)
     rows = tuple(
         (
-            Cell(verdict.joint),
-            Cell(f"{figures.moving_time[row]:.1f} s", "fair" if "excitation" in verdict.kinds else ""),
-            Cell(_share(figures.driving[row]), "bad" if "passivity" in verdict.kinds else ""),
-            Cell(_change(figures.drift[row], figures.law[row]), "bad" if "drift" in verdict.kinds else ""),
-            Cell(", ".join(verdict.kinds) or "nothing against it", "bad" if verdict.doubts else "good"),
+            Cell(diagnosis.joint),
+            Cell(f"{figures.moving_time[row]:.1f} s", "fair" if "excitation" in diagnosis.kinds else ""),
+            Cell(_share(figures.driving[row]), "bad" if "passivity" in diagnosis.kinds else ""),
+            Cell(_change(figures.drift[row], figures.law[row]), "bad" if "drift" in diagnosis.kinds else ""),
+            Cell(", ".join(diagnosis.kinds) or NO_PROBLEM, "bad" if diagnosis.problems else "good"),
         )
-        for row, verdict in enumerate(verdicts)
+        for row, diagnosis in enumerate(diagnoses)
     )
-    columns = ("it moved for", "friction drives,<br>of that time", "law changed<br>since the start", "doubts")
-    return Table("May it be believed?", (("figures", 3), ("verdict", 1)), columns, rows)
+    columns = ("it moved for", "friction drives,<br>of that time", "law changed<br>since the start", "problems")
+    return Table("Which joints may be trusted?", (("figures", 3), ("diagnosis", 1)), columns, rows)
 
 
-def _estimate(recording: Recording, row: int, motors: MotorSide) -> RecordedEstimate:
+def _estimate(recording: Recording, row: int, motors: Transmission) -> RecordedEstimate:
     time, velocity = float(recording.time[row]), motors.velocity(recording.velocity[row])
     unknown = np.full(velocity.size, np.nan)
     coulomb, viscous, coulomb_sigma, viscous_sigma = (

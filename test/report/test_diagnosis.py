@@ -9,13 +9,13 @@ import numpy as np
 from friction_estimator.config import CouplingConfig
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording, Series
+from friction_estimator.report.diagnosis import diagnose_recording, diagnosis_table
 from friction_estimator.report.html import render
-from friction_estimator.report.trust import trust_of, trust_table
 
 
 def test_nothing_speaks_against_a_passive_recording(recording: Recording) -> None:
-    figures, verdicts = trust_of(recording)
-    assert not any(verdict.doubts for verdict in verdicts)
+    figures, diagnoses = diagnose_recording(recording)
+    assert not any(diagnosis.problems for diagnosis in diagnoses)
     assert (figures.driving == 0.0).all() and np.isfinite(figures.drift).all()
 
 
@@ -31,19 +31,19 @@ def test_every_fault_is_named_at_its_joint(recording: Recording) -> None:
         recording, friction=friction, velocity=velocity, coulomb=Series(recording.time, coulomb), viscous=known,
         coulomb_sigma=spread, viscous_sigma=spread,
     )  # fmt: skip
-    figures, verdicts = trust_of(spoiled)
-    assert [verdict.kinds for verdict in verdicts] == [("passivity",), ("excitation",), ("drift",), ()]
+    figures, diagnoses = diagnose_recording(spoiled)
+    assert [diagnosis.kinds for diagnosis in diagnoses] == [("passivity",), ("excitation",), ("drift",), ()]
     np.testing.assert_allclose(figures.driving[0], 1.0 / 3.0, atol=0.01)
     assert 0.3 < figures.drift[2] < 1.0 and figures.drift[3] == 0.0
-    rows = trust_table(spoiled).rows
-    assert [row[-1].text for row in rows] == ["passivity", "excitation", "drift", "nothing against it"]
-    assert "May it be believed?" in render(spoiled, "faults")
+    rows = diagnosis_table(spoiled).rows
+    assert [row[-1].text for row in rows] == ["passivity", "excitation", "drift", "no problem found"]
+    assert "Which joints may be trusted?" in render(spoiled, "faults")
 
 
-def test_a_recording_without_slow_topics_is_judged_by_what_it_has(recording: Recording) -> None:
+def test_a_recording_without_slow_topics_is_diagnosed_by_what_it_has(recording: Recording) -> None:
     bare = replace(recording, coulomb=None, viscous=None, coulomb_sigma=None, viscous_sigma=None)
-    figures, verdicts = trust_of(bare, after=1.0)
-    assert np.isnan(figures.drift).all() and not any(verdict.doubts for verdict in verdicts)
+    figures, diagnoses = diagnose_recording(bare, after=1.0)
+    assert np.isnan(figures.drift).all() and not any(diagnosis.problems for diagnosis in diagnoses)
     assert (figures.moving_time < 2.01).all()
 
 
@@ -56,7 +56,7 @@ def test_friction_of_a_motor_may_drive_a_joint(recording: Recording) -> None:
     friction[:, :2] = [2.0, 2.0]  # motor m turns with 0.6 rad/s against 2 N m
     coupled = replace(recording, velocity=velocity, friction=friction)
     told = replace(coupled, description=replace(recording.description, coupling=coupling))
-    assert "passivity" in trust_of(coupled)[1][1].kinds
-    assert not any("passivity" in verdict.kinds for verdict in trust_of(told)[1])
+    assert "passivity" in diagnose_recording(coupled)[1][1].kinds
+    assert not any("passivity" in diagnosis.kinds for diagnosis in diagnose_recording(told)[1])
     written = told.description.to_custom_data()
     assert RunDescription.from_custom_data(written) == told.description

@@ -1,0 +1,141 @@
+"""Diagnosis of the estimates: which joints should not be trusted now, why, and what to do about it.
+
+:class:`~friction_estimator.estimation.diagnosis_monitor.DiagnosisMonitor` makes the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.config import TrustConfig
+from friction_estimator.types import BoolArray, FloatArray
+
+ADVICE = {
+    "excitation": "friction is not identified yet, too little motion so far: keep walking, or start from saved "
+    "parameters",
+    "passivity": "friction accelerates joints instead of braking them: check the sign and offset of the torque, and "
+    "the robot model",
+    "calibration": "errors of model and sensors explain more torque than friction: calibrate masses and sensors",
+    "drift": "friction has changed since the start: recalibrate, and identify it again",
+    "consistency": "innovations are larger than predicted: check robot model, stamps and noise (`sensors.*`)",
+    "disturbance": "pushes stop the identification too often: remove the contact, or check the torque and the model",
+}
+"""What each kind of problem means, and what to do about it."""
+
+NO_PROBLEM = "no problem found"
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisFigures:
+    """Figures about the newest estimates; NaN where there are too few samples.
+
+    Attributes
+    ----------
+    moving_time : (n,) how long each joint has moved since the start [s]
+    known_at_start : (n,) True where the law came from an earlier run
+    unlearned : (n,) smallest ratio of a parameter's standard deviation to its prior; one: nothing is identified
+    driving : (n,) share of the moving time in which the friction drives its joint beyond its noise; passive means 0
+    friction, calibration : (n,) RMS of the friction while the joint moves, and of the torque that errors of model and
+        sensors explain [N m]
+    disturbed : (n,) share of the time in which a push stopped the identification
+    consistency : (n,) mean normalised innovation squared, one for a right model
+    consistency_limit : (n,) upper end of the chi-square band of that mean
+    drift : (n,) RMS change of the law's torque since the start, at the velocities that occur [N m]
+    drift_sigma : (n,) standard deviation of that change [N m]
+    law : (n,) RMS of the law's torque at the same velocities [N m]
+    """
+
+    moving_time: FloatArray
+    known_at_start: BoolArray
+    unlearned: FloatArray
+    driving: FloatArray
+    friction: FloatArray
+    calibration: FloatArray
+    disturbed: FloatArray
+    consistency: FloatArray
+    consistency_limit: FloatArray
+    drift: FloatArray
+    drift_sigma: FloatArray
+    law: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One reason not to trust the estimate of a joint: a key of :data:`ADVICE`, and its figures as text."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JointDiagnosis:
+    """Diagnosis of one joint.
+
+    Attributes
+    ----------
+    joint : name
+    problems : why its estimate should not be trusted; empty when no problem was found
+    """
+
+    joint: str
+    problems: tuple[Problem, ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of the problems."""
+        return tuple(problem.kind for problem in self.problems)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{problem.kind}: {problem.text}" for problem in self.problems) or NO_PROBLEM
+
+
+def diagnose(figures: DiagnosisFigures, config: TrustConfig, joint_names: Sequence[str]) -> tuple[JointDiagnosis, ...]:
+    """Diagnosis of every joint (n)."""
+    found = {kind: where.tolist() for kind, where in _find_problems(figures, config)}
+    return tuple(
+        JointDiagnosis(
+            joint, tuple(Problem(kind, _describe(kind, figures, row)) for kind in ADVICE if found[kind][row])
+        )
+        for row, joint in enumerate(joint_names)
+    )
+
+
+def advice(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
+    """One sentence for each kind of problem found: what it means, what to do, and which joints have it."""
+    joints = {kind: [diagnosis.joint for diagnosis in diagnoses if kind in diagnosis.kinds] for kind in ADVICE}
+    return tuple(f"{ADVICE[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
+
+
+def _find_problems(figures: DiagnosisFigures, config: TrustConfig) -> Iterator[tuple[str, BoolArray]]:
+    """Each kind of problem and which joints (n,) have it; NaN, for too few samples, compares as False."""
+    still = (figures.moving_time < config.evidence) & ~figures.known_at_start & np.isfinite(figures.disturbed)
+    yield "excitation", still | (figures.unlearned > config.unlearned)
+    yield "passivity", figures.driving > config.driving_share
+    yield "calibration", figures.calibration > config.calibration_ratio * figures.friction
+    large = figures.drift > config.drift_ratio * figures.law
+    yield "drift", large & (figures.drift > config.drift_gate * figures.drift_sigma)
+    yield "consistency", figures.consistency > figures.consistency_limit
+    yield "disturbance", figures.disturbed > config.disturbed_share
+
+
+def _describe(kind: str, figures: DiagnosisFigures, row: int) -> str:
+    f = figures
+    if kind == "excitation":
+        known = "" if np.isnan(f.unlearned[row]) else f", no parameter better than {f.unlearned[row]:.0%} of its prior"
+        return f"moved for {f.moving_time[row]:.1f} s{known}"
+    if kind == "passivity":
+        return f"friction drives the joint in {f.driving[row]:.0%} of its moving time"
+    if kind == "calibration":
+        return (
+            f"errors of model and sensors explain {f.calibration[row]:.2g} N m, friction is {f.friction[row]:.2g} N m"
+        )
+    if kind == "drift":
+        return f"the law has changed by {f.drift[row]:.2g} of {f.law[row]:.2g} N m since the start"
+    if kind == "consistency":
+        return (
+            f"mean squared innovation {f.consistency[row]:.2f} times its variance, limit {f.consistency_limit[row]:.2f}"
+        )
+    return f"pushed {f.disturbed[row]:.0%} of the time"
