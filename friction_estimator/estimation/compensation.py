@@ -50,8 +50,8 @@ class TransmittedLaws:
 class FrictionCompensation:
     """Torque to add to the motor command, one per joint-state sample.
 
-    It starts at zero, changes at most with ``slew_rate``, and is zero for a joint whose law is not trusted, and for all
-    joints after a gap of the joint states or while there is no fresh desired velocity.
+    It starts at zero, changes at most with ``slew_rate``, and is zero for a joint whose law is not known well enough.
+    It is zero for all joints after a gap of the joint states or while there is no fresh desired velocity.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class FrictionCompensation:
     ----------
     gain : part of the friction that is cancelled, 0 to 1
     idle : why all torques are zero now, empty when they need not be
-    trusted : (n,) True where the law was known well enough for some torque at the newest sample
+    compensated : (n,) True where the law was known well enough for some torque at the newest sample
     """
 
     def __init__(
@@ -103,9 +103,9 @@ class FrictionCompensation:
             return self._torque
         config = self._config
         friction = self._laws.torque(estimate.parameters, velocity, estimate.effort)
-        trusted = confident_torque(friction, estimate.model_sigma / config.max_relative_sigma)
-        wanted = bounded(self.gain * faded(trusted, velocity, self._fade_velocity), self._limit)
-        self.idle, self.compensated = "", trusted != 0.0
+        confident = confident_torque(friction, estimate.model_sigma / config.max_relative_sigma)
+        wanted = bounded(self.gain * faded(confident, velocity, self._fade_velocity), self._limit)
+        self.idle, self.compensated = "", confident != 0.0
         self._torque = self._torque + bounded(wanted - self._torque, config.slew_rate * elapsed)
         return self._torque
 

@@ -197,8 +197,8 @@ class NodeDiagnostics:
 
     def _compensation(self, compensation: FrictionCompensation, joints: Sequence[str]) -> DiagnosticStatus:
         values = {
-            joint: "compensated" if trusted else "at rest, or its law is not known well enough"
-            for joint, trusted in zip(joints, compensation.compensated.tolist(), strict=True)
+            joint: "compensated" if compensated else "at rest, or its law is not known well enough"
+            for joint, compensated in zip(joints, compensation.compensated.tolist(), strict=True)
         }
         if compensation.idle:
             return self._status("compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle}", values)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import CompensationConfig
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.estimation.compensation import FrictionCompensation, faded, confident_torque
+from friction_estimator.estimation.compensation import FrictionCompensation, confident_torque, faded
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.types import (
