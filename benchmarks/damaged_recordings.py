@@ -23,7 +23,7 @@ import numpy as np
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.checks import suspicions
+from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.sampling import usual_period
 from friction_estimator.identification.recording.spectrum import choose_cutoff
 from friction_estimator.identification.recording.velocity_source import choose_velocity_source
@@ -74,7 +74,7 @@ def mistakes(log: JointLog) -> Iterator[tuple[str, JointLog, str]]:
 
 def noticed(log: JointLog, word: str) -> bool:
     try:
-        return any(word in text for text in suspicions(log))
+        return any(word in text for text in data_warnings(log))
     except InputError as error:
         return word in str(error) or "NaN" in str(error)
 
@@ -94,7 +94,7 @@ def main() -> int:
     print("|---|---|---|---|---|---|")
     counts: dict[str, list[int]] = {}
     for log in logs:
-        said = "; ".join(text.split(": ", 1)[1] for text in suspicions(log)) or "none"
+        said = "; ".join(text.split(": ", 1)[1] for text in data_warnings(log)) or "none"
         print(f"| {log.name} | {1.0 / usual_period(log.time):.4g} | {filters(log)} | {said} |")
         for kind, damaged, word in mistakes(log):
             named, all_of_them = counts.setdefault(kind, [0, 0])

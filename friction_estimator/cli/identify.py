@@ -12,14 +12,15 @@ from friction_estimator.cli.arguments import warn
 from friction_estimator.cli.identify_arguments import add_identify_arguments
 from friction_estimator.cli.identify_laws import law_in_words
 from friction_estimator.cli.identify_logs import Experiments, read_experiments
-from friction_estimator.cli.identify_methods import choose_method, identify_with
+from friction_estimator.cli.identify_methods import identify_with
 from friction_estimator.cli.identify_pipeline import measured_friction
 from friction_estimator.cli.identify_plan import add_plan_arguments, run_plan
-from friction_estimator.cli.identify_robot import identified_robot
+from friction_estimator.cli.identify_robot import described, identified_robot
 from friction_estimator.cli.identify_tables import print_identification
 from friction_estimator.cli.identify_usage import PLAN, refuse_useless
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.identification.recording.checks import suspicions
+from friction_estimator.identification.methods import choose_method
+from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.coupling import load_couplings
@@ -60,7 +61,7 @@ def _identified(arguments: argparse.Namespace) -> Identification:
     experiments = read_experiments(arguments, identified_robot(arguments))
     logs, notes = list(experiments.logs), list(experiments.notes)
     for log in logs:
-        for text in suspicions(log, _position_limits(experiments.robot, log.joint_names)):
+        for text in data_warnings(log, _position_limits(experiments.robot, log.joint_names)):
             warn(text)
     method, reason = _method(arguments, experiments)
     notes.append(reason)
@@ -90,7 +91,7 @@ def _told_motors(arguments: argparse.Namespace, names: Sequence[str]) -> tuple[s
 def _method(arguments: argparse.Namespace, experiments: Experiments) -> tuple[str, str]:
     if arguments.method is not None:
         return arguments.method, f"method {arguments.method}, as told"
-    return choose_method(experiments.logs, experiments.robot)
+    return choose_method(experiments.logs, described(experiments.robot))
 
 
 def _position_limits(robot: Robot | None, joint_names: Sequence[str]) -> FloatArray | None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.io.robot import Robot
-from friction_estimator.laws import make_law
 
 DEFAULT_LAW = "coulomb_viscous"
 
@@ -30,24 +27,3 @@ def law_in_words(arguments: argparse.Namespace, robot: Robot | None) -> str:
         return ""
     law, _ = laws_of(arguments, robot)
     return f"law {law}: " + ("the simplest one" if robot is None else "what the live node takes for this robot")
-
-
-def law_of_each(law: str, exceptions: Sequence[str], joint_names: Sequence[str]) -> tuple[str, ...]:
-    """One law a joint (n), nonlinear ones too.
-
-    Raises
-    ------
-    ConfigError
-        When a law is unknown, or a pattern matches no joint.
-    """
-    names = [law] * len(joint_names)
-    for entry in exceptions:
-        pattern, _, special = (part.strip() for part in entry.partition("="))
-        rows = [row for row, joint in enumerate(joint_names) if fnmatchcase(joint, pattern)]
-        if not rows:
-            raise ConfigError(f"the law {entry!r}: no joint or motor is called so; there are {choices(joint_names)}")
-        for row in rows:
-            names[row] = special
-    for name in names:
-        make_law(name)
-    return tuple(names)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-import numpy as np
-
 from friction_estimator.cli.identify_coupling import coupling_of
 from friction_estimator.cli.identify_laws import laws_of
 from friction_estimator.cli.identify_values import SEARCH, motor_value
-from friction_estimator.config.coupling import uncoupled
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.motor.inputs import DRIVES
 from friction_estimator.identification.motor.law import ZERO_SLOPES
-from friction_estimator.identification.motor.method import UNDRIVEN, MotorOptions, identify_motor
+from friction_estimator.identification.motor.method import MotorOptions
 from friction_estimator.identification.regression.least_squares import SolverOptions
-from friction_estimator.identification.result import Identification
 from friction_estimator.io.robot import Robot
 
 
@@ -61,46 +57,32 @@ def add_motor_arguments(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def identify_motors(logs: Sequence[JointLog], robot: Robot | None, arguments: argparse.Namespace) -> Identification:
-    """Run the method.
+def motor_options(logs: Sequence[JointLog], robot: Robot | None, arguments: argparse.Namespace) -> MotorOptions:
+    """Options of the method from the command line.
 
     Raises
     ------
-    FrictionEstimatorError
-        When the logs or the options do not fit.
+    ConfigError
+        When they do not fit.
     """
-    names = logs[0].joint_names
     law, exceptions = laws_of(arguments, None)
     if exceptions:
         raise ConfigError("the method motor takes one law for all motors: --law LAW")
-    gains = _by_motor("known-gain", arguments.known_gain)
-    # a log whose drive counts by a known gain shows friction; it cannot show that gain again
-    free, driven = (list(logs), []) if gains else split_driven(logs)
-    options = _options(arguments, law, gains, _drive(logs, arguments) if gains else arguments.drive)
-    return identify_motor(
-        free, driven, coupling_of(arguments, robot, names) or uncoupled(names), options, arguments.command
-    )
-
-
-def _options(arguments: argparse.Namespace, law: str, gains: dict[str, float], drive: str | None) -> MotorOptions:
-    printed = MotorOptions()
-    inertia = _by_motor("inertia", arguments.inertia)
-    negative = [motor for motor, value in inertia.items() if value < 0.0]
-    if negative:
-        raise ConfigError(f"--inertia of {choices(negative)} is negative: no body has that")
-    wanted = arguments.stribeck_velocity or printed.stribeck_velocity
+    published = MotorOptions()
+    wanted = arguments.stribeck_velocity or published.stribeck_velocity
     return MotorOptions(
-        law=law if arguments.law else printed.law,
+        law=law if arguments.law else published.law,
         stribeck_velocity=None if wanted == SEARCH else wanted,
-        zero_slope=arguments.zero_slope or printed.zero_slope,
-        inertia=inertia,
+        zero_slope=arguments.zero_slope or published.zero_slope,
+        inertia=_by_motor("inertia", arguments.inertia),
         identify_inertia=arguments.identify_inertia is not False,
         offset=arguments.offset,
-        drive=drive,
-        known_gain=gains,
+        drive=arguments.drive,
+        known_gain=_by_motor("known-gain", arguments.known_gain),
         solver=SolverOptions(robust=arguments.robust),
         cutoff_hz=arguments.cutoff,
         folds=arguments.folds,
+        coupling=coupling_of(arguments, robot, logs[0].joint_names),
     )
 
 
@@ -110,28 +92,3 @@ def _by_motor(option: str, given: Sequence[tuple[str, float]]) -> dict[str, floa
     if twice:
         raise ConfigError(f"--{option} is given twice for {choices(twice)}")
     return dict(given)
-
-
-def _drive(logs: Sequence[JointLog], arguments: argparse.Namespace) -> str:
-    """Which recorded column a known gain multiplies."""
-    recorded = [kind for kind in DRIVES if any(kind in log.inputs for log in logs)]
-    if arguments.drive is not None and arguments.drive not in recorded:
-        raise ConfigError(f"--drive {arguments.drive}: the logs have {choices(recorded)}")
-    if arguments.drive is None and len(recorded) != 1:
-        found = "both" if recorded else "neither of them"
-        raise ConfigError(f"--known-gain multiplies 'pwm' or 'current'; the logs have {found}: say which with --drive")
-    return str(arguments.drive or recorded[0])
-
-
-def split_driven(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog]]:
-    """Logs of motors that were moved from outside, and logs of motors that were driven by PWM or current."""
-    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
-    driven = [
-        any(_largest(log, kind) > UNDRIVEN * largest[kind] for kind in DRIVES if largest[kind] > 0.0) for log in logs
-    ]
-    pairs = list(zip(logs, driven, strict=True))
-    return [log for log, drives in pairs if not drives], [log for log, drives in pairs if drives]
-
-
-def _largest(log: JointLog, kind: str) -> float:
-    return float(np.nanmax(np.abs(log.inputs[kind]), initial=0.0)) if kind in log.inputs else 0.0

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.joint_log import RobotDescription
 from friction_estimator.io.resources import robot_names
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.io.urdf import check_urdf, read_urdf
@@ -31,6 +32,11 @@ def identified_robot(arguments: argparse.Namespace) -> Robot | None:
     xml = read_urdf(path)
     check_urdf(xml, str(path))
     return Robot(config_from_parameters({**_FIXED_BASE, **dict(arguments.settings)}), xml, path)
+
+
+def described(robot: Robot | None) -> RobotDescription | None:
+    """What identification needs of the robot."""
+    return None if robot is None else RobotDescription(robot.urdf_xml, robot.config.robot.fixed_base)
 
 
 def robot_of_bag(custom_data: dict[str, str]) -> str | None:

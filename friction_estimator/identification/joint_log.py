@@ -33,6 +33,20 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
+class RobotDescription:
+    """The robot whose joints were recorded.
+
+    Attributes
+    ----------
+    urdf_xml : text of its URDF
+    fixed_base : True for an arm on a base that does not move, False for a robot that walks
+    """
+
+    urdf_xml: str
+    fixed_base: bool
+
+
+@dataclass(frozen=True, slots=True)
 class JointLog:
     """Signals of ``n`` joints at ``N`` instants, as recorded: one file, one experiment.
 

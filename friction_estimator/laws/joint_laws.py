@@ -10,6 +10,7 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.laws.law import law_names, make_law
 from friction_estimator.laws.linear import fill_regressor, linear_law_names, make_linear_law, term_table
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -205,7 +206,9 @@ class JointLaws:
         return [k for k, name in enumerate(self.law_names) if name == law_name]
 
 
-def laws_of_joints(law: str, exceptions: Sequence[str], joint_names: Sequence[str]) -> tuple[str, ...]:
+def laws_of_joints(
+    law: str, exceptions: Sequence[str], joint_names: Sequence[str], linear: bool = True
+) -> tuple[str, ...]:
     """Name of the law of every joint.
 
     Parameters
@@ -213,27 +216,25 @@ def laws_of_joints(law: str, exceptions: Sequence[str], joint_names: Sequence[st
     law : the law of all joints, ``identifier.law``
     exceptions : ``identifier.joint_laws``: entries ``joint=law``, the joint a name or a shell pattern (``*_knee``);
         where several match, the last one holds
-    joint_names : (n)
+    joint_names : (n) joints, or motors where motors move several joints together
+    linear : whether all laws must be linear in their parameters; a recursive filter needs that
 
     Raises
     ------
     ConfigError
-        When an entry is not of that form, or matches no joint, or names no linear law.
+        When an entry is not of that form, or matches no joint, or a law is unknown or not linear.
     """
+    allowed, kind = (linear_law_names(), "no linear law") if linear else (law_names(), "no friction law")
     names = [law] * len(joint_names)
+    (make_linear_law if linear else make_law)(law)
     for entry in exceptions:
         pattern, separator, name = (part.strip() for part in entry.partition("="))
-        if not separator or name not in linear_law_names():
-            wrong = f"{name!r} is no linear law" if separator else "it must be written joint=law"
-            raise ConfigError(
-                f"identifier.joint_laws: {entry!r}: {wrong}; "
-                f"the laws that can be identified are {choices(linear_law_names())}"
-            )
+        if not separator or name not in allowed:
+            wrong = f"{name!r} is {kind}" if separator else "it must be written joint=law"
+            raise ConfigError(f"joint_laws: {entry!r}: {wrong}; the laws that can be identified are {choices(allowed)}")
         rows = [k for k, joint in enumerate(joint_names) if fnmatchcase(joint, pattern)]
         if not rows:
-            raise ConfigError(
-                f"identifier.joint_laws: {entry!r} matches no joint; the joints are {choices(joint_names)}"
-            )
+            raise ConfigError(f"joint_laws: {entry!r} matches no joint; the joints are {choices(joint_names)}")
         for row in rows:
             names[row] = name
     return tuple(names)

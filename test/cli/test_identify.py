@@ -301,7 +301,7 @@ def test_a_known_gain_gives_friction_from_driven_logs(
     ("options", "code", "message"),
     [
         (["--inertia", "m7=0.1"], 1, "inertia names 'm7'; the motors are 'm0', 'm1'"),
-        (["--inertia", "m0=-1"], 1, "--inertia of 'm0' is negative"),
+        (["--inertia", "m0=-1"], 1, "the inertia of 'm0' is negative"),
         (["--inertia", "m0=1", "--inertia", "m0=2"], 1, "--inertia is given twice for 'm0'"),
         (["--inertia", "heavy"], 2, "'heavy' is not of the form MOTOR=NUMBER"),
         (["--known-gain", "m0=1"], 1, "the logs have neither of them: say which with --drive"),
@@ -392,7 +392,7 @@ def test_torques_of_a_robot_with_a_coupling_give_friction_that_its_node_takes_mo
         (
             COUPLING,
             ["--law", "elbow=six_slope"],
-            "'elbow=six_slope': no joint or motor is called so; there are 'm0', 'm1'",
+            "'elbow=six_slope' matches no joint; the joints are 'm0', 'm1'",
         ),
         (COUPLING.replace("elbow", "knee"), [], "coupling.yaml: 'knee' shares motors with joints of the data"),
         (
@@ -504,7 +504,7 @@ def test_doubtful_data_gives_a_warning_that_names_the_suspicion(
         ("time,position/knee,effort/knee\n0,0,0\n", "has the joints 'knee', the robot has 'elbow', 'shoulder'"),
         (
             "time,position/elbow\n" + "".join(f"{k},{k % 7}\n" for k in range(60)),
-            "allows no method: inverse_dynamics needs",
+            "allows no method: motor needs joint_torque/<joint>; friction_curve needs friction/<joint>",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.checks import suspicions, torque_suspicions
+from friction_estimator.identification.recording.checks import check_torque_signs, data_warnings
 from friction_estimator.identification.recording.repair import repair
 from friction_estimator.identification.recording.torque_work import net_works
 from friction_estimator.identification.recording.zero_phase import to_motion
@@ -23,8 +23,8 @@ DEGREES = np.degrees(1.0)
 
 
 def only(log: JointLog, **options: FloatArray) -> str:
-    """The suspicions as one text."""
-    return "\n".join(suspicions(log, **options))
+    """The data_warnings as one text."""
+    return "\n".join(data_warnings(log, **options))
 
 
 def with_nan(log: JointLog, count: int, kind: str = "effort") -> JointLog:
@@ -37,8 +37,8 @@ def with_nan(log: JointLog, count: int, kind: str = "effort") -> JointLog:
 @pytest.mark.parametrize("with_velocity", [True, False])
 def test_a_sound_recording_raises_no_suspicion(rate: float, encoder: float, with_velocity: bool) -> None:
     log = recording(rate=rate, encoder=encoder, with_velocity=with_velocity)
-    assert suspicions(log, LIMITS) == ()
-    assert suspicions(replace(log, effort=None)) == ()
+    assert data_warnings(log, LIMITS) == ()
+    assert data_warnings(replace(log, effort=None)) == ()
 
 
 MISTAKES: dict[str, tuple[Callable[[JointLog], JointLog], str]] = {
@@ -111,16 +111,16 @@ def test_a_reversed_torque_shows_against_a_model_too_even_a_rough_one() -> None:
     motion = to_motion(recording())
     assert motion.effort is not None
     rough = 0.7 * INERTIA * motion.acceleration + 1.2 * GRAVITY * np.sin(motion.position)
-    assert torque_suspicions(motion, rough) == ()
-    reverse = torque_suspicions(replace(motion, effort=-motion.effort), rough)
+    assert check_torque_signs(motion, rough) == ()
+    reverse = check_torque_signs(replace(motion, effort=-motion.effort), rough)
     assert len(reverse) == 2 and "the torque of the rigid-body model" in reverse[0]
     with pytest.raises(InputError, match="has the shape"):
-        torque_suspicions(motion, rough[1:])
+        check_torque_signs(motion, rough[1:])
 
 
 def test_a_hand_that_moves_a_robot_without_friction_is_no_reversed_torque() -> None:
     log = recording()
-    assert suspicions(replace(log, effort=GRAVITY * np.sin(log.position))) == ()
+    assert data_warnings(replace(log, effort=GRAVITY * np.sin(log.position))) == ()
 
 
 def test_pushes_do_not_hide_a_reversed_torque() -> None:
@@ -138,7 +138,7 @@ def test_a_torque_that_takes_energy_all_along_is_told_where_no_inertia_shows_it(
     log = recording()
     velocity = exact_motion(log.time)[1]
     friction = COULOMB * np.sign(velocity)
-    assert suspicions(replace(log, effort=friction)) == ()
+    assert data_warnings(replace(log, effort=friction)) == ()
     assert "effort/hip acts against its motion all along" in only(replace(log, effort=-friction))
 
 
@@ -160,13 +160,13 @@ def test_limits_of_the_joints_reveal_degrees_and_wrong_joints() -> None:
     assert "is it another joint's" in only(replace(log, position=log.position + 3.0), position_limits=LIMITS)
     assert only(log, position_limits=np.full((2, 2), np.nan)) == ""
     with pytest.raises(InputError, match="expected \\(2, 2\\)"):
-        suspicions(log, LIMITS[:1])
+        data_warnings(log, LIMITS[:1])
 
 
 def test_a_joint_that_turns_many_times_is_not_in_degrees() -> None:
     time = np.arange(5000) / 500.0
     position = (12.0 * time + np.sin(3.0 * time))[:, None]
-    assert suspicions(JointLog("wheel", ("wheel",), time, position)) == ()
+    assert data_warnings(JointLog("wheel", ("wheel",), time, position)) == ()
 
 
 UNUSABLE: dict[str, tuple[Callable[[JointLog], JointLog], str]] = {
@@ -192,7 +192,7 @@ UNUSABLE: dict[str, tuple[Callable[[JointLog], JointLog], str]] = {
 def test_a_log_that_cannot_be_used_is_refused_with_the_reason(fault: str) -> None:
     damage, words = UNUSABLE[fault]
     with pytest.raises(InputError, match=words):
-        suspicions(damage(recording()))
+        data_warnings(damage(recording()))
 
 
 def test_repair_leaves_a_sound_log_as_it_is() -> None:
@@ -217,7 +217,7 @@ def test_a_torque_that_one_joint_lacks_altogether_is_left_alone() -> None:
     lacking = replace(log, effort=log.effort * [1.0, np.nan])
     same, notes = repair(lacking)
     assert notes == () and same.time.size == log.time.size
-    assert suspicions(lacking) == ()
+    assert data_warnings(lacking) == ()
 
 
 def test_a_temperature_at_a_lower_rate_is_filled_and_friction_that_was_not_measured_is_not() -> None:
@@ -240,7 +240,7 @@ def test_stamps_that_were_printed_with_few_digits_are_evened_out(offset: float) 
     assert "rounded to 0.001 s" in notes[0]
     assert np.abs(even.time - offset - log.time - 0.0004).max() < 6e-4  # the first stamp keeps its rounding
     assert np.ptp(np.diff(even.time)) < 1e-6
-    assert not any("irregular" in text for text in suspicions(rounded))
+    assert not any("irregular" in text for text in data_warnings(rounded))
 
 
 def test_stamps_that_stray_more_than_their_digits_stay_as_they_are() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveFit, CurveOptions, fit_curve, refit
 from friction_estimator.identification.friction_curve.identifiability import Identifiability, judge_parameters
 from friction_estimator.identification.friction_curve.problem import CurveSamples, torque_of
 from friction_estimator.identification.friction_curve.samples import curve_samples, find_delay
 from friction_estimator.identification.friction_curve.verdict import curve_verdicts
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.joint_log import JointLog, RobotDescription
+from friction_estimator.identification.recording.at_motors import at_motors
+from friction_estimator.identification.recording.motion import FRICTION, Motion
+from friction_estimator.identification.recording.zero_phase import FilterOptions, Progress, to_motions
 from friction_estimator.identification.regression.validation import FOLDS, fold_numbers
 from friction_estimator.identification.result import (
     FrictionSamples,
@@ -22,10 +26,12 @@ from friction_estimator.identification.result import (
     ParameterTable,
     Provenance,
 )
-from friction_estimator.laws import make_law
+from friction_estimator.laws import laws_of_joints, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
+METHOD = "friction_curve"
 _DRAWN = 2000
 _FEWEST = 10
 """A joint is left out when it has less than so many samples a parameter."""
@@ -37,18 +43,26 @@ class FrictionCurveOptions:
 
     Attributes
     ----------
+    law : any friction law of the registry, of every joint
+    joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`
+    coupling : of motors that move several joints together; their friction is then fitted motor by motor
     fit : loss and starts
     delay : how late the friction is against the other columns [s]; None: found from the data
     dead_zone : slower samples are left out [rad/s]
     max_sigma : friction less certain than that is left out, where its standard deviation was recorded [N m]
     folds : of the validation
+    filter : how velocities are computed from a log
     """
 
+    law: str = "coulomb_viscous"
+    joint_laws: tuple[str, ...] = ()
+    coupling: Coupling | None = None
     fit: CurveOptions = field(default_factory=CurveOptions)
     delay: float | None = None
     dead_zone: float = 0.0
     max_sigma: float = float("inf")
     folds: int = FOLDS
+    filter: FilterOptions = field(default_factory=FilterOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +85,49 @@ class JointCurve:
     fit: CurveFit
     judged: Identifiability
     score: JointScore
+
+
+def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
+    """Whether friction was recorded, or can be measured because the robot walks, and the reason in a sentence.
+
+    Of a walking robot whose logs lack the input ``friction`` the estimator must measure it before :func:`run`.
+    """
+    if all(FRICTION in log.inputs for log in logs):
+        return True, "measured friction torque is in the data"
+    if robot is not None and not robot.fixed_base:
+        return True, "the robot walks, so the estimator must measure friction first"
+    return False, (
+        "friction_curve needs friction/<joint>, or a bag of a walking robot with its sensors and --robot with its YAML"
+    )
+
+
+def run(
+    logs: Sequence[JointLog],
+    robot: RobotDescription | None,
+    options: FrictionCurveOptions = FrictionCurveOptions(),
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Identification:
+    """Filter the logs, take coupled joints to their motors, and fit a law to the friction of each.
+
+    Parameters
+    ----------
+    logs : one an experiment, of the same joints, with the input ``friction``
+    robot : not used
+    progress : called with the number of filtered logs, and of all steps
+    warn : not used
+
+    Raises
+    ------
+    ConfigError
+        When a law is unknown or the coupling does not fit the joints.
+    InputError
+        When there is no friction, or no joint has enough samples.
+    """
+    motors = Transmission.of(options.coupling, logs[0].joint_names)
+    laws = laws_of_joints(options.law, options.joint_laws, motors.names, linear=False)
+    motions = to_motions(logs, options.filter, options.folds, progress)
+    return identify_friction_curve([at_motors(motion, motors) for motion in motions], laws, options)
 
 
 def identify_friction_curve(
@@ -111,7 +168,7 @@ def identify_friction_curve(
         raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(notes[1:])}")
     said = [choice for motion in motions for choice in motion.choices]
     data = tuple((motion.name, motion.digest) for motion in motions)
-    return _result(curves, Provenance(command, "friction_curve", data, tuple(dict.fromkeys((*said, *notes)))))
+    return _result(curves, Provenance(command, METHOD, data, tuple(dict.fromkeys((*said, *notes)))))
 
 
 def _delay(motions: Sequence[Motion], options: FrictionCurveOptions) -> tuple[float, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.errors import InputError, choices
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.inverse_dynamics.conditions import conditions
 from friction_estimator.identification.inverse_dynamics.coupled_findings import about_joints_of_motors, about_projection
 from friction_estimator.identification.inverse_dynamics.coupled_friction import (
@@ -31,7 +31,10 @@ from friction_estimator.identification.inverse_dynamics.physical_estimate import
 from friction_estimator.identification.inverse_dynamics.standstill import moving_rows
 from friction_estimator.identification.inverse_dynamics.stribeck_search import search_stribeck_velocity
 from friction_estimator.identification.inverse_dynamics.torque_model import TorqueModel
+from friction_estimator.identification.joint_log import JointLog, RobotDescription
+from friction_estimator.identification.recording.checks import check_torque_signs
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.zero_phase import Progress, to_motions
 from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
 from friction_estimator.identification.result import Identification, ParameterTable, Provenance
@@ -39,6 +42,69 @@ from friction_estimator.identification.rigid_body.fixed_base_model import FixedB
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 
 METHOD = "inverse_dynamics"
+
+
+def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
+    """Whether motor torques of a robot with a fixed base were recorded, and the reason in a sentence."""
+    if robot is None:
+        return False, "inverse_dynamics needs the URDF of a robot with a fixed base"
+    if not robot.fixed_base:
+        return False, "inverse_dynamics needs a fixed base, this robot walks"
+    if any(log.effort is None for log in logs):
+        return False, "inverse_dynamics needs effort/<joint>"
+    return True, "motor torques of a robot with a fixed base were recorded"
+
+
+def run(
+    logs: Sequence[JointLog],
+    robot: RobotDescription | None,
+    options: InverseDynamicsOptions = DEFAULT,
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Identification:
+    """Filter the logs, check the signs of the torques against the rigid-body model, and identify.
+
+    Parameters
+    ----------
+    logs : one an experiment, of the same joints
+    robot : with a fixed base
+    progress : called with the number of filtered logs, and of all steps
+    warn : called with each warning about the data
+
+    Raises
+    ------
+    ConfigError
+        When there is no robot, it walks, or the options do not fit.
+    InputError
+        When the logs cannot be used.
+    """
+    if robot is None:
+        raise ConfigError("the method inverse_dynamics needs the robot: say --robot with the path of its URDF")
+    if not robot.fixed_base:
+        raise ConfigError(
+            "the method inverse_dynamics needs a fixed base, this robot walks; if it hung in a stand, say "
+            "--set robot.fixed_base=true --set observer=momentum, else take the method friction_curve"
+        )
+    model = FixedBaseModel(robot.urdf_xml, logs[0].joint_names)
+    live_laws(friction_motors(options, model.joint_names).names, options)  # options that do not fit: before filtering
+    motions = to_motions(logs, options.filter, options.folds, progress)
+    if warn is not None and model.urdf_parameters.any():
+        for text in _torque_warnings(motions, model):
+            warn(text)
+    return identify_inverse_dynamics(motions, model, options)
+
+
+def _torque_warnings(motions: Sequence[Motion], model: FixedBaseModel) -> list[str]:
+    """Torques that contradict the URDF's inertia, without those that ``data_warnings`` finds from the log alone."""
+    found = []
+    for motion in motions:
+        if motion.effort is None:
+            continue
+        known = {text.split()[0] for text in check_torque_signs(motion)}  # each begins with effort/<joint>
+        rigid = model.torque(motion.position, motion.velocity, motion.acceleration, motion.payload)
+        texts = check_torque_signs(motion, rigid)
+        found += [f"{motion.name}: {text}" for text in texts if text.split()[0] not in known]
+    return found
 
 
 def identify_inverse_dynamics(

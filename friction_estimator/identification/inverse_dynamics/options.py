@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from friction_estimator.config.coupling import Coupling
+from friction_estimator.identification.recording.zero_phase import FilterOptions
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.identification.regression.validation import FOLDS
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
@@ -38,6 +39,7 @@ class InverseDynamicsOptions:
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
     cutoff_hz : of the parallel filter; None: from the spectrum, for every motion its own
     folds : of the validation
+    filter : how velocities and accelerations are computed from a log
     """
 
     law: str = "coulomb_viscous"
@@ -56,6 +58,7 @@ class InverseDynamicsOptions:
     dead_zone: float | None = None
     cutoff_hz: float | None = None
     folds: int = FOLDS
+    filter: FilterOptions = field(default_factory=FilterOptions)
 
 
 DEFAULT = InverseDynamicsOptions()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
-from friction_estimator.errors import InputError
-from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.config.coupling import Coupling, uncoupled
+from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.motor.drive_gain import fit_drive_gain
 from friction_estimator.identification.motor.findings import motor_choices, motor_findings
 from friction_estimator.identification.motor.friction import fit_motor_friction
@@ -29,6 +30,7 @@ from friction_estimator.identification.motor.result import (
     parameter_table,
 )
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.result import Identification, Provenance
 from friction_estimator.types import FloatArray
@@ -40,6 +42,65 @@ UNDRIVEN = 0.01
 """A drive below this share of its largest value in the other logs counts as zero."""
 _BACKWARD = 0.1
 """Share of the power that friction may give back before the torque is taken to have the wrong sign."""
+
+
+def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
+    """Whether the torque behind the transmission was recorded, and the reason in a sentence."""
+    if all(TORQUE in log.inputs for log in logs):
+        return True, "the torque behind the transmission was recorded"
+    return False, f"motor needs {TORQUE}/<joint>"
+
+
+def run(
+    logs: Sequence[JointLog],
+    robot: RobotDescription | None,
+    options: MotorOptions = DEFAULTS,
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Identification:
+    """Find out which logs are driven, and identify friction from the others and drive gains from these.
+
+    With known gains all logs show friction, whether they are driven or not, and no gain is identified.
+
+    Parameters
+    ----------
+    logs : one an experiment, of the same joints
+    robot, progress, warn : not used
+
+    Raises
+    ------
+    ConfigError, InputError
+        As :func:`identify_motor`; also when a known gain is given and it is not clear which column it multiplies.
+    """
+    coupling = options.coupling or uncoupled(logs[0].joint_names)
+    if not options.known_gain:
+        return identify_motor(*split_driven(logs), coupling, options)
+    return identify_motor(logs, [], coupling, replace(options, drive=_driving_input(logs, options.drive)))
+
+
+def split_driven(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog]]:
+    """Logs of motors that were moved from outside, and logs of motors that were driven by PWM or current."""
+    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
+    driven = [
+        any(_largest(log, kind) > UNDRIVEN * largest[kind] for kind in DRIVES if largest[kind] > 0.0) for log in logs
+    ]
+    pairs = list(zip(logs, driven, strict=True))
+    return [log for log, drives in pairs if not drives], [log for log, drives in pairs if drives]
+
+
+def _largest(log: JointLog, kind: str) -> float:
+    return float(np.nanmax(np.abs(log.inputs[kind]), initial=0.0)) if kind in log.inputs else 0.0
+
+
+def _driving_input(logs: Sequence[JointLog], wanted: str | None) -> str:
+    """Which recorded column a known gain multiplies."""
+    recorded = [kind for kind in DRIVES if any(kind in log.inputs for log in logs)]
+    if wanted is not None and wanted not in recorded:
+        raise ConfigError(f"the drive {wanted!r} was not recorded; the logs have {choices(recorded)}")
+    if wanted is None and len(recorded) != 1:
+        found = "both" if recorded else "neither of them"
+        raise ConfigError(f"a known gain multiplies 'pwm' or 'current'; the logs have {found}: say which with --drive")
+    return wanted or recorded[0]
 
 
 def identify_motor(

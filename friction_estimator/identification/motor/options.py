@@ -34,6 +34,7 @@ class MotorOptions:
     solver : weights, robustness and bounds of both phases
     cutoff_hz : of the velocities; None: from each log, see `motor_inputs.quiet_motion`
     folds : of the validation
+    coupling : of motors that move several joints together; None: every joint has a motor of its own
     """
 
     law: str = ASYMMETRIC_STRIBECK.name
@@ -48,6 +49,7 @@ class MotorOptions:
     solver: SolverOptions = field(default_factory=SolverOptions)
     cutoff_hz: float | None = None
     folds: int = FOLDS
+    coupling: Coupling | None = None
 
 
 DEFAULTS = MotorOptions()
@@ -82,13 +84,16 @@ def unknowns_of(motor: str, law: MotorLaw, options: MotorOptions) -> FrictionUnk
 
 
 def check_names(options: MotorOptions, coupling: Coupling) -> None:
-    """Refuse options for motors that the coupling lacks.
+    """Refuse options for motors that the coupling lacks, and inertias below zero.
 
     Raises
     ------
     ConfigError
         Naming the motors.
     """
+    negative = [motor for motor, value in options.inertia.items() if value < 0.0]
+    if negative:
+        raise ConfigError(f"the inertia of {choices(negative)} is negative: every motor has a positive inertia")
     for name, given in (("inertia", options.inertia), ("known_gain", options.known_gain)):
         unknown = set(given) - set(coupling.motor_names)
         if unknown:

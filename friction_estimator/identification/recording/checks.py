@@ -25,7 +25,7 @@ _LOST = 0.01  # of the samples
 _SLOWEST = 0.1  # s between samples: no joint's motion is seen with less
 
 
-def suspicions(log: JointLog, position_limits: FloatArray | None = None) -> tuple[str, ...]:
+def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> tuple[str, ...]:
     """Look for the usual mistakes in recordings.
 
     Parameters
@@ -54,8 +54,8 @@ def suspicions(log: JointLog, position_limits: FloatArray | None = None) -> tupl
     return tuple(f"{log.name}: {text}" for text in found)
 
 
-def torque_suspicions(motion: Motion, rigid_body_torque: FloatArray | None = None) -> tuple[str, ...]:
-    """Say which torques have the wrong sign or belong to another joint.
+def check_torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = None) -> tuple[str, ...]:
+    """Find torques that have the wrong sign or belong to another joint.
 
     Parameters
     ----------
@@ -137,6 +137,6 @@ def _torque(log: JointLog) -> tuple[str, ...]:
     if log.effort is None or math.isnan(np.nanmax(np.abs(log.effort), initial=math.nan)):
         return ()
     try:
-        return torque_suspicions(to_motion(log))
+        return check_torque_signs(to_motion(log))
     except InputError:  # too short between its edges for this question; whoever needs the motion will say so
         return ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -25,9 +26,54 @@ from friction_estimator.identification.recording.spectrum import ORDER, Cutoff, 
 from friction_estimator.identification.recording.velocity_source import VelocitySource, choose_velocity_source
 from friction_estimator.types import FloatArray, IntArray
 
-__all__ = ["METHODS", "to_motion"]
+__all__ = ["METHODS", "FilterOptions", "Progress", "to_motion", "to_motions"]
 
+Progress = Callable[[float, float], None]
+"""Called with the number of finished steps and the number of all steps."""
+_SEGMENT = 1.0
+"""Longest stretch of time that the cross-validation keeps together [s]."""
 _SIGNALS = ("position", "velocity", "acceleration", "effort")
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOptions:
+    """How velocities and accelerations are computed from the recorded signals.
+
+    Attributes
+    ----------
+    cutoff_hz : -3 dB frequency of the zero-phase filter [Hz]; None: from the spectrum of each log
+    method : ``butterworth`` or ``savitzky_golay``
+    """
+
+    cutoff_hz: float | None = None
+    method: str = METHODS[0]
+
+
+def to_motions(
+    logs: Sequence[JointLog], options: FilterOptions, folds: int, progress: Progress | None = None
+) -> list[Motion]:
+    """Motions of all experiments, with segments short enough for the cross-validation.
+
+    Parameters
+    ----------
+    folds : of the cross-validation: all logs together have at least two segments a fold
+    progress : the step after the last log is the fit itself
+
+    Raises
+    ------
+    InputError
+        As :func:`to_motion`.
+    """
+    span = sum(float(log.time[-1] - log.time[0]) for log in logs if log.time.size)
+    segment = min(_SEGMENT, span / (2 * folds)) or _SEGMENT
+    motions = []
+    for count, log in enumerate(logs):
+        if progress is not None:
+            progress(count, len(logs) + 1)
+        motions.append(to_motion(log, options.cutoff_hz, options.method, segment_duration=segment))
+    if progress is not None:
+        progress(len(logs), len(logs) + 1)
+    return motions
 
 
 def to_motion(
