@@ -74,8 +74,10 @@ def _tell(output: Path, result: ReplayResult) -> None:
         warn(f"{count} messages of {topic} refused: {reason}")
     if result.health.late:
         warn(f"{result.health.late} samples were recorded too late to be used: raise synchronizer.max_wait")
-    if result.health.last_event:
-        warn(result.health.last_event)
+    if unlisted := result.health.event_count - len(result.health.events):
+        warn(f"{unlisted} earlier events are not listed")
+    for event in result.health.events:
+        warn(str(event))
     if result.health.wrench_sign_suspect:
         feet = ", ".join(result.health.wrench_sign_suspect)
         warn(f"the ground seems to pull at {feet}: set feet.<name>.flip if the sensor reports the opposite sign")

@@ -30,6 +30,10 @@ from friction_estimator.types import (
 )
 
 _WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
+_MISSING_EFFORT = (
+    "joint states carry no effort, the motor torques: friction is not estimated (NaN); attitude, contact phase and "
+    "base state are"
+)
 
 
 @kernel("V f8")
@@ -117,7 +121,8 @@ class Estimator:
         if has_effort(sample):
             self._refuse_glitch(sample.effort, limits.max_effort, "joint effort", names)
         else:
-            self._note_missing_effort()
+            self._health.without_effort += 1
+            self._health.add_lasting_event("missing_effort", sample.stamp_ns, _MISSING_EFFORT)
         return self._estimates(self._synchronizer.add_joints(sample))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
@@ -219,11 +224,3 @@ class Estimator:
                 self.monitor.add(estimate)
         self._newest_frame = frames[-1]
         return estimates
-
-    def _note_missing_effort(self) -> None:
-        if not self._health.without_effort:
-            self._health.last_event = (
-                "joint states carry no effort, the motor torques: friction is not estimated (NaN), "
-                "but attitude, contact phase and base state are"
-            )
-        self._health.without_effort += 1

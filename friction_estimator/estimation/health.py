@@ -1,13 +1,39 @@
-"""What went wrong since the start: plain counters that the node turns into diagnostics."""
+"""Counters, flags and events of an estimator since its start, from which the node makes diagnostics."""
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+
+EVENTS_KEPT = 20
+"""Number of newest events that :attr:`Health.events` holds."""
+_PAUSE_NS = 5_000_000_000
+"""A condition that pauses for longer than this makes a new event when it comes back [ns]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that went wrong with the input.
+
+    Attributes
+    ----------
+    code : kind of event: ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``, ``missing_effort``, ``gap``
+        or ``time_jump``
+    stamp_ns : stamp of the joint sample at which it began [ns]
+    text : what happened, and what was done about it
+    """
+
+    code: str
+    stamp_ns: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"at {1e-9 * self.stamp_ns:.3f} s: {self.text}"
 
 
 @dataclass(slots=True)
 class Health:
-    """Counters and flags of one :class:`~friction_estimator.estimation.estimator.Estimator`.
+    """Counters, flags and events of one :class:`~friction_estimator.estimation.estimator.Estimator`.
 
     Attributes
     ----------
@@ -17,9 +43,10 @@ class Health:
     without_effort : joint samples that carried no motor torques
     gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``
     time_jumps : times the clock jumped back and the filters restarted
-    imu_stale, foot_stale : which sensors are silent now
+    imu_stale, foot_stale : sensors that deliver nothing now
     wrench_sign_suspect : feet whose normal force points the wrong way, by name
-    last_event : the newest time event in words, empty when there was none
+    events : newest events, oldest first
+    event_count : number of events since the start
     """
 
     frames: int = 0
@@ -31,4 +58,23 @@ class Health:
     imu_stale: bool = True
     foot_stale: dict[str, bool] = field(default_factory=dict)
     wrench_sign_suspect: tuple[str, ...] = ()
-    last_event: str = ""
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    event_count: int = 0
+    _newest_ns: dict[str, int] = field(default_factory=dict)
+
+    def add_event(self, code: str, stamp_ns: int, text: str) -> None:
+        """Keep an event."""
+        self.events.append(Event(code, stamp_ns, text))
+        self.event_count += 1
+
+    def add_lasting_event(self, code: str, stamp_ns: int, text: str) -> None:
+        """Keep an event when a condition begins; while it lasts, further calls add nothing."""
+        newest = self._newest_ns.get(code)
+        self._newest_ns[code] = stamp_ns
+        if newest is None or not 0 <= stamp_ns - newest <= _PAUSE_NS:
+            self.add_event(code, stamp_ns, text)
+
+    def events_since(self, count: int) -> tuple[Event, ...]:
+        """Events after the first ``count``, oldest first, as far as they are kept."""
+        new = min(self.event_count - count, len(self.events))
+        return tuple(self.events)[len(self.events) - new :]

@@ -121,20 +121,25 @@ class Synchronizer:
         if stamp < newest - self._reset_after:
             self._jump_back(newest, stamp)
             return True
-        if stamp == newest or any(sample.stamp_ns == stamp for sample in self._joints) or stamp == self._emitted_ns:
+        if any(sample.stamp_ns == stamp for sample in self._joints) or stamp == self._emitted_ns:
             self._health.repeated += 1
-            self._health.last_event = "joint-state stamps stand still: samples with a repeated stamp are dropped"
+            self._health.add_lasting_event(
+                "repeated_stamp", stamp, "joint-state stamps do not advance: samples with a repeated stamp are dropped"
+            )
             return False
         if self._emitted_ns is not None and stamp < self._emitted_ns:
             self._health.late += 1
             late = (self._emitted_ns - stamp) / _NS
-            self._health.last_event = f"a joint state came {late:.3f} s late: older ones than those used are dropped"
+            self._health.add_lasting_event(
+                "late_joint_state", stamp, f"a joint state came {late:.3f} s late, after a newer one was used: dropped"
+            )
             return False
         return True
 
     def _jump_back(self, newest: int, stamp: int) -> None:
         self._health.time_jumps += 1
-        self._health.last_event = f"time jumped back by {(newest - stamp) / _NS:.3f} s: filters restarted"
+        jump = (newest - stamp) / _NS
+        self._health.add_event("time_jump", stamp, f"time jumped back by {jump:.3f} s: filters restarted")
         self._joints.clear()
         self._emitted_ns = None
         for track in self._tracks:
@@ -175,9 +180,11 @@ class Synchronizer:
         new = self._repeated.leave_out(frames)
         if len(new) < len(frames):
             self._health.repeated += len(frames) - len(new)
-            self._health.last_event = (
-                "joint states repeat the positions of the one before under a new stamp, as of a driver that missed a "
-                "cycle of its bus: such samples are dropped"
+            self._health.add_lasting_event(
+                "repeated_positions",
+                frames[-1].stamp_ns,
+                "a joint state repeats the positions of the one before under a new stamp, as if the driver had missed "
+                "a cycle of its bus: dropped",
             )
         self._health.frames += len(new)
         return new
@@ -231,7 +238,7 @@ class Synchronizer:
             self._period = _follow(self._period, step)
         if step > self._reset_after:
             self._health.gaps += 1
-            self._health.last_event = f"joint states skipped {step / _NS:.3f} s: filters restarted"
+            self._health.add_event("gap", stamp, f"no joint states for {step / _NS:.3f} s: filters restarted")
             return 0.0
         return step / _NS
 

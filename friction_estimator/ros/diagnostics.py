@@ -140,9 +140,11 @@ class NodeDiagnostics:
             "repeated samples dropped": health.repeated,
             "gaps in time": health.gaps,
             "jumps back in time": health.time_jumps,
-            "newest time event": health.last_event or "none",
             "restarts after an error": self._resets,
+            "events": health.event_count,
         }
+        first = health.event_count - len(health.events) + 1
+        values |= {f"event {number}": event for number, event in enumerate(health.events, first)}
         level = DiagnosticStatus.WARN if problems else DiagnosticStatus.OK
         return self._status("sensors", level, "; ".join(problems) or "all sensors deliver", values)
 

@@ -64,7 +64,7 @@ class EstimatorNode(Node):
         self._guard: CompensationGuard | None = None
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
         self._warn_again: dict[str, float] = {}
-        self._last_event = ""
+        self._events_logged = 0
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # under use_sim_time a missing /clock must not silence it
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
         self._queue = InputQueue(leave_out=not own["inputs_reliable"])
@@ -215,13 +215,15 @@ class EstimatorNode(Node):
         for status in message.status:
             if status.level == DiagnosticStatus.WARN and status.name.endswith(_LOGGED):
                 self._warn(status.name, status.message)
-        self._warn_about_time()
+        self._log_events()
 
-    def _warn_about_time(self) -> None:
-        event = self._estimator.health.last_event if self._estimator is not None else ""
-        if event != self._last_event:
-            self._last_event = event
-            self._warn("time", event)
+    def _log_events(self) -> None:
+        """Log each event of the estimator once."""
+        if self._estimator is not None:
+            health = self._estimator.health
+            for event in health.events_since(self._events_logged):
+                self.get_logger().warning(str(event))
+            self._events_logged = health.event_count
 
     def close(self) -> None:
         """Publish what still waits for other sensors, and save the identified parameters."""

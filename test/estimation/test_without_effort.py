@@ -44,7 +44,8 @@ def test_base_and_contact_are_those_with_torques_and_friction_is_unknown(urdf_xm
         assert a.phase.name == b.phase.name
         assert np.isnan(b.friction).all() and np.isnan(b.sigma).all() and not b.measured.any()
     assert estimator.health.without_effort == len(swaying)
-    assert "carry no effort" in estimator.health.last_event
+    (event,) = [event for event in estimator.health.events if event.code == "missing_effort"]
+    assert "carry no effort" in event.text and event.stamp_ns == swaying[0].joints.stamp_ns
 
 
 def test_friction_starts_anew_when_torques_come_back(urdf_xml, swaying):

@@ -125,6 +125,9 @@ def test_a_clock_that_stands_still_jumps_or_skips_is_counted_and_survived(talkin
     talking.stamp_ns -= 5_000_000_000
     talking.send(200)
     talking.await_report(lambda _: talking.value("sensors", "jumps back in time") == "1", "jump back")
+    events = [pair.value for pair in talking.diagnostics["sensors"].values if pair.key.startswith("event ")]
+    for text in ("do not advance", "no joint states for 1.0", "time jumped back by 4.9"):
+        assert sum(text in event for event in events) == 1, (text, events)
     talking.await_estimate(talking.sent[-1])
     assert talking.estimated()[-100:] == talking.sent[-100:]
 

@@ -66,6 +66,22 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     assert second.end(signal.SIGTERM) == 0, second.output()
 
 
+def test_every_event_is_logged_once_however_fast_the_next_one_comes(talking, processes, tmp_path):
+    """No effort, the same stamp three times and a gap, all before the first report."""
+    node = NodeProcess("estimator_node", tmp_path, "inputs_reliable:=true", namespace="lifecycle")
+    processes.append(node)
+    talking.connect()
+    for _ in range(3):
+        talking.send(1, lambda messages: setattr(messages["joint_states"], "effort", []))
+        talking.stamp_ns = 1_000_000_000
+    talking.stamp_ns += 2_000_000_000
+    talking.send(50)
+    talking.await_estimate(talking.sent[-1])
+    assert node.end(signal.SIGINT) == 0, node.output()
+    log = node.output()
+    assert [log.count(text) for text in ("carry no effort", "do not advance", "no joint states for")] == [1, 1, 1], log
+
+
 def test_the_urdf_may_come_on_the_topic_and_a_broken_one_is_named(talking, processes, tmp_path, robot):
     process = NodeProcess("estimator_node", tmp_path, "robot.urdf:=''", "inputs_reliable:=true", namespace="lifecycle")
     processes.append(process)

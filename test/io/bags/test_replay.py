@@ -240,6 +240,18 @@ def test_unusable_messages_are_skipped_and_counted(
     assert "effort of joint 'l_ankle_pitch' is not finite" in reason
 
 
+def test_missing_effort_and_repeated_stamps_are_both_events_of_the_result(
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+) -> None:
+    spoiled = copy.deepcopy(messages)
+    joints = [message for topic, _, message in spoiled if topic == "joint_states"]
+    for message in joints[:3]:
+        message.effort = np.empty(0)
+    joints[1].header = joints[0].header
+    health = run(write_bag("bag", spoiled)).health
+    assert [event.code for event in health.events] == ["missing_effort", "repeated_stamp"]
+
+
 def test_a_bag_without_one_usable_message_says_why(
     messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
 ) -> None:

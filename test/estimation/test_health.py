@@ -1,0 +1,31 @@
+"""Claims about the events of an estimator: none is lost while they are few, none is repeated while it lasts."""
+
+from __future__ import annotations
+
+from friction_estimator.estimation.health import EVENTS_KEPT, Health
+
+SECOND = 1_000_000_000
+
+
+def test_events_of_different_kinds_are_all_kept_in_order():
+    health = Health()
+    health.add_event("gap", 1 * SECOND, "no joint states")
+    health.add_lasting_event("missing_effort", 1 * SECOND, "no effort")
+    assert [event.code for event in health.events] == ["gap", "missing_effort"]
+    assert str(health.events[0]) == "at 1.000 s: no joint states"
+
+
+def test_a_condition_that_lasts_is_one_event_and_another_one_when_it_comes_back():
+    health = Health()
+    for stamp in (1, 2, 3, 4, 20, 21, 2):
+        health.add_lasting_event("repeated_stamp", stamp * SECOND, "no new stamp")
+    assert [event.stamp_ns for event in health.events] == [1 * SECOND, 20 * SECOND, 2 * SECOND]
+
+
+def test_the_newest_events_are_kept_and_all_are_counted():
+    health = Health()
+    for stamp in range(3 * EVENTS_KEPT):
+        health.add_event("gap", stamp, "no joint states")
+    assert health.event_count == 3 * EVENTS_KEPT and len(health.events) == EVENTS_KEPT
+    assert [event.stamp_ns for event in health.events_since(3 * EVENTS_KEPT - 2)] == [58, 59]
+    assert len(health.events_since(0)) == EVENTS_KEPT and health.events_since(health.event_count) == ()
