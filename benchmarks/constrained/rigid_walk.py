@@ -19,7 +19,7 @@ from friction_estimator.reference.delay_line import Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import Gait
 from friction_estimator.simulation.biped import Biped
-from friction_estimator.simulation.reference import ReferenceGenerator
+from friction_estimator.simulation.controller import ReferenceGenerator
 from friction_estimator.simulation.walk_plan import WalkPlan
 from friction_estimator.types import Attitude, ContactPhase, FloatArray, SensorFrame
 

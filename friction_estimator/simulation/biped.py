@@ -1,4 +1,4 @@
-"""The robot as its controller knows it: the pinocchio model of the URDF and its two legs."""
+"""Model of the robot for gait and controller: the pinocchio model of the URDF and its two legs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import pinocchio as pin
 
 from friction_estimator.config import Config
 from friction_estimator.errors import SimulationError, choices
-from friction_estimator.simulation.leg_kinematics import Leg
-from friction_estimator.simulation.leg_reading import read_leg
+from friction_estimator.simulation.leg import Leg, read_leg
 from friction_estimator.simulation.walk_plan import WalkDimensions
 from friction_estimator.types import FloatArray
 
-_LIMIT_MARGIN = 0.05  # [rad]
-_LEAST_INERTIA = 1e-9  # [kg m^2]
+_LIMIT_MARGIN = 0.05  # of the posture to the joint limits [rad]
+_MIN_INERTIA = 1e-9  # about a joint that moves a mass [kg m^2]
 
 
 class Biped:
@@ -73,20 +72,20 @@ class Biped:
         Raises
         ------
         SimulationError
-            When nothing of any mass hangs on a joint.
+            When a joint moves no mass.
         """
         mass_matrix = pin.crba(self.model, self.model.createData(), pin.neutral(self.model))
         mass_matrix = np.triu(mass_matrix) + np.triu(mass_matrix, 1).T
-        idle = np.diag(mass_matrix)[6:] < _LEAST_INERTIA
+        idle = np.diag(mass_matrix)[6:] < _MIN_INERTIA
         if idle.any():
             raise SimulationError(
                 f"the joints {choices(name for name, is_idle in zip(self.joint_names, idle, strict=True) if is_idle)} "
-                "turn no mass: list in robot.joints those that do"
+                "move no mass: list only the joints that do in robot.joints"
             )
         return np.diag(mass_matrix)[6:], 1.0 / np.diag(np.linalg.inv(mass_matrix))[6:]
 
     def dimensions(self, leg_extension: float) -> WalkDimensions:
-        """Measure the robot as it stands upright, knees bent so that the hips are at walking height."""
+        """Dimensions of the robot that stands upright, its knees bent so that the hips are at walking height."""
         left, right = self.legs
         base_height = leg_extension * left.length - float(left.hip[2])
         base = np.array([[0.0, 0.0, base_height]])
@@ -107,7 +106,7 @@ class Biped:
         )
 
     def _lock(self, config: Config) -> tuple[str, ...]:
-        """Take the joints out of the model that nothing moves; return their names."""
+        """Lock the joints that are neither in a leg nor in ``robot.joints``; return their names."""
         if not config.robot.joints:
             return ()
         legs = {name for leg in self._find_legs(config)[0] for name in leg.joint_names}

@@ -15,7 +15,7 @@ LEFT, RIGHT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """What the robot does with its legs.
+    """Motion of the legs.
 
     Attributes
     ----------
@@ -26,10 +26,10 @@ class Gait:
     step_length : from one footprint to the next, forward [m]
     step_side : from one footprint to the next, to the left [m]; the foot of that side leads, the other one closes up
     step_turn : heading gained with each step, to the left [rad]
-    pelvis_rotation : how far the trunk turns the swinging side forward with each step [rad]
+    pelvis_rotation : rotation of the trunk that moves the swinging side forward in each step [rad]
     clearance : height of the sole in mid-swing [m]
     leg_extension : height of the hips as a part of the stretched leg
-    squat_depth : how far the base goes down, as a part of the stretched leg
+    squat_depth : depth of a squat, as a part of the stretched leg
     squat_period : duration of one squat [s]
     """
 
@@ -102,6 +102,9 @@ def plan_footsteps(gait: Gait, half_width: float, until: float) -> list[Footstep
 
 
 def _aside(gait: Gait, foot: int) -> float:
-    """How far this foot takes the body to the left [m]: the leading foot goes both footprints, so legs never cross."""
+    """Sideways motion of the body in a step of this foot, to the left [m].
+
+    The leading foot steps by twice the distance and the other one closes up, so that the legs never cross.
+    """
     leading = LEFT if gait.step_side > 0.0 else RIGHT
     return 2.0 * gait.step_side if foot == leading else 0.0

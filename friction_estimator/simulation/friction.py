@@ -1,4 +1,4 @@
-"""Friction that the simulated joints really have: any registered law, per joint, changeable at given times."""
+"""True friction of the simulated joints: any registered law, per joint, changeable at given times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
-_SMALL_VELOCITY = 1e-3  # [rad/s]
+_SMALL_VELOCITY = 1e-3  # at which the slope of friction near rest is taken [rad/s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class FrictionSetting:
     ----------
     start : [s]
     leg : friction of each leg joint from hip yaw to ankle roll, the same for both legs
-    leg_stiction : (6,) or empty, dry friction of each leg joint beside its law, solved as a constraint: a resting
-        joint stays at rest as long as less torque than this pulls at it [N m]
-    joints : exceptions and further joints by name; joints named nowhere have no friction
+    leg_stiction : (6,) or empty, dry friction of each leg joint in addition to its law, solved as a constraint: a
+        resting joint stays at rest while the other torques on it are smaller than this [N m]
+    joints : friction of further joints by name, or of leg joints other than in ``leg``; other joints have none
     """
 
     start: float = 0.0
@@ -67,14 +67,14 @@ class FrictionSetting:
 
 
 class InjectedFriction:
-    """Evaluates the settings in time.
+    """Friction torques of the setting that holds at the present time.
 
     Parameters
     ----------
     settings : at least one; the earliest also holds before its start
     joint_names : (n,)
     legs : names of the leg joints, hip to foot, of every leg
-    motors : friction of joints that share motors is that of the motor at the joint's place; None: they share none
+    motors : where joints share motors, entries are those of the motors in their place; None: no shared motors
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A robot whose inertial parameters are wrong in the URDF: what an estimator has to live with."""
+"""URDF with wrong inertial parameters, to test an estimator with a wrong model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from friction_estimator.errors import SimulationError, choices
 from friction_estimator.types import FloatArray
 
-_LARGEST = 3.0  # errors are cut to this many standard deviations
-_LARGEST_MASS_STD = 0.3  # so that no mass becomes negative
+_MAX_DEVIATION = 3.0  # errors are cut to this multiple of the standard deviation
+_MAX_MASS_STD = 0.3  # so that no mass becomes negative
 _INERTIAS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
@@ -30,16 +30,16 @@ def perturbed_urdf(
     mass_std : standard deviation of the relative error of each mass, at most 0.3
     com_std : standard deviation of the shift of each centre of mass, per axis [m]
     seed : the same seed gives the same errors; a link's error does not depend on ``exact``
-    exact : names of the links that stay as they are, the trunk say
+    exact : names of links without errors, such as the trunk
 
     Raises
     ------
     SimulationError
         When a standard deviation is out of range, a link of ``exact`` does not exist, or the text is not a URDF.
     """
-    if not (0.0 <= mass_std <= _LARGEST_MASS_STD and 0.0 <= com_std < np.inf):
+    if not (0.0 <= mass_std <= _MAX_MASS_STD and 0.0 <= com_std < np.inf):
         raise SimulationError(
-            f"mass_std must be between 0 and {_LARGEST_MASS_STD} and com_std a length in metres, "
+            f"mass_std must be between 0 and {_MAX_MASS_STD} and com_std a length in metres, "
             f"got {mass_std} and {com_std}"
         )
     try:
@@ -52,7 +52,7 @@ def perturbed_urdf(
         raise SimulationError(f"the URDF has no link {choices(unknown)}; it has {choices(names)}")
     rng = np.random.default_rng(seed)
     for link in root.iter("link"):
-        errors = np.clip(rng.standard_normal(4), -_LARGEST, _LARGEST)
+        errors = np.clip(rng.standard_normal(4), -_MAX_DEVIATION, _MAX_DEVIATION)
         inertial = link.find("inertial")
         if inertial is not None and link.get("name") not in exact:
             _perturb(inertial, 1.0 + mass_std * float(errors[0]), com_std * errors[1:])

@@ -1,7 +1,7 @@
-"""MuJoCo model of the robot, made from its URDF through MjSpec: nothing is modelled a second time.
+"""MuJoCo model of the robot, made from its URDF through MjSpec.
 
-What the URDF does not say is added here: the free base, the floor, the contact settings and the inertial sensor. Joint
-damping and friction of the URDF are dropped, because friction is injected from outside, where it is known exactly.
+Added to the URDF are the free base, the floor, the contact settings and the inertial sensor. Joint damping and friction
+of the URDF are removed, because the simulator applies the friction of the scenario.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def floor_body(foot: int) -> str:
 def build_mujoco_model(
     urdf_xml: str, feet: Sequence[FootConfig], imu_frame: str, timestep: float, locked_joints: Sequence[str] = ()
 ) -> mujoco.MjModel:
-    """Compile the walking robot; each foot has a floor of its own, at z = 0 until it is moved.
+    """Compile the walking robot; each foot has one floor, at z = 0 until it is moved.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def build_mujoco_model(
         spec = mujoco.MjSpec.from_string(urdf_xml)
         _drop_meshes(spec)
         for coupling in list(spec.equalities):
-            spec.delete(coupling)  # mimic joints get a controller of their own, as in pinocchio
+            spec.delete(coupling)  # mimic joints move independently, as in pinocchio
         for name in locked_joints:
             spec.delete(spec.joint(name))
         _set_options(spec, timestep)
@@ -80,7 +80,7 @@ def build_mujoco_model(
 
 def _set_options(spec: mujoco.MjSpec, timestep: float) -> None:
     spec.compiler.fusestatic = False  # fusing shifts centres of mass in some versions of MuJoCo
-    spec.compiler.discardvisual = False  # shapes that touch nothing are still worth drawing
+    spec.compiler.discardvisual = False  # keep shapes without contact for drawing
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
@@ -90,7 +90,7 @@ def _set_options(spec: mujoco.MjSpec, timestep: float) -> None:
 
 
 def _drop_meshes(spec: mujoco.MjSpec) -> None:
-    """Take mesh shapes out: their files need not be reachable, and no contact needs them."""
+    """Delete mesh shapes: their files may be missing, and no contact uses them."""
     for geom in list(spec.geoms):
         if geom.type == mujoco.mjtGeom.mjGEOM_MESH:
             spec.delete(geom)
@@ -119,7 +119,7 @@ def _add_sensors(spec: mujoco.MjSpec, feet: Sequence[FootConfig], imu_frame: str
 def _add_contacts(spec: mujoco.MjSpec, feet: Sequence[FootConfig]) -> None:
     """Let the collision shapes of each foot, and only these, touch the floor of that foot.
 
-    A plane a foot, moved while the foot is in the air, is ground of any shape without edges between its patches.
+    One plane per foot, which is moved while the foot is in the air, gives uneven ground without edges between patches.
     """
     for geom in spec.geoms:
         geom.contype, geom.conaffinity = 0, 0
@@ -160,7 +160,7 @@ def _foot_geoms(sole: mujoco.MjsBody) -> list[mujoco.MjsGeom]:
 
 
 def lowest_point(model: mujoco.MjModel, foot: int) -> float:
-    """How high the lowest point of a foot lies over the plane of its sole frame, negative below [m]."""
+    """Height of the lowest point of a foot over the plane of its sole frame, negative below it [m]."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     site = model.site(sole_site(foot)).id

@@ -1,7 +1,7 @@
-"""MuJoCo at work: applies joint torques and pushes, integrates, and reads contact wrenches and inertial sensor.
+"""Simulation with MuJoCo: apply joint torques and pushes, integrate, read contact wrenches and the inertial sensor.
 
-After ``mj_step`` the accelerations, contact forces and sensors belong to the state *before* the step. So whoever wants
-matching signals reads the state first, then advances, then reads forces and sensors.
+After ``mj_step`` accelerations, contact forces and sensors belong to the state *before* the step. For signals of one
+instant, read the state first, then advance, then read forces and sensors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.ground import Plane, ground_rotation
-from friction_estimator.simulation.leg_kinematics import KNEE
+from friction_estimator.simulation.leg import KNEE
 from friction_estimator.simulation.mujoco_model import (
     ACCELEROMETER,
     GYROSCOPE,
@@ -45,8 +45,8 @@ class Physics:
         self._external, self._sensors = self.data.cfrc_ext, self.data.sensordata
         self._site_position, self._site_axes = self.data.site_xpos, self.data.site_xmat
         joints = [self.model.joint(name) for name in biped.joint_names]
-        self._q = places([joint.qposadr[0] for joint in joints])
-        self._v = places([joint.dofadr[0] for joint in joints])
+        self._q = as_slice([joint.qposadr[0] for joint in joints])
+        self._v = as_slice([joint.dofadr[0] for joint in joints])
         self.model.dof_armature[self._v] = biped.model.armature[6:]
         self._soles: IntArray = np.array([self.model.site(sole_site(foot)).id for foot in range(len(config.feet))])
         weld = self.model.body_weldid
@@ -72,7 +72,7 @@ class Physics:
         mujoco.mju_mat2Quat(self.data.mocap_quat[self._floors[foot]], rotation.ravel())
 
     def place(self, base: FloatArray, yaw: float, position: FloatArray) -> None:
-        """Put the robot somewhere, at rest, over level ground."""
+        """Place the robot at rest with this base origin [m], heading [rad] and joint positions [rad]."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:3] = base
         self.data.qpos[3:7] = np.cos(0.5 * yaw), 0.0, 0.0, np.sin(0.5 * yaw)
@@ -173,8 +173,8 @@ class Physics:
         return signals, signals[3 * columns.size + 6 :].reshape(-1, 6)
 
 
-def places(indices: Sequence[int] | IntArray) -> slice | IntArray:
-    """Indices of an array, as a slice where they are consecutive: NumPy takes it in a fraction of the time."""
+def as_slice(indices: Sequence[int] | IntArray) -> slice | IntArray:
+    """Indices of an array, as a slice where they are consecutive, because slices are faster in NumPy."""
     first = int(indices[0])
     if list(indices) == list(range(first, first + len(indices))):
         return slice(first, first + len(indices))

@@ -1,4 +1,4 @@
-"""Named scenarios: what the robot does, what pushes it, and how its friction changes."""
+"""Named scenarios: gait, pushes, friction over time, and ground."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Scenario:
     ----------
     name : of the scenario
     duration : simulated time [s]
-    gait : what the legs do
+    gait : motion of the legs
     friction : settings, each from its start on
     pushes : external forces, not overlapping on the same target
-    ground : what the feet stand on
+    ground : under the feet
     """
 
     name: str

@@ -11,12 +11,12 @@ from friction_estimator.config import SensorNoise
 from friction_estimator.errors import SimulationError, choices
 from friction_estimator.types import FloatArray
 
-_NOISE_BLOCK = 256
+_NOISE_BLOCK = 256  # samples whose noise is drawn at once
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseLevel:
-    """What the sensors add to the truth.
+    """Errors of the sensors.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class NoiseLevel:
     velocity_cutoff: float = 0.0
 
     def datasheet(self, period: float) -> SensorNoise:
-        """What an estimator should be told: ``errors``, with the encoder's rounding taken as white noise.
+        """Noise parameters for an estimator: ``errors``, with the rounding of the encoder as white noise.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ _LEVELS = {
                 moment_std=0.0,
             ),
         ),
-        # Lim et al. 2024, Table 3, as printed: variances.
+        # Lim et al. 2024, Table 3, as published: variances.
         NoiseLevel(
             "paper",
             SensorNoise(

@@ -1,8 +1,8 @@
-"""The walking robot, one control period at a time: what a robot driver would deliver, with the truth beside it."""
+"""The simulated robot, one control period at a time: what a robot driver would deliver, with ground truth."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,27 +10,63 @@ from friction_estimator.config import Config
 from friction_estimator.errors import SimulationError
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.simulation.biped import Biped
-from friction_estimator.simulation.controller import ControllerGains, JointController
-from friction_estimator.simulation.floor_schedule import FloorSchedule
+from friction_estimator.simulation.controller import (
+    ControllerGains,
+    JointController,
+    ReferenceBlock,
+    ReferenceGenerator,
+)
 from friction_estimator.simulation.friction import InjectedFriction
-from friction_estimator.simulation.physics import Physics, places
-from friction_estimator.simulation.reference import ReferenceBlock, ReferenceGenerator
-from friction_estimator.simulation.sample import Reference, SimulationSample
+from friction_estimator.simulation.ground import FloorSchedule
+from friction_estimator.simulation.physics import Physics, as_slice
 from friction_estimator.simulation.scenario import Scenario
 from friction_estimator.simulation.sensors import NoiseLevel, SensorModel
 from friction_estimator.simulation.walk_plan import WalkPlan
 from friction_estimator.types import FloatArray, GroundTruth, ImuSample, IntArray, JointSample, WrenchSample
 
-PERIOD_NS = 1_000_000
+PERIOD_NS = 1_000_000  # control period [ns]
 _PERIOD = PERIOD_NS * 1e-9
-_SUBSTEPS = (2, 4)  # at least, at most
-_LARGEST_DECAY = 1.5  # part of a free joint's velocity that friction may take in one integration step; 2 is unstable
-_BLOCK = 200
-_SETTLING_PERIODS = 300
-_CHECKED_TIME = 12.0
-_FALLEN_DEPTH = 0.5
-_FALLEN_LEAN = 0.4
+_SUBSTEPS = (2, 4)  # smallest and largest number of integration steps in a control period
+_MAX_DECAY = 1.5  # part of a free joint's velocity that friction may take in one integration step; 2 is unstable
+_BLOCK = 200  # control periods whose references are computed at once
+_SETTLING_PERIODS = 300  # control periods at rest before time starts
+_CHECKED_TIME = 12.0  # length of the walk whose poses are checked before it starts [s]
+_FALLEN_DEPTH = 0.5  # the robot has fallen when its base is this part of its height too low,
+_FALLEN_LEAN = 0.4  # or when 1 - cos(tilt) of the base exceeds this
 _GAINS = ControllerGains()
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Reference motion of the controller at the stamp of the sample.
+
+    Attributes
+    ----------
+    position, velocity : (n,) of the joints [rad], [rad/s]
+    com_in_world : (3,) centre of mass of the planned base pose and joint positions [m]
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    com_in_world: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSample:
+    """One control period, all stamps equal.
+
+    At stamp t: position, velocity and the truth's base pose and twist are the state at t. Effort, friction, wrenches
+    and specific force are what acts on the robot from t on: the motor torque computed at t, held until the next stamp;
+    the friction law at the velocity of t and the dry friction that the solver found; contact forces and accelerations
+    that follow from these. The friction follows the velocity within the period (it is evaluated anew at every
+    integration step), so the truth is its value at t, not its mean over the period.
+    """
+
+    joints: JointSample
+    imu: ImuSample
+    wrenches: tuple[WrenchSample, ...]
+    truth: GroundTruth
+    reference: Reference
 
 
 class Simulator:
@@ -40,8 +76,8 @@ class Simulator:
     ----------
     config : names of joints, feet and IMU of the robot
     urdf_xml : text of its URDF
-    scenario : what happens
-    noise : what the sensors add
+    scenario : gait, friction, pushes and ground
+    noise : errors of the sensors
     seed : of the sensor noise; the same seed gives a bit-identical run
     start_ns : stamp of the first sample [ns]
     gains : of the joint controller
@@ -84,7 +120,7 @@ class Simulator:
         self.joint_names: tuple[str, ...] = config.robot.joints or self._biped.joint_names
         self.leg_joint_names = tuple(self._biped.legs[side].joint_names for side in np.argsort(self._biped.feet))
         self._joint_indices: IntArray = np.array([self._biped.column(name) for name in self.joint_names])
-        self._columns = places(self._joint_indices)
+        self._columns = as_slice(self._joint_indices)
         self._no_torque: FloatArray = np.zeros(len(self._biped.joint_names))
         self._sensors = SensorModel(noise, len(self.joint_names), len(config.feet), _PERIOD, seed)
         self._count = 0
@@ -103,16 +139,16 @@ class Simulator:
 
     @property
     def substeps(self) -> int:
-        """Integration steps a control period."""
+        """Integration steps per control period."""
         return self._substeps
 
     def step(self, feedforward: FloatArray | None = None) -> SimulationSample:
-        """Advance one control period of 1 ms and return what the sensors said at its beginning.
+        """Advance one control period of 1 ms and return the sensor readings at its beginning.
 
         Parameters
         ----------
-        feedforward : (n,) torque that is added to the controller's in this period, friction compensation say; the
-            sum stays within the effort limits and is what the sample reports as effort [N m]
+        feedforward : (n,) torque that is added to the controller's in this period, such as friction compensation. The
+            sum is cut to the effort limits, and the sample reports it as effort [N m]
 
         Raises
         ------
@@ -132,9 +168,9 @@ class Simulator:
         return sample
 
     def _needed_substeps(self) -> int:
-        """Integration steps a control period with which steep friction does not make a resting joint chatter."""
+        """Integration steps per control period, enough to keep a resting joint with steep friction from chattering."""
         _, free = self._biped.joint_inertia()
-        needed = np.max(self._friction.slope() * _PERIOD / (_LARGEST_DECAY * free))
+        needed = np.max(self._friction.slope() * _PERIOD / (_MAX_DECAY * free))
         return int(np.clip(np.ceil(needed), *_SUBSTEPS))
 
     def _settle(self) -> None:
@@ -218,5 +254,6 @@ class Simulator:
         if not (sunk < _FALLEN_DEPTH * self._size.base_height and lean < _FALLEN_LEAN):
             raise SimulationError(
                 f"the robot fell at t = {self.time:.3f} s in the scenario {self._scenario.name!r} "
-                f"(base height {height:.2f} m, planned {planned_height:.2f} m)"
+                f"(base height {height:.2f} m, planned {planned_height:.2f} m): "
+                "choose an easier gait, less friction, smaller pushes or stiffer gains"
             )

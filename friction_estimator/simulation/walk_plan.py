@@ -1,28 +1,158 @@
-"""The walk as functions of time: base, feet and how they share the load."""
+"""The planned walk as functions of time: base, feet, and how the feet share the load."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
+from scipy.linalg import solve_banded
 
-from friction_estimator.simulation.footsteps import LEFT, RIGHT, Gait, foot_beside, places, plan_footsteps
-from friction_estimator.simulation.ground import Ground, ground_rotation
-from friction_estimator.simulation.leg_kinematics import yaw_rotation
-from friction_estimator.simulation.lipm import com_from_zmp
-from friction_estimator.simulation.profile import MoveSequence, minimum_jerk
-from friction_estimator.simulation.walk_moves import foot_moves, height_moves, share_moves, yaw_moves
+from friction_estimator.simulation.footsteps import (
+    LEFT,
+    RIGHT,
+    FootPose,
+    Footstep,
+    Gait,
+    foot_beside,
+    places,
+    plan_footsteps,
+)
+from friction_estimator.simulation.ground import Ground, Plane, ground_rotation
+from friction_estimator.simulation.leg import yaw_rotation
 from friction_estimator.types import FloatArray
 
-_KNOT_PERIOD = 0.01
-_LOOK_AHEAD = 3.0
+_KNOT_PERIOD = 0.01  # of the centre-of-mass trajectory [s]
+_LOOK_AHEAD = 3.0  # planned beyond the duration, because the pendulum depends on the steps to come [s]
 _LEVEL = Ground()
+
+
+def minimum_jerk(s: FloatArray) -> FloatArray:
+    """``10 s^3 - 15 s^4 + 6 s^5``: from 0 to 1 with zero velocity and acceleration at both ends."""
+    return s**3 * (10.0 + s * (6.0 * s - 15.0))
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSequence:
+    """A quantity that is constant except during minimum-jerk moves, which do not overlap.
+
+    Attributes
+    ----------
+    starts : (m,) start of each move, increasing [s]
+    durations : (m,) [s]
+    values : (m + 1, d) value before the first and after each move
+    """
+
+    starts: FloatArray
+    durations: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def of(cls, first: Sequence[float], moves: Sequence[tuple[float, float, Sequence[float]]]) -> MoveSequence:
+        """Build from the first value and ``(start, duration, value afterwards)`` of each move."""
+        return cls(
+            np.array([move[0] for move in moves]),
+            np.array([move[1] for move in moves]),
+            np.array([first, *(move[2] for move in moves)], dtype=float),
+        )
+
+    def progress(self, time: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+        """Index of the move at each time (-1 before the first), and the completed part of that move (0 to 1)."""
+        if not self.starts.size:
+            return np.full(time.shape, -1), np.ones(time.shape)
+        index = np.searchsorted(self.starts, time, side="right") - 1
+        s: FloatArray = np.clip((time - self.starts[index]) / self.durations[index], 0.0, 1.0)
+        s[index < 0] = 1.0
+        return index, s
+
+    def __call__(self, time: FloatArray) -> FloatArray:
+        """Values (N, d) at times (N,)."""
+        index, s = self.progress(time)
+        before = self.values[np.maximum(index, 0)]
+        after = self.values[index + 1]
+        return before + minimum_jerk(s)[:, None] * (after - before)
+
+
+def foot_moves(
+    steps: Sequence[Footstep], patches: Sequence[Plane], foot: int, home: FootPose, bare: Plane
+) -> MoveSequence:
+    """Place, height, heading and gradient of one sole."""
+    moves = [
+        (step.start, step.duration, _on(step.pose, patch))
+        for step, patch in zip(steps, patches, strict=True)
+        if step.foot == foot
+    ]
+    return MoveSequence.of(_on(home, bare), moves)
+
+
+def _on(pose: FootPose, plane: Plane) -> tuple[float, ...]:
+    return (pose.x, pose.y, plane.height, pose.yaw, *plane.gradient)
+
+
+def height_moves(
+    steps: Sequence[Footstep], patches: Sequence[Plane], heights: Sequence[float], gait: Gait
+) -> MoveSequence:
+    """The trunk goes to the mean height of the feet during each step."""
+    now = list(heights)
+    moves = []
+    for step, patch in zip(steps, patches, strict=True):
+        now[step.foot] = patch.height
+        moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (now[0] + now[1]),)))
+    return MoveSequence.of((0.5 * (heights[0] + heights[1]),), moves)
+
+
+def yaw_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
+    """The trunk turns to the mean heading of the feet during each step, the swinging side a little ahead."""
+    yaws = [0.0, 0.0]
+    moves = []
+    for step in steps:
+        yaws[step.foot] = step.pose.yaw
+        ahead = gait.pelvis_rotation if step.foot == RIGHT else -gait.pelvis_rotation
+        moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (yaws[0] + yaws[1]) + ahead,)))
+    return MoveSequence.of((0.0,), moves)
+
+
+def share_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
+    """Part of the load on the left foot: 1 while the right foot swings, 0 while the left foot swings, 0.5 at rest."""
+    moves: list[tuple[float, float, tuple[float]]] = []
+    lift_off_free = 0.0
+    for step in steps:
+        moves.append((lift_off_free, step.start - lift_off_free, (float(step.foot == RIGHT),)))
+        lift_off_free = step.start + step.duration
+    if steps:
+        moves.append((lift_off_free, gait.double_support, (0.5,)))
+    return MoveSequence.of((0.5,), moves)
+
+
+def com_from_zmp(zmp: FloatArray, period: float, omega: float) -> FloatArray:
+    """Solve ``c - c'' / omega^2 = p`` with the centre of mass over the ZMP at both ends.
+
+    The boundary-value problem is one tridiagonal system, which is well conditioned for any length. Integrating the
+    unstable pendulum forward would diverge.
+
+    Parameters
+    ----------
+    zmp : (K, d) zero-moment point at equidistant knots [m]
+    period : time between knots [s]
+    omega : ``sqrt(g / z_c)`` [1/s]
+
+    Returns
+    -------
+    (K, d) centre of mass at the knots [m]
+    """
+    weight = 1.0 / (omega * period) ** 2
+    bands = np.empty((3, zmp.shape[0]))
+    bands[0], bands[1], bands[2] = -weight, 1.0 + 2.0 * weight, -weight
+    bands[1, [0, -1]] = 1.0
+    bands[0, 1] = bands[2, -2] = 0.0
+    return solve_banded((1, 1), bands, zmp)
 
 
 @dataclass(frozen=True, slots=True)
 class WalkDimensions:
-    """What the plan must know about the robot, standing upright with the hips at walking height.
+    """Dimensions of the robot that stands upright with the hips at walking height.
 
     Attributes
     ----------
@@ -44,7 +174,7 @@ class WalkDimensions:
 
 @dataclass(frozen=True, slots=True)
 class WalkSamples:
-    """The plan at N times; feet are left, right.
+    """The walk at N times; feet in the order left, right.
 
     Attributes
     ----------
@@ -63,14 +193,17 @@ class WalkSamples:
 
 
 class WalkPlan:
-    """ZMP from foot to foot by minimum jerk in double support, centre of mass from the pendulum, feet by minimum jerk.
+    """Trajectories of base and feet for a gait.
+
+    The zero-moment point (ZMP) moves from foot to foot by minimum jerk in double support. The centre of mass follows
+    from the linear inverted pendulum. The feet move by minimum jerk.
 
     Parameters
     ----------
-    gait : what to do
+    gait : timing and step size
     dimensions : of the robot
     duration : time that the plan must cover [s]
-    ground : what the feet are put on, as far as its map shows
+    ground : the plan uses its mapped part only
 
     Attributes
     ----------
@@ -93,7 +226,7 @@ class WalkPlan:
         self._com = self._plan_com(duration + 2.0 * _LOOK_AHEAD)
 
     def sample(self, time: FloatArray) -> WalkSamples:
-        """Evaluate the plan at times (N,) [s], from a moment before zero to the end of the duration."""
+        """Evaluate the plan at times (N,) [s], from one control period before zero to the end of the duration."""
         yaw = self._yaw(time)[:, 0]
         offset = self._size.com_to_base
         c, s = np.cos(yaw), np.sin(yaw)

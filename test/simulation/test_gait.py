@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from friction_estimator.errors import SimulationError
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.footsteps import LEFT, RIGHT, Gait, plan_footsteps
-from friction_estimator.simulation.lipm import com_from_zmp
-from friction_estimator.simulation.walk_plan import WalkPlan
+from friction_estimator.simulation.walk_plan import WalkPlan, com_from_zmp
 
 
 @pytest.fixture(scope="module")

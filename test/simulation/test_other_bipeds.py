@@ -11,7 +11,7 @@ from friction_estimator.errors import ConfigError, SimulationError
 from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 from friction_estimator.simulation.biped import Biped
-from friction_estimator.simulation.leg_kinematics import KNEE
+from friction_estimator.simulation.leg import KNEE
 
 MESH = '<collision><geometry><mesh filename="package://nowhere/foot.stl"/></geometry></collision>'
 FEET = {"a": "l_foot", "b": "r_foot"}
@@ -146,7 +146,7 @@ def test_feet_without_shape_and_joints_without_load_are_refused():
     with pytest.raises(SimulationError, match="feet.a.sole_size"):
         Simulator(config(sole_size=()), crooked(), make_scenario("stand"), make_noise("clean"))
     idle = ['<link name="horn"/>', joint("wiggle", "pelvis", "horn", "0 0 0.5", "0 0 1")]
-    with pytest.raises(SimulationError, match="'wiggle' turn no mass"):
+    with pytest.raises(SimulationError, match="'wiggle' move no mass"):
         simulator(urdf_xml=crooked(idle))
 
 
