@@ -14,8 +14,7 @@ from friction_estimator.benchmark.processes import BenchmarkError, environment, 
 from friction_estimator.benchmark.rows import Figure, NotMeasurableError, Progress, Run
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import stamp_of
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.messages.cdr import header_stamp, stamp_of
 
 _DIAGNOSTICS = "/diagnostics"
 _SIMULATOR = "simulation: "

@@ -13,8 +13,7 @@ from friction_estimator.config import Config
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.sensors import SensorMessages
-from friction_estimator.messages.truth import TruthMessages
+from friction_estimator.messages.simulated import SensorMessages, TruthMessages
 from friction_estimator.simulation import PERIOD_NS, Simulator, make_noise, make_scenario, noise_names, scenario_names
 
 _START_NS = 1_000_000_000  # not zero: many tools take a zero stamp for a missing one

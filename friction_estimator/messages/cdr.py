@@ -1,15 +1,16 @@
-"""Serialized ROS messages (CDR): where the numbers lie in received bytes, and bytes to send whose numbers change.
+"""Serialized ROS messages (CDR): offsets of the numbers in received bytes, and templates of messages to send.
 
 A serialized message is four bytes of encapsulation, of which the second is 1 for little and 0 for big endian, and a
 body. In the body every number lies at a multiple of its size, counted from the start of the body; strings and
 sequences begin with their length as a 32-bit number. A string ends with a zero byte, which its length counts. The
-bytes that are skipped for alignment may hold anything: rclpy leaves there whatever was in memory.
+bytes that are skipped for alignment have undefined values: rclpy does not clear them.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from friction_estimator.types import FloatArray
 BODY = 4
 """Length of the encapsulation, hence offset of the body and of the stamp of a message with a header."""
 
-_NS = 1_000_000_000
+NANOSECONDS = 1_000_000_000
+"""In a second."""
+
 _STAMP = struct.Struct("<iI")
 _FLOAT = np.dtype("<f8")
 
@@ -26,11 +29,17 @@ _FLOAT = np.dtype("<f8")
 def stamp_of(raw: bytes) -> int:
     """Stamp of a little-endian message that begins with a header [ns]."""
     sec, nanosec = _STAMP.unpack_from(raw, BODY)
-    return int(sec) * _NS + int(nanosec)
+    return int(sec) * NANOSECONDS + int(nanosec)
+
+
+def header_stamp(message: Any) -> int:
+    """Stamp of a deserialized message with a header [ns]."""
+    stamp = message.header.stamp
+    return stamp.sec * NANOSECONDS + stamp.nanosec
 
 
 class CdrScanner:
-    """Walks through the fields of one received message, and notes which bytes are its structure.
+    """Passes the fields of one received message one after another, and records which bytes are its structure.
 
     Parameters
     ----------
@@ -40,12 +49,12 @@ class CdrScanner:
     ----------
     order : ``<`` for little, ``>`` for big endian
     offset : of the next field, from the start of ``raw``
-    mask : one byte for each byte that was passed: 255 where it is structure, 0 where it is a number or padding
+    mask : one byte for each passed byte: 255 where it is structure, 0 where it is a number or padding
 
     Raises
     ------
     ValueError
-        When the encapsulation is not plain CDR, or a field does not fit into the message (also from the methods).
+        When the encapsulation is not plain CDR. The methods raise it when a field does not fit into the message.
     """
 
     def __init__(self, raw: bytes) -> None:
@@ -79,7 +88,7 @@ class CdrScanner:
         start = self.offset + -(self.offset - BODY) % alignment
         self.offset = start + length
         if self.offset > len(self._raw):
-            raise ValueError("it is cut off")
+            raise ValueError("the message is cut off")
         self.mask += bytes(start - len(self.mask)) + bytes((mask,)) * length
         return start
 
@@ -147,28 +156,25 @@ class _Template:
         return np.frombuffer(self._buffer, _FLOAT, count, offset) if count else np.empty(0)
 
     def _stamped(self, stamp_ns: int, at: int = BODY) -> bytes:
-        _STAMP.pack_into(self._buffer, at, stamp_ns // _NS, stamp_ns % _NS)
+        _STAMP.pack_into(self._buffer, at, *divmod(stamp_ns, NANOSECONDS))
         return bytes(self._buffer)
 
 
 class JointStateTemplate(_Template):
-    """Serializes sensor_msgs/JointState of the same joints again and again.
+    """Serializes successive sensor_msgs/JointState messages of the same joints.
 
     Parameters
     ----------
     frame_id : of the header
     joint_names : (n)
-    with_state : whether position and velocity are given; else they stay empty
-    with_effort : the same for effort
+    with_state : whether position and velocity are given; otherwise they are empty
     """
 
-    def __init__(
-        self, frame_id: str, joint_names: Sequence[str], with_state: bool = False, with_effort: bool = True
-    ) -> None:
+    def __init__(self, frame_id: str, joint_names: Sequence[str], with_state: bool = False) -> None:
         writer = CdrWriter()
         writer.header(frame_id)
         writer.strings(joint_names)
-        counts = [len(joint_names) * given for given in (with_state, with_state, with_effort)]
+        counts = [len(joint_names) * given for given in (with_state, with_state, True)]
         offsets = [writer.sequence(count) for count in counts]
         super().__init__(writer.buffer)
         self._position, self._velocity, self._effort = map(self._numbers, offsets, counts)
@@ -176,7 +182,7 @@ class JointStateTemplate(_Template):
     def serialize(
         self,
         stamp_ns: int,
-        effort: FloatArray | None = None,
+        effort: FloatArray,
         position: FloatArray | None = None,
         velocity: FloatArray | None = None,
     ) -> bytes:
@@ -185,23 +191,23 @@ class JointStateTemplate(_Template):
         Parameters
         ----------
         stamp_ns : header stamp [ns]
-        effort, position, velocity : (n,) those that the template has
+        effort : (n,)
+        position, velocity : (n,), for a template with state
         """
-        if effort is not None:
-            self._effort[:] = effort
+        self._effort[:] = effort
         if position is not None and velocity is not None:
             self._position[:], self._velocity[:] = position, velocity
         return self._stamped(stamp_ns)
 
 
 class StampedTemplate(_Template):
-    """Serializes messages of a header, perhaps the name of a second frame, and numbers only.
+    """Serializes messages that consist of a header, optionally the name of a second frame, and numbers.
 
     Parameters
     ----------
-    count : how many numbers
+    count : number of ``float64`` values
     frames : frame_id of the header, and child_frame_id where the message has one
-    sequence : whether these make the one element of a sequence, as in tf2_msgs/TFMessage
+    sequence : whether the message is a sequence with this one element, as in tf2_msgs/TFMessage
     """
 
     def __init__(self, count: int, *frames: str, sequence: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What a bag of ours says about itself beside its messages: which robot, which method, where the data came from."""
+"""Description of a run that is stored in its bag: robot, method, and source of the data."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _KEY = "friction_estimator"
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
-    """Facts about one run; every one may be unknown (empty).
+    """Description of one run. A fact that is not known is empty.
 
     Attributes
     ----------
     robot : name of the robot's configuration
-    source : where the sensor data came from, in words
-    observer, law : method
+    source : origin of the sensor data, as text
+    observer, law : names of the observer and of the friction law
     limbs : joints between the base and each foot, by foot
-    supports : name of the contact phase in which only that foot stands, by foot
-    smoothing : how much of what came after its sample each estimate knows, in words; empty when live
-    coupling : of motors that move several joints together
+    supports : name of the contact phase in which only one foot stands, by foot
+    smoothing : length of the later data that each estimate uses, as text; empty for live estimates
+    coupling : motors that move several joints together
     """
 
     robot: str = ""
@@ -56,19 +56,19 @@ class RunDescription:
         return cls(robot, source, config.observer, law, limbs, supports, coupling=config.robot.coupling)
 
     def motors(self, joint_names: Sequence[str]) -> Transmission:
-        """The motors of these joints (n); of joints that share motors with others that are missing, their own."""
+        """Motors of these joints (n). Joints that share motors with a missing joint get one motor each."""
         coupling = self.coupling.coupling()
         parts = () if coupling is None else coupling.parts
         there = [part for part in parts if set(part.joint_names) <= set(joint_names)]
         return Transmission.of(combined(there) if there else None, joint_names)
 
     def to_custom_data(self) -> dict[str, str]:
-        """As the custom data of a rosbag2."""
+        """The description as custom data of a rosbag2."""
         return {_KEY: json.dumps(dataclasses.asdict(self))}
 
     @classmethod
     def from_custom_data(cls, custom_data: Mapping[str, str]) -> RunDescription:
-        """Read back; unknown when the bag was not written by this package."""
+        """Read the description of a bag; all facts are empty when the bag was not written by this package."""
         try:
             values = json.loads(custom_data.get(_KEY, "{}"))
             known = {item.name: values[item.name] for item in dataclasses.fields(cls) if item.name in values}

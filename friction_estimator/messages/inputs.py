@@ -1,4 +1,4 @@
-"""Serialized sensor messages to samples, as they come from a subscription or a bag."""
+"""Serialized sensor messages, from a subscription or a bag, to samples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import InputError, choices
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import BODY, CdrScanner
+from friction_estimator.messages.cdr import BODY, NANOSECONDS, CdrScanner
 from friction_estimator.types import CommandSample, FloatArray, ImuSample, JointSample, WrenchSample
 
-_NS = 1_000_000_000
 _COVARIANCE_REST = "64x"
 _IMU_NUMBERS = f"104x 4d {_COVARIANCE_REST} 4d {_COVARIANCE_REST}"
 """Orientation with covariance; angular velocity, first of its covariance; acceleration, first of its covariance."""
@@ -30,9 +29,9 @@ class InputReader:
     Parameters
     ----------
     config : topics, frames and signs
-    joint_names : (n) wanted joints, in model order
+    joint_names : (n) joints to read, in model order
 
-    Every method raises :class:`InputError` with one message that names the topic and what is wrong.
+    Every method raises :class:`InputError` with the topic and the reason when a message cannot be used.
     """
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
@@ -65,7 +64,10 @@ class InputReader:
         stamp_ns, (wx, wy, wz, rate_variance, fx, fy, fz, force_variance) = self._imu.read(raw)
         for label, variance in (("angular_velocity", rate_variance), ("linear_acceleration", force_variance)):
             if variance == -1.0:
-                raise InputError(f"{self._imu_topic}: {label}_covariance[0] is -1, so the IMU does not measure it")
+                raise InputError(
+                    f"{self._imu_topic}: {label}_covariance[0] is -1, so the IMU does not measure it; "
+                    "use an IMU that does, or set its variance"
+                )
         sample = ImuSample(stamp_ns, np.array((wx, wy, wz)), np.array((fx, fy, fz)))
         if not math.isfinite(wx + wy + wz):
             raise InputError(f"{self._imu_topic}: angular_velocity is not finite: {sample.angular_velocity}")
@@ -74,7 +76,7 @@ class InputReader:
         return sample
 
     def wrench(self, foot: int, raw: bytes) -> WrenchSample:
-        """Foot sample of a geometry_msgs/WrenchStamped; the sign is flipped where the configuration demands it.
+        """Foot sample of a geometry_msgs/WrenchStamped; the sign is flipped with ``feet.<name>.flip``.
 
         Parameters
         ----------
@@ -103,13 +105,13 @@ class InputReader:
 
 
 class _Stamped:
-    """Reads the numbers of messages in which nothing but the frame_id has a length of its own.
+    """Reads the numbers of messages in which only the frame_id has a variable length.
 
     Parameters
     ----------
     topic, type_name : of the messages, for error texts
-    numbers : what follows the header, in the letters of :mod:`struct`
-    check_frame : raises InputError for a frame_id that cannot be right
+    numbers : fields after the header, in the format of :mod:`struct`
+    check_frame : raises InputError for a frame_id that contradicts the configuration
     """
 
     def __init__(self, topic: str, type_name: str, numbers: str, check_frame: Callable[[str], None]) -> None:
@@ -123,14 +125,14 @@ class _Stamped:
         """Stamp [ns] and numbers."""
         try:
             if raw[:2] != self._encapsulation or raw[12 : self._frame_end] != self._frame:
-                self._learn(raw)
+                self._find_numbers(raw)
             sec, nanosec, *numbers = self._struct.unpack_from(raw)
         except (ValueError, struct.error) as error:
             raise _malformed(self._topic, self._type_name, raw, error) from None
-        return sec * _NS + nanosec, numbers
+        return sec * NANOSECONDS + nanosec, numbers
 
-    def _learn(self, raw: bytes) -> None:
-        """Find the numbers behind the frame_id of this message."""
+    def _find_numbers(self, raw: bytes) -> None:
+        """Store the offsets of the numbers after the frame_id of this message."""
         scanner = CdrScanner(raw)
         scanner.stamp()
         frame = scanner.string()
@@ -143,18 +145,18 @@ class _Stamped:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the numbers of a JointState lie.
+    """Offsets of the numbers of a JointState.
 
     Attributes
     ----------
-    size : least length of a message with this layout [bytes]
-    parts, same : ranges between stamp and numbers, and their bytes in the message that had this layout: a message with
-        the same bytes there has it, too
-    mask, structure : else it has this layout when ``mask`` leaves ``structure`` of its bytes, as one whole number:
-        padding may differ
+    size : smallest length of a message with this layout [bytes]
+    parts, same : ranges between stamp and numbers, and their bytes in the message from which this layout was read. A
+        message with the same bytes in these ranges has this layout.
+    mask, structure : a message has this layout, too, if its bytes, as one whole number, masked with ``mask`` equal
+        ``structure``; its padding may differ.
     stamp : the header stamp
     dtype, first, count : of the block from the first to the last number
-    index : (r, n) places of the wanted numbers in that block, one row a field
+    index : (r, n) indices of the numbers in that block, one row per field
     """
 
     size: int
@@ -178,15 +180,15 @@ class _Layout:
 
 
 class _JointStates:
-    """Reads the numbers of JointState messages with any order of joints and further ones.
+    """Reads the numbers of JointState messages with joints in any order, and with further joints.
 
-    The layout of the newest message is kept: most messages have the same names and lengths as the one before.
+    The layout of the newest message is kept, because most messages have the same names and lengths as the one before.
 
     Parameters
     ----------
     topic : of the messages, for error texts
-    joint_names : (n) wanted joints, in model order
-    fields : wanted ones, in the order of the message
+    joint_names : (n) joints to read, in model order
+    fields : fields to read, in the order of the message
     optional : the field that may be empty
     """
 
@@ -198,18 +200,18 @@ class _JointStates:
         self._layout: _Layout | None = None
 
     def read(self, raw: bytes) -> tuple[int, FloatArray]:
-        """Stamp [ns] and numbers (r, n): one row for each wanted field, without the optional one when it is empty."""
+        """Stamp [ns] and numbers (r, n): one row per field, without the optional field when it is empty."""
         layout = self._layout
         if layout is None or not layout.fits(raw):
-            layout = self._layout = self._learn(raw)
+            layout = self._layout = self._read_layout(raw)
         block = np.frombuffer(raw, layout.dtype, layout.count, layout.first)
         values = block[layout.index].astype(np.float64, copy=False)
         if not math.isfinite(sum(values.reshape(-1).tolist())):
             self._check_finite(values)
         sec, nanosec = layout.stamp.unpack_from(raw, BODY)
-        return sec * _NS + nanosec, values
+        return sec * NANOSECONDS + nanosec, values
 
-    def _learn(self, raw: bytes) -> _Layout:
+    def _read_layout(self, raw: bytes) -> _Layout:
         """Parse a message: names, and length of every array."""
         try:
             scanner = CdrScanner(raw)
@@ -245,7 +247,7 @@ class _JointStates:
         )
 
     def _order(self, names: Sequence[str]) -> NDArray[np.intp]:
-        """Place of each wanted joint in the message, (n,)."""
+        """Index of each joint in the message, (n,)."""
         index = {name: place for place, name in enumerate(names)}
         missing = [name for name in self._joint_names if name not in index]
         if missing:

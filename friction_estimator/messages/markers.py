@@ -1,4 +1,4 @@
-"""Friction as rviz markers: an arc about each joint axis, as long as the torque is large, and the number next to it."""
+"""Friction as rviz markers: an arc about each joint axis whose length is proportional to the torque, and a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.errors import RobotModelError, choices
-from friction_estimator.messages.cdr import BODY, CdrWriter
+from friction_estimator.messages.cdr import BODY, NANOSECONDS, CdrWriter
 from friction_estimator.types import FloatArray, FrictionEstimate
 
 _POINTS = 24
@@ -23,7 +23,7 @@ _LONGEST_TEXT = 11
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What the markers of one kind share: namespace, type of visualization_msgs/Marker, scale [m]."""
+    """Common fields of the markers of one kind: namespace, type of visualization_msgs/Marker, scale [m]."""
 
     namespace: str
     type: int
@@ -36,7 +36,7 @@ _TEXT = _Kind("friction_text", 9, (0.0, 0.0, 0.035))  # TEXT_VIEW_FACING
 
 @dataclass(frozen=True, slots=True)
 class JointAxis:
-    """Where a joint turns.
+    """Axis of a joint.
 
     Attributes
     ----------
@@ -75,12 +75,12 @@ def _axis(joint: ElementTree.Element) -> JointAxis:
 class FrictionMarkers:
     """Serializes the MarkerArray of one robot.
 
-    The arc of a joint is 270 degrees long at ``full_scale`` and turns the way the friction does; it is blue where the
-    friction is measured, orange where it is modelled.
+    The arc of a joint is 270 degrees long at ``full_scale`` and turns in the direction of the friction. It is blue
+    where the friction is measured, and orange where it comes from the law.
 
     Parameters
     ----------
-    axes : (n) where the joints are
+    axes : (n) of the joints
     full_scale : friction torque of the longest arc [N m]
     radius : of the arcs [m]
     """
@@ -110,7 +110,7 @@ class FrictionMarkers:
 
     def build(self, estimate: FrictionEstimate) -> bytes:
         """Bytes of a visualization_msgs/MarkerArray: an arc and a text for every joint."""
-        seconds, nanoseconds = divmod(estimate.stamp_ns, 1_000_000_000)
+        seconds, nanoseconds = divmod(estimate.stamp_ns, NANOSECONDS)
         self._integers[self._stamps], self._integers[self._stamps + 1] = seconds, nanoseconds
         self._reals[self._colors] = np.where(np.repeat(estimate.measured, 2)[:, None], _MEASURED, _MODELLED)
         part = np.clip(estimate.friction / self._full_scale, -1.0, 1.0)
@@ -127,7 +127,7 @@ class FrictionMarkers:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Offsets of what changes in a marker: stamp, color, points, and length of the text."""
+    """Offsets of the fields of a marker that change: stamp, color, points, and length of the text."""
 
     stamp: int
     color: int
@@ -162,6 +162,6 @@ def _write_marker(
 
 
 def _perpendicular(axis: FloatArray) -> FloatArray:
-    """Some unit vector across an axis, (3,)."""
+    """A unit vector perpendicular to an axis, (3,)."""
     across = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     return across / np.linalg.norm(across)

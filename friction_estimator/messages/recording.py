@@ -10,8 +10,8 @@ import numpy as np
 
 from friction_estimator.errors import BagError
 from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.types import header_stamp
 from friction_estimator.types import BoolArray, FloatArray
 
 _SCALARS = (
@@ -56,7 +56,7 @@ class PhaseInterval:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a run said, on the clock of the friction estimates.
+    """Estimates and ground truth of a run, at the stamps of the friction estimates.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class Recording:
     time : (m,) since the start of the recording [s]
     position, velocity : (m, n) of the joints
     friction, sigma : (m, n) the estimate and its standard deviation [N m]
-    measured : (m, n) True where the observer spoke, False where the friction law did
+    measured : (m, n) True where the friction comes from the observer, False where it comes from the friction law
     truth : (m, n) true friction [N m], NaN outside its recording; None without ground truth
     phases, true_phases : contact phases, estimated and true; empty when not recorded
     model, coulomb, viscous, coulomb_sigma, viscous_sigma, external_torque : slow outputs; None when not recorded
-    true_external_torque : at the same rate; None without ground truth
-    description : what the bag says about itself
+    true_external_torque : true external torque at the same rate; None without ground truth
+    description : robot, method and source of the run
     """
 
     joint_names: tuple[str, ...]
@@ -101,14 +101,14 @@ class Recording:
         return known or {"": tuple(range(len(self.joint_names)))}
 
     def swing_intervals(self, foot: str) -> list[PhaseInterval]:
-        """When this foot was off the ground: by the truth where there is one, else by the estimate."""
+        """Intervals in which this foot was off the ground, by the ground truth if recorded, else by the estimate."""
         if foot not in self.description.supports:
             return []
         phases = self.true_phases or self.phases
         return [phase for phase in phases if foot not in self.description.standing_feet(phase.name)]
 
     def standing(self) -> BoolArray | None:
-        """Where the limb of each joint was in stance, (m, n); None when limbs or phases are unknown."""
+        """True where the limb of a joint was in stance, (m, n); None when limbs or phases are unknown."""
         if not self.description.limbs or not (self.true_phases or self.phases):
             return None
         standing = np.ones(self.friction.shape, dtype=bool)
@@ -140,7 +140,7 @@ class RecordingBuilder:
         Parameters
         ----------
         topic : relative name, one of :data:`RECORDED`
-        time_ns : when it was recorded [ns]
+        time_ns : time under which it was recorded [ns]
         message : of rclpy or rosbags
         """
         if topic in self._phase_names:
@@ -154,7 +154,7 @@ class RecordingBuilder:
         self._received[topic].append(time_ns)
 
     def finish(self, description: RunDescription) -> Recording:
-        """Everything on one clock.
+        """Resample all series at the stamps of the friction estimates.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class RecordingBuilder:
         )
 
     def _values(self, topic: str, message: Any, field: str) -> FloatArray:
-        """One field in the order of the joints; NaN when it was left empty."""
+        """One field in the order of the joints; NaN when it is empty."""
         order = self._order(tuple(message.name))
         values = np.asarray(getattr(message, field), dtype=np.float64)
         if values.size == len(message.name):
@@ -231,7 +231,7 @@ class RecordingBuilder:
         return series.values[np.maximum(np.searchsorted(series.time, time, side="right") - 1, 0)]
 
     def _phases(self, topic: topics.Topic, clock: topics.Topic, start_ns: int, end: float) -> tuple[PhaseInterval, ...]:
-        """Intervals of equal names; the messages carry no stamp, so that of a neighbour in the recording is used."""
+        """Intervals of equal names; the messages have no stamp, so stamps are interpolated by their recording times."""
         names, received = self._phase_names[topic.name], self._received[topic.name]
         if not names or not self._stamps[clock.name]:
             return ()

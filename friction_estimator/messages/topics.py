@@ -1,10 +1,8 @@
-"""Every topic that this package writes: relative name, type, what it holds and when it leaves.
+"""Every topic of this package: relative name, type, content and when it is published.
 
-Inputs come from the configuration: ``output.joint_states_topic``, ``imu.topic`` and ``feet.<name>.topic``.
-
-One scalar per joint travels as the ``effort`` of a ``sensor_msgs/JointState``, joints by name. Whether the friction of
-a joint was measured or modelled is such a scalar too: ``joint_friction/measured`` is 1 where the observer spoke and 0
-where the friction law did, from its stamp until the next one.
+One scalar per joint is published as the ``effort`` of a ``sensor_msgs/JointState``, joints by name. So is whether the
+friction of a joint is measured: ``joint_friction/measured`` is 1 where the friction comes from the observer and 0 where
+it comes from the friction law. It holds from its stamp until the next one.
 """
 
 from __future__ import annotations
@@ -22,15 +20,47 @@ ODOMETRY = "nav_msgs/msg/Odometry"
 STRING = "std_msgs/msg/String"
 MARKERS = "visualization_msgs/msg/MarkerArray"
 TRANSFORMS = "tf2_msgs/msg/TFMessage"
+DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
+
+BASE_FRAME = "base_link"
+ODOM_FRAME = "odom"
+"""World of the base state. Its origin is below the robot at the start, and it drifts; hence not ``map`` (REP-105)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputTopic:
+    """One topic that the estimator subscribes to.
+
+    Attributes
+    ----------
+    name : relative or absolute name
+    type : message type, ``package/msg/Name``
+    parameter : configuration parameter that holds the name
+    """
+
+    name: str
+    type: str
+    parameter: str
+
+
+def input_topics(config: Config) -> tuple[InputTopic, ...]:
+    """Topics of joint states, IMU and feet, and of the desired velocities if friction compensation uses them."""
+    found = [InputTopic(config.output.joint_states_topic, JOINT_STATE, "output.joint_states_topic")]
+    if not config.robot.fixed_base:
+        found.append(InputTopic(config.imu.topic, IMU, "imu.topic"))
+    found += [InputTopic(foot.wrench_topic, WRENCH, f"feet.{foot.name}.topic") for foot in config.feet]
+    if config.needs_commands:
+        found.append(InputTopic(config.compensation.desired_topic, JOINT_STATE, "compensation.desired_topic"))
+    return tuple(found)
 
 
 class When(Enum):
-    """When a topic leaves."""
+    """When a topic is published."""
 
     SAMPLE = "with every joint sample"
     SLOW = "at output.slow_rate"
     CHANGE = "at output.slow_rate and whenever it changes"
-    DISPLAY = "at 10 Hz, for the eye"
+    DISPLAY = "at 10 Hz, for display"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +71,8 @@ class Topic:
     ----------
     name : relative name, so that a namespace works
     type : message type, ``package/msg/Name``
-    when : when it leaves
-    description : what it holds, with unit
+    when : when it is published
+    description : its content, with unit
     """
 
     name: str
@@ -54,19 +84,24 @@ class Topic:
 FRICTION = Topic(
     "joint_friction", JOINT_STATE, When.SAMPLE, "friction torque [N m]; position and velocity echo the input"
 )
-SIGMA = Topic("joint_friction/sigma", JOINT_STATE, When.SAMPLE, "its standard deviation [N m]")
+SIGMA = Topic("joint_friction/sigma", JOINT_STATE, When.SAMPLE, "standard deviation of the friction torque [N m]")
 MEASURED = Topic(
-    "joint_friction/measured", JOINT_STATE, When.CHANGE, "1 where the friction was measured, 0 where the law spoke"
+    "joint_friction/measured",
+    JOINT_STATE,
+    When.CHANGE,
+    "1: the friction comes from the observer, 0: from the friction law",
 )
-MODEL = Topic("joint_friction/model", JOINT_STATE, When.SLOW, "what the identified law predicts [N m]")
-COULOMB = Topic("joint_friction/coulomb", JOINT_STATE, When.SLOW, "F_c [N m]")
-VISCOUS = Topic("joint_friction/viscous", JOINT_STATE, When.SLOW, "F_v [N m s/rad]")
+MODEL = Topic("joint_friction/model", JOINT_STATE, When.SLOW, "friction torque of the identified law [N m]")
+COULOMB = Topic("joint_friction/coulomb", JOINT_STATE, When.SLOW, "Coulomb friction F_c [N m]")
+VISCOUS = Topic("joint_friction/viscous", JOINT_STATE, When.SLOW, "viscous friction F_v [N m s/rad]")
 COULOMB_SIGMA = Topic("joint_friction/coulomb/sigma", JOINT_STATE, When.SLOW, "standard deviation of F_c [N m]")
 VISCOUS_SIGMA = Topic("joint_friction/viscous/sigma", JOINT_STATE, When.SLOW, "standard deviation of F_v [N m s/rad]")
 EXTERNAL_TORQUE = Topic(
-    "external_torque", JOINT_STATE, When.SLOW, "external torque, foot wrenches and friction removed [N m]; NaN: unknown"
+    "external_torque", JOINT_STATE, When.SLOW, "external torque without foot wrenches and friction [N m]; NaN: unknown"
 )
-EXTERNAL_TORQUE_SIGMA = Topic("external_torque/sigma", JOINT_STATE, When.SLOW, "standard deviation of that [N m]")
+EXTERNAL_TORQUE_SIGMA = Topic(
+    "external_torque/sigma", JOINT_STATE, When.SLOW, "standard deviation of the external torque [N m]"
+)
 BASE_STATE = Topic("base_state", ODOMETRY, When.SLOW, "estimated pose and twist of the base, with covariance")
 CONTACT_PHASE = Topic("contact_phase", STRING, When.CHANGE, "double_support, left_support, right_support, flight, ...")
 FRICTION_MARKERS = Topic(
@@ -88,18 +123,18 @@ OUTPUTS = (
     CONTACT_PHASE,
     FRICTION_MARKERS,
 )
-"""What the estimator says. ``/diagnostics`` is the node's own affair and not in this table."""
+"""Topics of the estimator. ``/diagnostics`` is published by the node and not in this table."""
 
 OF_BASE = (BASE_STATE, CONTACT_PHASE)
-"""Those that need no friction."""
+"""Topics that need no friction stage."""
 
 BASE_TRANSFORM = Topic("/tf", TRANSFORMS, When.SLOW, "estimated pose of the base, as the transform from odom")
-"""Leaves only where tf2_msgs is installed; every apt installation of ROS 2 has it, the wheels of pip do not."""
+"""Published where tf2_msgs is installed: in every apt installation of ROS 2, but not with its pip wheels."""
 
 COMPENSATION = Topic(
-    "friction_compensation", JOINT_STATE, When.SAMPLE, "torque to add to the motor command, against friction [N m]"
+    "friction_compensation", JOINT_STATE, When.SAMPLE, "torque to add to the motor command against friction [N m]"
 )
-"""Leaves only with ``compensation.enabled``; zero torque is the last message before silence."""
+"""Published with ``compensation.enabled`` only; the last message has zero torque."""
 
 
 def output_topics(config: Config) -> tuple[Topic, ...]:
@@ -118,19 +153,22 @@ TRUE_EXTERNAL_TORQUE = Topic(
     "ground_truth/external_torque",
     JOINT_STATE,
     When.SLOW,
-    "true torque of all forces but the ground's on the feet [N m]",
+    "true torque of all forces except those of the ground on the feet [N m]",
 )
 TRUE_BASE_STATE = Topic("ground_truth/base_state", ODOMETRY, When.SLOW, "true pose and twist of the base")
-TRUE_CONTACT_PHASE = Topic("ground_truth/contact_phase", STRING, When.CHANGE, "which feet touch the ground")
+TRUE_CONTACT_PHASE = Topic("ground_truth/contact_phase", STRING, When.CHANGE, "name of the feet that touch the ground")
 
 
 def true_wrench(foot_name: str) -> Topic:
     """Topic with the noiseless wrench of one foot."""
     return Topic(
-        f"{TRUTH_PREFIX}{foot_name}/wrench", WRENCH, When.SLOW, "noiseless wrench of the ground on the foot, sole frame"
+        f"{TRUTH_PREFIX}{foot_name}/wrench",
+        WRENCH,
+        When.SLOW,
+        "wrench of the ground on the foot, sole frame",
     )
 
 
 def truth_topics(foot_names: Iterable[str]) -> tuple[Topic, ...]:
-    """Everything that only a simulator can say."""
+    """Topics of ground truth, which only a simulator publishes."""
     return (TRUE_FRICTION, TRUE_EXTERNAL_TORQUE, TRUE_BASE_STATE, TRUE_CONTACT_PHASE, *map(true_wrench, foot_names))

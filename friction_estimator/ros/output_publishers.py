@@ -11,7 +11,6 @@ from rclpy.node import Node
 
 from friction_estimator.config import Config
 from friction_estimator.messages import topics
-from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.topics import Topic, When
 from friction_estimator.ros.message_types import message_class
@@ -37,7 +36,7 @@ class OutputPublishers:
     def __init__(self, node: Node, config: Config, joint_names: Sequence[str], urdf_xml: str) -> None:
         self._config = config
         self._joint_names = tuple(joint_names)
-        self._markers = FrictionMarkers(joint_axes(urdf_xml, joint_names))
+        self._urdf_xml = urdf_xml
         self._has_transform = importlib.util.find_spec("tf2_msgs") is not None
         if config.has_base_state and not self._has_transform:
             node.get_logger().info("tf2_msgs is not installed: the base pose is on base_state, but not on /tf")
@@ -77,7 +76,7 @@ class OutputPublishers:
             publisher.wait_for_all_acked(_LAST_WORD)
 
     def _make_messages(self) -> OutputMessages:
-        return OutputMessages(self._config, self._joint_names, self._markers, transform=self._has_transform)
+        return OutputMessages(self._config, self._joint_names, self._urdf_xml, transform=self._has_transform)
 
     def _has_subscribers(self, topic: Topic) -> bool:
         return bool(self._publishers[topic.name].get_subscription_count())

@@ -18,8 +18,7 @@ from friction_estimator import compiled
 from friction_estimator.errors import SimulationError
 from friction_estimator.io.node_parameters import SIMULATION_FIELDS
 from friction_estimator.messages import topics
-from friction_estimator.messages.sensors import SensorMessages
-from friction_estimator.messages.truth import TruthMessages
+from friction_estimator.messages.simulated import SensorMessages, TruthMessages
 from friction_estimator.ros.lead import Lead
 from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.pace import Pace

@@ -20,7 +20,7 @@ from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.robot import load_robot
 from friction_estimator.io.table import read_table
 from friction_estimator.messages.topics import JOINT_STATE
-from friction_estimator.messages.types import make_header
+from test.headers import make_header
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
 pytestmark = pytest.mark.filterwarnings("error")  # a numerical warning on stderr tells a user nothing

@@ -19,9 +19,9 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate, StampedTemplate, serialize_string, stamp_of
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.markers import FrictionMarkers, JointAxis
-from friction_estimator.messages.odometry import OdometryTemplate, TransformTemplate
-from friction_estimator.messages.types import make_header
+from friction_estimator.messages.outputs import OdometryTemplate, TransformTemplate
 from friction_estimator.types import BaseState, FrictionEstimate
+from test.headers import make_header
 
 from .conftest import RclpyTypes, RosbagsTypes, Types
 
@@ -54,18 +54,17 @@ def values_of(message: Any) -> Any:
     return struct.pack("<d", message) if isinstance(message, float) else message
 
 
-@pytest.mark.parametrize("with_effort", [True, False])
 @pytest.mark.parametrize("with_state", [True, False])
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("names", NAMES, ids=len)
 def test_joint_states_are_those_of_rclpy_and_rosbags(
-    types: Types, names: list[str], frame: str, with_state: bool, with_effort: bool
+    types: Types, names: list[str], frame: str, with_state: bool
 ) -> None:
-    template, rng = JointStateTemplate(frame, names, with_state, with_effort), np.random.default_rng(len(names))
+    template, rng = JointStateTemplate(frame, names, with_state), np.random.default_rng(len(names))
     for stamp in (STAMP, 0):
         effort, position, velocity = rng.normal(size=(3, len(names)))
         effort[1:2], velocity[:1] = np.nan, -np.inf
-        given = {"effort": effort} if with_effort else {}
+        given = {"effort": effort}
         given |= {"position": position, "velocity": velocity} if with_state else {}
         fields = {name: types.floats(given.get(name, np.empty(0))) for name in ("position", "velocity", "effort")}
         message = types.make(topics.JOINT_STATE, header=make_header(types, stamp, frame), name=names, **fields)

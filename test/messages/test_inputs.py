@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.messages.inputs import InputReader
-from friction_estimator.messages.sensors import SensorMessages
-from friction_estimator.messages.types import make_header
+from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.types import ImuSample, JointSample, WrenchSample
+from test.headers import make_header
 
 from .conftest import RosbagsTypes, Types
 

@@ -13,13 +13,14 @@ from friction_estimator.config import Config
 from friction_estimator.errors import BagError, RobotModelError
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.recording import RECORDED, RecordingBuilder
-from friction_estimator.messages.truth import TruthMessages
-from friction_estimator.messages.types import header_stamp, make_header
+from friction_estimator.messages.simulated import TruthMessages
 from friction_estimator.types import FrictionEstimate, GroundTruth
+from test.headers import make_header
 
 from .conftest import Types
 
@@ -30,7 +31,7 @@ MS = 1_000_000
 
 @pytest.fixture
 def outputs(robot: Robot, joint_names: tuple[str, ...]) -> OutputMessages:
-    return OutputMessages(robot.config, joint_names, FrictionMarkers(joint_axes(robot.urdf_xml, joint_names)))
+    return OutputMessages(robot.config, joint_names, robot.urdf_xml)
 
 
 def test_the_first_estimate_leaves_on_every_topic(outputs: OutputMessages, make_estimate: MakeEstimate) -> None:
@@ -84,10 +85,11 @@ def test_a_joint_that_stops_being_measured_is_told_at_once(
 
 
 def test_compensation_leaves_with_every_estimate_that_has_one_and_ends_with_zero(
-    config: Config, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode
+    robot: Robot, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode
 ) -> None:
+    config = robot.config
     enabled = replace(config, compensation=replace(config.compensation, enabled=True))
-    outputs = OutputMessages(enabled, joint_names)
+    outputs = OutputMessages(enabled, joint_names, robot.urdf_xml)
     torque = np.linspace(-1.0, 1.0, len(joint_names))
     for stamp in (0, MS):
         message = decoded(outputs.build(make_estimate(stamp, compensation=torque)))["friction_compensation"]
@@ -96,7 +98,7 @@ def test_compensation_leaves_with_every_estimate_that_has_one_and_ends_with_zero
     last = decoded([outputs.no_compensation(2 * MS)])["friction_compensation"]
     assert not np.any(last.effort) and header_stamp(last) == 2 * MS
     assert topics.COMPENSATION in outputs.topics
-    assert topics.COMPENSATION not in OutputMessages(config, joint_names).topics
+    assert topics.COMPENSATION not in OutputMessages(config, joint_names, robot.urdf_xml).topics
 
 
 def test_contact_phase_is_told_when_it_changes(

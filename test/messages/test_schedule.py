@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from friction_estimator.messages.schedule import OutputSchedule
+from friction_estimator.messages.outputs import OutputSchedule
 from friction_estimator.messages.topics import When
 
 MS = 1_000_000

@@ -26,8 +26,8 @@ from rclpy.serialization import deserialize_message
 from friction_estimator.io.resources import robot_file
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics
-from friction_estimator.messages.sensors import SensorMessages
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.messages.cdr import header_stamp
+from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.ros.message_types import message_class
 from friction_estimator.ros.qos import RECORDER, SENSOR_OUTPUT
 from friction_estimator.ros.spin import make_executor

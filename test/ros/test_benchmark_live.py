@@ -17,8 +17,8 @@ from friction_estimator.benchmark.walk import simulate
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import stamp_of
-from friction_estimator.messages.types import header_stamp, make_header
+from friction_estimator.messages.cdr import header_stamp, stamp_of
+from test.headers import make_header
 
 NEW = 1_700_000_000_123_456_789
 

@@ -14,7 +14,7 @@ from friction_estimator.io.parameters import save_parameters
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.ros.qos import SENSOR_OUTPUT
 
 from .conftest import NodeProcess, TalkingRobot, robot_joints

@@ -14,8 +14,8 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.recording import Recording
-from friction_estimator.messages.types import header_stamp
 from friction_estimator.ros.recorder import input_topics, result_topics, truth_topics
 
 from .conftest import TIME_OUT, NodeProcess, TalkingRobot

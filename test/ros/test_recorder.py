@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -18,6 +19,7 @@ from friction_estimator.ros.recorder import HeaderClock, Recorder
 from .conftest import TIME_OUT
 
 COUNT = 20
+EFFORT = np.zeros(1)
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_messages_are_written_in_the_order_in_which_they_came(node, tmp_path):
-    template = JointStateTemplate("base_link", ["knee"], with_effort=False)
+    template = JointStateTemplate("base_link", ["knee"])
     joints = node.create_publisher(JointState, "joints", SENSOR_OUTPUT)
     phases = node.create_publisher(String, "phases", SENSOR_OUTPUT)
     seen: list[bytes] = []
@@ -45,7 +47,7 @@ def test_messages_are_written_in_the_order_in_which_they_came(node, tmp_path):
             recorder.record(name, type_name, SENSOR_OUTPUT, clock.of_type(type_name), seen.append)
         wait_for(lambda: joints.get_subscription_count() > 0 and phases.get_subscription_count() > 0)
         for k in range(COUNT):
-            joints.publish(template.serialize(1000 + k))
+            joints.publish(template.serialize(1000 + k, EFFORT))
             phases.publish(String(data=str(k)))
         wait_for(lambda: recorder.take() or recorder.counts == {"joints": COUNT, "phases": COUNT})
         newest = recorder.newest["joints"]
@@ -53,12 +55,12 @@ def test_messages_are_written_in_the_order_in_which_they_came(node, tmp_path):
     messages = list(BagReader(tmp_path / "bag").messages())
     assert [message.time_ns for message in messages] == [1000 + k for k in range(COUNT) for _ in range(2)]
     assert {message.topic for message in messages} == {"/recorded/joints", "/recorded/phases"}
-    assert len(seen) == 2 * COUNT and newest == template.serialize(1000 + COUNT - 1)
+    assert len(seen) == 2 * COUNT and newest == template.serialize(1000 + COUNT - 1, EFFORT)
 
 
 def test_messages_without_stamp_are_recorded_under_their_arrival_until_one_with_a_stamp_has_come():
     clock = HeaderClock()
     phase, joints = clock.of_type(topics.STRING), clock.of_type(topics.JOINT_STATE)
     assert phase(b"", 7) == 7
-    assert joints(JointStateTemplate("", []).serialize(5), 8) == 5
+    assert joints(JointStateTemplate("", ["knee"]).serialize(5, EFFORT), 8) == 5
     assert phase(b"", 9) == 5

@@ -10,7 +10,7 @@ from nav_msgs.msg import Odometry
 from std_srvs.srv import SetBool, Trigger
 
 from friction_estimator.messages import topics
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.messages.cdr import header_stamp
 
 from .conftest import NodeProcess, TalkingRobot
 

@@ -16,7 +16,7 @@ from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.messages import topics
-from friction_estimator.messages.types import header_stamp
+from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.types import FloatArray, IntArray
 
 JOINT_STATES = "joint_states"

@@ -21,7 +21,7 @@ def jazzy_typestore() -> Typestore:
 
 
 class BagMessageTypes:
-    """``messages.types.MessageTypes`` for rosbags.
+    """Makes and serializes messages with rosbags.
 
     Parameters
     ----------

@@ -21,7 +21,6 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.inputs import InputReader
-from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.types import FrictionEstimate
 
@@ -82,34 +81,20 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
     BagError
         When joint states, the IMU or all feet are missing: says which topics are there and which parameter names them.
     """
-    joints, imu = config.output.joint_states_topic, config.imu.topic
-    needed = {joints: ("output.joint_states_topic", topics.JOINT_STATE)}
-    if not config.robot.fixed_base:
-        needed[imu] = ("imu.topic", topics.IMU)
-    feet = {foot.wrench_topic: (f"feet.{foot.name}.topic", topics.WRENCH) for foot in config.feet}
-    wanted = {**needed, **feet, **_command_topic(config)}
-    full = {name: reader.find_topic(name, type_name) for name, (_, type_name) in wanted.items()}
+    inputs = topics.input_topics(config)
+    full = {item.name: reader.find_topic(item.name, item.type) for item in inputs}
     found = {name: topic for name, topic in full.items() if topic is not None}
-    missing = {name: f"{name!r} (parameter {p})" for name, (p, _) in {**needed, **feet}.items() if name not in found}
-    if any(name in missing for name in needed) or (feet and all(name in missing for name in feet)):
+    feet = {foot.wrench_topic for foot in config.feet}
+    commands = {config.compensation.desired_topic} if config.needs_commands else set()
+    missing = {item.name: f"{item.name!r} (parameter {item.parameter})" for item in inputs if item.name not in found}
+    sensors = {name: text for name, text in missing.items() if name not in commands}
+    if set(sensors) - feet or (feet and feet <= set(sensors)):
         raise BagError(
-            f"the bag {reader.path} lacks the topic {', '.join(missing.values())}; it has {reader.topic_list()}. "
+            f"the bag {reader.path} lacks the topic {', '.join(sensors.values())}; it has {reader.topic_list()}. "
             "Set the parameter to the topic of your robot"
         )
-    texts = [f"the bag lacks the topic {text}: its limb is not measured" for text in missing.values()]
-    texts += [
-        f"the bag lacks the topic {name!r} (parameter {parameter}): friction is not compensated"
-        for name, (parameter, _) in _command_topic(config).items()
-        if name not in found
-    ]
-    return found, tuple(texts)
-
-
-def _command_topic(config: Config) -> dict[str, tuple[str, str]]:
-    """Topic with the desired velocities, where friction compensation needs it: parameter and type by name."""
-    if not config.needs_commands:
-        return {}
-    return {config.compensation.desired_topic: ("compensation.desired_topic", topics.JOINT_STATE)}
+    outcome = {name: "friction is not compensated" if name in commands else "its limb is not measured" for name in full}
+    return found, tuple(f"the bag lacks the topic {text}: {outcome[name]}" for name, text in missing.items())
 
 
 def replay(
@@ -191,7 +176,7 @@ class _Replay:
     ) -> None:
         self._reader, self._writer, self._estimator = reader, writer, estimator
         names = estimator.joint_names
-        self._outputs = OutputMessages(estimator.config, names, FrictionMarkers(joint_axes(urdf_xml, names)))
+        self._outputs = OutputMessages(estimator.config, names, urdf_xml)
         self._handlers = self._input_handlers(inputs)
         self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
         if copy_inputs:

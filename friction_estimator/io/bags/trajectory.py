@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 
 from friction_estimator.identification.joint_trajectory import JointTrajectory
+from friction_estimator.io.bags.message_types import BagMessageTypes
 from friction_estimator.io.bags.writer import BagWriter
-from friction_estimator.messages.types import MessageTypes
+from friction_estimator.messages.cdr import NANOSECONDS
 from friction_estimator.types import FloatArray
 
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 TRAJECTORY_TOPIC = "joint_trajectory_controller/joint_trajectory"
 """Where the joint trajectory controller of ros2_control listens, unless it has another name."""
-
-_NS = 1_000_000_000
 
 
 def write_trajectory_bag(
@@ -46,9 +45,9 @@ def write_trajectory_bag(
 
 
 def _point(
-    types: MessageTypes, time: float, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
+    types: BagMessageTypes, time: float, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
 ) -> object:
-    seconds, nanoseconds = divmod(round(float(time) * _NS), _NS)
+    seconds, nanoseconds = divmod(round(float(time) * NANOSECONDS), NANOSECONDS)
     return types.make(
         "trajectory_msgs/msg/JointTrajectoryPoint",
         positions=types.floats(position),

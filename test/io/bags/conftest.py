@@ -13,8 +13,7 @@ from friction_estimator.io.bags.message_types import jazzy_typestore
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics
-from friction_estimator.messages.sensors import SensorMessages
-from friction_estimator.messages.truth import TruthMessages
+from friction_estimator.messages.simulated import SensorMessages, TruthMessages
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GroundTruth, ImuSample, JointSample, WrenchSample
 

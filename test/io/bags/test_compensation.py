@@ -18,7 +18,7 @@ from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
-from friction_estimator.messages.sensors import SensorMessages
+from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.types import JointSample
 
 Recorded = list[tuple[str, int, Any]]
