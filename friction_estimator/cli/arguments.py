@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.io.robot import Robot, as_robot, load_robot
 from friction_estimator.io.yaml_document import parse_value
 
 
@@ -31,7 +31,7 @@ def add_robot_arguments(
 
 
 def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
-    """Load the robot that was asked for; an override of None changes nothing.
+    """Load the robot that was asked for, with its URDF; an override of None changes nothing.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     Raises
     ------
     ConfigError
-        When ``--set`` says something else than such an option.
+        When ``--set`` contradicts such an option, or the robot names no URDF.
     """
     given = {name: value for name, value in overrides.items() if value is not None}
     settings = dict(arguments.settings)
     for name, value in given.items():
         if settings.get(name, value) != value:
             raise ConfigError(f"--{name} {value} and --set {name}={settings[name]} contradict each other: say one")
-    return load_robot(arguments.robot, {**given, **settings})
+    return as_robot(load_robot(arguments.robot, {**given, **settings}))
 
 
 def warn(text: str) -> None:

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from xml.etree import ElementTree
 
-from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.joint_log import RobotDescription
 from friction_estimator.io.resources import robot_names
-from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.io.urdf import check_urdf, read_urdf
+from friction_estimator.io.robot import Robot, as_robot, load_robot
 from friction_estimator.messages.description import RunDescription
-
-_URDF_SUFFIXES = (".urdf", ".xml")
-_FIXED_BASE = {"observer": "momentum", "robot.fixed_base": True}
 
 
 def identified_robot(arguments: argparse.Namespace) -> Robot | None:
     """The robot of ``--robot`` with what ``--set`` changes; None when no robot was named."""
-    if arguments.robot is None:
-        return None
-    path = Path(arguments.robot).expanduser()
-    if path.suffix.lower() not in _URDF_SUFFIXES:
-        robot = load_robot(arguments.robot, dict(arguments.settings))
-        if not robot.urdf_xml:
-            raise ConfigError(f"the robot {arguments.robot!r} names no URDF; set robot.urdf in its YAML")
-        return robot
-    xml = read_urdf(path)
-    check_urdf(xml, str(path))
-    return Robot(config_from_parameters({**_FIXED_BASE, **dict(arguments.settings)}), xml, path)
+    return None if arguments.robot is None else as_robot(load_robot(arguments.robot, dict(arguments.settings)))
 
 
 def described(robot: Robot | None) -> RobotDescription | None:

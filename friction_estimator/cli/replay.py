@@ -8,10 +8,8 @@ from pathlib import Path
 from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, robot_of, warn
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.config import OBSERVER_NAMES
-from friction_estimator.errors import ConfigError
-from friction_estimator.estimation.diagnosis import advice
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.io.bags.replay import ReplayResult, replay
+from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.io.parameters import load_parameters, save_parameters
 
@@ -42,11 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Replay and write."""
     robot = robot_of(arguments, observer=arguments.observer)
-    if not robot.urdf_xml:
-        raise ConfigError(f"the robot {arguments.robot!r} names no URDF; set robot.urdf in its YAML")
     start = load_parameters(arguments.params) if arguments.params else None
     with progress_bar("replaying") as progress:
-        result = replay(
+        summary = replay(
             arguments.bag,
             arguments.output,
             robot.config,
@@ -56,31 +52,12 @@ def run(arguments: argparse.Namespace) -> None:
             copy_inputs=arguments.copy_inputs,
             overwrite=arguments.overwrite,
             namespace=arguments.namespace,
-            robot=Path(arguments.robot).stem,
+            robot=robot.name,
             smooth=arguments.smooth,
             progress=progress,
         )
     if arguments.save_params:
-        save_parameters(arguments.save_params, result.identified)
-    _tell(arguments.output, result)
-
-
-def _tell(output: Path, result: ReplayResult) -> None:
-    if result.damage:
-        warn(result.damage)
-    for text in (*result.missing, *result.restored):
+        save_parameters(arguments.save_params, summary.identified)
+    for text in summary.warnings:
         warn(text)
-    for topic, (count, reason) in result.refused.items():
-        warn(f"{count} messages of {topic} refused: {reason}")
-    if result.health.late:
-        warn(f"{result.health.late} samples were recorded too late to be used: raise synchronizer.max_wait")
-    if unlisted := result.health.event_count - len(result.health.events):
-        warn(f"{unlisted} earlier events are not listed")
-    for event in result.health.events:
-        warn(str(event))
-    if result.health.wrench_sign_suspect:
-        feet = ", ".join(result.health.wrench_sign_suspect)
-        warn(f"the ground seems to pull at {feet}: set feet.<name>.flip if the sensor reports the opposite sign")
-    for text in advice(result.diagnoses):
-        warn(text)
-    print(f"{output}: {result.estimates} estimates")
+    print(f"{arguments.output}: {summary.estimates} estimates")

@@ -12,7 +12,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
-from friction_estimator.estimation.diagnosis import JointDiagnosis, diagnose
+from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline, has_effort
@@ -106,6 +106,20 @@ class Estimator:
                 name for name, suspect in zip(self.foot_names, pulled, strict=True) if suspect
             )
         return health
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about the run so far, one sentence each."""
+        health, texts = self.health, []
+        if health.late:
+            texts.append(f"{health.late} samples came too late to be used: raise synchronizer.max_wait")
+        if health.last_event:
+            texts.append(health.last_event)
+        if health.wrench_sign_suspect:
+            texts.append(
+                f"the ground seems to pull at {', '.join(health.wrench_sign_suspect)}: set feet.<name>.flip if the "
+                "sensor reports the opposite sign"
+            )
+        return (*texts, *advice(self.diagnoses()))
 
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """Add a joint sample; return the estimates that became possible, oldest first.

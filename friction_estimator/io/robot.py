@@ -1,4 +1,4 @@
-"""One robot from its YAML: configuration and URDF, as the node and all offline tools use it."""
+"""One robot from its YAML or URDF: configuration and model, as the node and all offline tools use it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,24 @@ _IGNORED = _ROS_PARAMETERS | {name.split(".")[0] for name in NODE_PARAMETERS}
 _NO_OVERRIDES: Mapping[str, Any] = MappingProxyType({})
 
 
+_URDF_SUFFIXES = (".urdf", ".xml")
+_FIXED_BASE = {"observer": "momentum", "robot.fixed_base": True}
+"""Parameters of a robot of which only the URDF is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Robot:
-    """What one robot YAML says.
+    """Configuration and URDF of one robot.
 
     Attributes
     ----------
+    name : of its file, without suffix
     config : validated configuration
     urdf_xml : text of the URDF; empty when the YAML names none, because it comes from ``robot_description``
     urdf_path : file it was read from, None when it names none
     """
 
+    name: str
     config: Config
     urdf_xml: str
     urdf_path: Path | None
@@ -49,7 +56,8 @@ def load_robot(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any
 
     Parameters
     ----------
-    name_or_path : a name of ``config/robots`` or the path of a YAML file in the format of ROS parameter files
+    name_or_path : a name of ``config/robots``, or the path of a YAML file in the format of ROS parameter files, or the
+        path of the URDF of something with a fixed base
     overrides : flat parameters that replace those of the file, e.g. ``{"observer": "momentum"}``
 
     Raises
@@ -58,7 +66,18 @@ def load_robot(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any
         When there is no such robot, the YAML is broken (line named) or a parameter is unknown or out of range.
     RobotModelError
         When its URDF is not found or not readable.
+
+    Examples
+    --------
+    >>> import friction_estimator as fe
+    >>> robot = fe.load_robot("suralp", {"observer": "momentum"})
+    >>> robot.config.observer
+    'momentum'
     """
+    given = Path(name_or_path).expanduser()
+    if given.suffix.lower() in _URDF_SUFFIXES:
+        xml = read_urdf(given)
+        return Robot(given.stem, config_from_parameters({**_FIXED_BASE, **overrides}), xml, given)
     path = robot_file(name_or_path)
     parameters = {**read_parameters(path), **overrides}
     try:
@@ -67,10 +86,24 @@ def load_robot(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any
         replaced = f" (with {', '.join(overrides)} replaced)" if overrides else ""
         raise ConfigError(f"in {path}{replaced}: {error}") from None
     if not config.robot.urdf:
-        return Robot(config, "", None)
+        return Robot(path.stem, config, "", None)
     folders = (path.parent, Path.cwd()) if "robot.urdf" not in overrides else (Path.cwd(), path.parent)
     urdf_path = find_urdf(config.robot.urdf, folders)
-    return Robot(config, read_urdf(urdf_path), urdf_path)
+    return Robot(path.stem, config, read_urdf(urdf_path), urdf_path)
+
+
+def as_robot(robot: str | os.PathLike[str] | Robot) -> Robot:
+    """A robot with a URDF, of which name or path is given, or which is loaded already.
+
+    Raises
+    ------
+    ConfigError
+        When it is not found or names no URDF.
+    """
+    loaded = robot if isinstance(robot, Robot) else load_robot(robot)
+    if not loaded.urdf_xml:
+        raise ConfigError(f"the robot {loaded.name!r} names no URDF; set robot.urdf in its YAML")
+    return loaded
 
 
 def read_parameters(path: Path) -> dict[str, Any]:

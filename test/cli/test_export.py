@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.io import save_identification, save_parameters, share_directory
 from friction_estimator.io.export import exporter_names
+from friction_estimator.io.identification import save_identification
+from friction_estimator.io.parameters import save_parameters
+from friction_estimator.io.resources import share_directory
 from test.known_identification import make_identification
 
 URDF = share_directory() / "urdf" / "suralp.urdf"

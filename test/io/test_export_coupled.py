@@ -15,9 +15,8 @@ from friction_estimator.cli.main import main
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import ParameterTable
-from friction_estimator.io import save_identification
 from friction_estimator.io.export import Job, export_friction, joint_frictions
-from friction_estimator.io.identification import SavedIdentification, saved_form
+from friction_estimator.io.identification import SavedIdentification, save_identification, saved_form
 from friction_estimator.laws import make_law
 from test.io.test_export_c_header import COMPILERS, STRICT, friction_of
 from test.known_identification import make_identification

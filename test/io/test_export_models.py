@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError, RobotModelError
-from friction_estimator.io import share_directory
 from friction_estimator.io.export import Job, JointFriction, export_friction, exporter_names, joint_frictions
 from friction_estimator.io.identification import saved_form
+from friction_estimator.io.resources import share_directory
 from test.known_identification import DRIVE_INERTIA, make_identification
 
 JOINTS = ("hip", "knee", "ankle")

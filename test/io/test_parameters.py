@@ -11,14 +11,14 @@ from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.operating_range import operating_range
-from friction_estimator.io import (
+from friction_estimator.io.identification import (
+    SavedIdentification,
     load_identification,
-    load_parameters,
-    load_robot,
     save_identification,
-    save_parameters,
+    saved_form,
 )
-from friction_estimator.io.identification import SavedIdentification, saved_form
+from friction_estimator.io.parameters import load_parameters, save_parameters
+from friction_estimator.io.robot import load_robot
 from friction_estimator.laws import JointLaws
 from friction_estimator.laws.identified import IdentifiedParameters
 from test.known_identification import make_identification

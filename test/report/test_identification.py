@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.identification.result import Identification
-from friction_estimator.io import load_identification, save_identification
 from friction_estimator.io.export import joint_frictions
+from friction_estimator.io.identification import load_identification, save_identification
 from friction_estimator.report.identification import render_identification, write_identification_report
 from friction_estimator.report.identification_figures import (
     friction_over_load,

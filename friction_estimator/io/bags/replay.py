@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -32,12 +33,13 @@ _Handler = Callable[[bytes], list[FrictionEstimate]]
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayResult:
+class ReplaySummary:
     """What a replay did.
 
     Attributes
     ----------
-    estimates : how many estimates were written
+    joint_names : (n) order of the joint arrays
+    estimates : number of estimates
     refused : newest reason and number of refused messages, by topic
     missing : what the bag lacks, in words
     damage : what of the bag could not be read, empty when all was
@@ -45,8 +47,10 @@ class ReplayResult:
     identified : friction parameters at the end
     diagnoses : which joints should not be trusted at the end, and why
     restored : which curves of the parameters at the start were said in other laws, in words
+    warnings : all that the user should know about the run, one sentence each
     """
 
+    joint_names: tuple[str, ...]
     estimates: int
     refused: Mapping[str, tuple[int, str]]
     missing: tuple[str, ...]
@@ -55,6 +59,7 @@ class ReplayResult:
     identified: IdentifiedParameters
     diagnoses: tuple[JointDiagnosis, ...]
     restored: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -66,6 +71,10 @@ class _Refused:
     def note(self, topic: str, error: Exception) -> None:
         count, _ = self.by_topic.get(topic, (0, ""))
         self.by_topic[topic] = count + 1, str(error)
+
+    def in_words(self) -> list[str]:
+        """One sentence a topic."""
+        return [f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in self.by_topic.items()]
 
 
 def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -99,10 +108,11 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
 
 def replay(
     bag_in: str | os.PathLike[str],
-    bag_out: str | os.PathLike[str],
+    bag_out: str | os.PathLike[str] | None,
     config: Config,
     urdf_xml: str,
     *,
+    on_estimate: Callable[[FrictionEstimate], None] | None = None,
     start: IdentifiedParameters | None = None,
     storage: str = "mcap",
     copy_inputs: bool = False,
@@ -111,15 +121,16 @@ def replay(
     robot: str = "",
     smooth: float | None = None,
     progress: Progress | None = None,
-) -> ReplayResult:
-    """Run the estimator over a bag and write a bag with all output topics.
+) -> ReplaySummary:
+    """Run the estimator over a bag; write a bag with all output topics, or hand every estimate to a function, or both.
 
     Ground-truth topics are copied along. Messages that cannot be used are skipped and counted, as in the live node.
 
     Parameters
     ----------
-    bag_in, bag_out : paths
+    bag_in, bag_out : paths; nothing is written when ``bag_out`` is None
     config, urdf_xml : the robot
+    on_estimate : called with every estimate, in the order of the joint samples
     start : friction parameters to start from
     storage : of the output, ``mcap`` or ``sqlite3``
     copy_inputs : also copy the sensor topics
@@ -145,12 +156,20 @@ def replay(
     estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
     compiled.prepare()
     restored = () if start is None else estimator.restore(start)
-    with BagWriter(bag_out, storage, description.to_custom_data(), overwrite) as writer:
-        run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs)
+    output: AbstractContextManager[BagWriter | None] = nullcontext()
+    if bag_out is not None:
+        output = BagWriter(bag_out, storage, description.to_custom_data(), overwrite)
+    with output as writer:
+        run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs, on_estimate)
         run.run(progress)
         if not run.estimates:
             raise BagError(run.nothing_message())
-    return ReplayResult(
+    refused = [
+        f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in run.refused.by_topic.items()
+    ]
+    damage = [reader.damage] if reader.damage else []
+    return ReplaySummary(
+        estimator.joint_names,
         run.estimates,
         run.refused.by_topic,
         missing,
@@ -159,6 +178,7 @@ def replay(
         estimator.identified,
         estimator.diagnose(),
         restored,
+        (*damage, *missing, *restored, *refused, *estimator.warnings()),
     )
 
 
@@ -168,19 +188,21 @@ class _Replay:
     def __init__(
         self,
         reader: BagReader,
-        writer: BagWriter,
+        writer: BagWriter | None,
         estimator: Estimator,
         urdf_xml: str,
         inputs: Mapping[str, str],
         copy_inputs: bool,
+        on_estimate: Callable[[FrictionEstimate], None] | None,
     ) -> None:
-        self._reader, self._writer, self._estimator = reader, writer, estimator
+        self._reader, self._writer, self._estimator, self._on_estimate = reader, writer, estimator, on_estimate
         names = estimator.joint_names
         self._outputs = OutputMessages(estimator.config, names, urdf_xml)
         self._handlers = self._input_handlers(inputs)
-        self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
-        if copy_inputs:
-            self._copied |= set(self._handlers)
+        self._copied: set[str] = set()
+        if writer is not None:
+            self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
+            self._copied |= set(self._handlers) if copy_inputs else set()
         self.refused = _Refused()
         self.estimates = 0
         self._stamp_ns = 0
@@ -190,11 +212,12 @@ class _Replay:
 
     def run(self, progress: Progress | None) -> None:
         """Feed every message, in recorded order."""
-        for topic in self._outputs.topics:
-            self._writer.add_topic(topic.name, topic.type)
+        if self._writer is not None:
+            for topic in self._outputs.topics:
+                self._writer.add_topic(topic.name, topic.type)
         last_ns = self._reader.start_ns
         for done, message in enumerate(self._reader.messages({*self._handlers, *self._copied})):
-            if message.topic in self._copied:
+            if message.topic in self._copied and self._writer is not None:
                 self._writer.write_raw(message.topic, message.type, message.time_ns, message.raw)
             if message.topic in self._handlers:
                 self._feed(message)
@@ -206,11 +229,8 @@ class _Replay:
 
     def nothing_message(self) -> str:
         """Why there is no estimate."""
-        reasons = [
-            f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in self.refused.by_topic.items()
-        ]
         return f"no estimate could be made from {self._reader.path}: " + (
-            "; ".join(reasons) or "there is no joint-state message in it"
+            "; ".join(self.refused.in_words()) or "there is no joint-state message in it"
         )
 
     def _input_handlers(self, inputs: Mapping[str, str]) -> dict[str, _Handler]:
@@ -235,7 +255,7 @@ class _Replay:
 
     def _end_compensation(self, time_ns: int) -> None:
         """Zero torque is the last message, as when the live node ends: the result may be played to a robot."""
-        if self._estimator.compensation is not None and self.estimates:
+        if self._estimator.compensation is not None and self.estimates and self._writer is not None:
             topic, message = self._outputs.no_compensation(self._stamp_ns)
             self._writer.write_raw(topic.name, topic.type, time_ns, message)
 
@@ -253,8 +273,11 @@ class _Replay:
         for estimate in estimates:
             # smoothed estimates come seconds later: they are recorded at the time of their joint sample
             recorded_ns = self._arrived.pop(estimate.stamp_ns, time_ns)
-            for topic, message in self._outputs.build(estimate):
-                self._writer.write_raw(topic.name, topic.type, recorded_ns, message)
+            if self._writer is not None:
+                for topic, message in self._outputs.build(estimate):
+                    self._writer.write_raw(topic.name, topic.type, recorded_ns, message)
+            if self._on_estimate is not None:
+                self._on_estimate(estimate)
             self._stamp_ns = estimate.stamp_ns
         self.estimates += len(estimates)
 

@@ -19,7 +19,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.message_types import BagMessageTypes
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import read_recording
-from friction_estimator.io.bags.replay import ReplayResult, replay
+from friction_estimator.io.bags.replay import ReplaySummary, replay
 from friction_estimator.io.robot import Robot
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages.inputs import InputReader
@@ -33,8 +33,8 @@ MS = 1_000_000
 
 
 @pytest.fixture
-def run(robot: Robot, tmp_path: Path) -> Callable[..., ReplayResult]:
-    def run(bag: Path, output: str = "out", config: Config | None = None, **options: Any) -> ReplayResult:
+def run(robot: Robot, tmp_path: Path) -> Callable[..., ReplaySummary]:
+    def run(bag: Path, output: str = "out", config: Config | None = None, **options: Any) -> ReplaySummary:
         return replay(bag, tmp_path / output, config or robot.config, robot.urdf_xml, **options)
 
     return run
@@ -61,7 +61,7 @@ def by_hand(robot: Robot, messages: Recorded, estimator: Estimator | None = None
 
 
 def test_there_is_an_estimate_for_every_joint_state_on_every_topic(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     result = run(write_bag("bag", messages))
     joint_states = sum(topic == "joint_states" for topic, _, _ in messages)
@@ -72,7 +72,7 @@ def test_there_is_an_estimate_for_every_joint_state_on_every_topic(
 
 
 def test_a_replay_has_the_numbers_of_a_live_run(
-    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     run(write_bag("bag", messages))
     recording = read_recording(tmp_path / "out")
@@ -84,7 +84,7 @@ def test_a_replay_has_the_numbers_of_a_live_run(
 
 
 def test_a_replay_is_repeatable_to_the_bit(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     bag = write_bag("bag", messages)
     run(bag, "first")
@@ -94,7 +94,7 @@ def test_a_replay_is_repeatable_to_the_bit(
 
 
 def test_storage_makes_no_difference(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     run(write_bag("mcap", messages, "mcap"), "from_mcap", storage="sqlite3")
     run(write_bag("sqlite3", messages, "sqlite3"), "from_sqlite3", storage="mcap")
@@ -105,7 +105,7 @@ def test_storage_makes_no_difference(
 
 
 def test_messages_that_arrive_out_of_order_give_the_same_estimates(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     late = _delayed(messages)
     assert [item[2] for item in late] != [item[2] for item in messages]
@@ -128,7 +128,7 @@ def _delayed(messages: Recorded) -> Recorded:
 
 
 def test_foreign_topics_do_not_disturb(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     by_topic = {topic: message for topic, _, message in messages}
     foreign = [("camera/imu", time, by_topic["imu/data"]) for _, time, _ in messages[::7]]
@@ -140,7 +140,7 @@ def test_foreign_topics_do_not_disturb(
 
 
 def test_ground_truth_is_copied_and_sensors_when_asked(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     bag = write_bag("bag", messages)
     run(bag, "plain")
@@ -166,7 +166,7 @@ def test_ground_truth_is_copied_and_sensors_when_asked(
 def test_a_missing_topic_is_named_with_its_parameter_and_what_there_is(
     messages: Recorded,
     write_bag: WriteBag,
-    run: Callable[..., ReplayResult],
+    run: Callable[..., ReplaySummary],
     tmp_path: Path,
     topic: str,
     parameter: str,
@@ -179,7 +179,7 @@ def test_a_missing_topic_is_named_with_its_parameter_and_what_there_is(
 
 
 def test_without_one_foot_sensor_the_other_limb_is_still_measured(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
 ) -> None:
     bag = write_bag("bag", [item for item in messages if item[0] != "r_foot/wrench"])
     result = run(bag)
@@ -191,7 +191,7 @@ def test_without_one_foot_sensor_the_other_limb_is_still_measured(
 
 
 def test_without_any_foot_sensor_nothing_can_be_measured(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
 ) -> None:
     bag = write_bag("bag", [item for item in messages if not item[0].endswith("foot/wrench")])
     with pytest.raises(BagError, match=r"'l_foot/wrench' \(parameter feet.l_foot.topic\), 'r_foot/wrench'"):
@@ -199,7 +199,7 @@ def test_without_any_foot_sensor_nothing_can_be_measured(
 
 
 def test_a_topic_of_the_wrong_type_is_refused(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
 ) -> None:
     swapped = {"imu/data": "l_foot/wrench", "l_foot/wrench": "imu/data"}
     bag = write_bag("bag", [(swapped.get(topic, topic), time, message) for topic, time, message in messages])
@@ -210,7 +210,7 @@ def test_a_topic_of_the_wrong_type_is_refused(
 
 
 def test_topics_of_the_configuration_are_used(
-    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
 ) -> None:
     bag = write_bag("bag", [(topic.replace("imu/data", "trunk_imu"), time, item) for topic, time, item in messages])
     with pytest.raises(BagError, match="imu.topic"):
@@ -220,7 +220,7 @@ def test_topics_of_the_configuration_are_used(
 
 
 def test_topics_in_a_namespace_are_found(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     result = run(write_bag("bag", [(f"/robot_7/{topic}", time, item) for topic, time, item in messages]))
     assert result.estimates == 120
@@ -228,7 +228,7 @@ def test_topics_in_a_namespace_are_found(
 
 
 def test_unusable_messages_are_skipped_and_counted(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
 ) -> None:
     spoiled = copy.deepcopy(messages)
     for _, _, message in [item for item in spoiled if item[0] == "joint_states"][10:13]:
@@ -253,7 +253,7 @@ def test_missing_effort_and_repeated_stamps_are_both_events_of_the_result(
 
 
 def test_a_bag_without_one_usable_message_says_why(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     spoiled = copy.deepcopy(messages)
     for topic, _, message in spoiled:
@@ -265,7 +265,7 @@ def test_a_bag_without_one_usable_message_says_why(
 
 
 def test_a_cut_bag_is_replayed_as_far_as_it_goes(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
 ) -> None:
     shift = 120 * MS
     many = [
@@ -289,7 +289,7 @@ def _later(message: Any, shift_ns: int) -> Any:
 
 
 def test_replay_starts_from_given_parameters(
-    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     bag = write_bag("bag", messages)
     identified = run(bag, "first").identified
@@ -305,7 +305,7 @@ def test_replay_starts_from_given_parameters(
 
 
 def test_observer_is_chosen_by_the_configuration(
-    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult], tmp_path: Path
+    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     bag, names = write_bag("bag", messages), ("fbse", "momentum")
     for name in names:

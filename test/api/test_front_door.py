@@ -1,0 +1,51 @@
+"""`import friction_estimator`: what a notebook sees."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import friction_estimator as fe
+
+
+def test_every_public_name_is_defined_in_the_module_that_the_package_names() -> None:
+    assert set(fe.__all__) == set(fe._MODULES)
+    for name in fe.__all__:
+        assert getattr(fe, name).__module__ == f"friction_estimator.{fe._MODULES[name]}"
+        assert getattr(fe, name).__doc__ and name in dir(fe)
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_public_ones() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'estimate'; its public names are Estimator, .*simulate"):
+        _ = fe.estimate
+
+
+def test_the_import_loads_no_library() -> None:
+    code = "import friction_estimator, sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pinocchio", "numba", "rosbags", "mujoco", "plotly", "rclpy", "rich"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("name", "foreign"),
+    [
+        ("Estimator", {"rosbags", "mujoco", "plotly", "rclpy"}),
+        ("load_robot", {"rosbags", "mujoco", "plotly", "rclpy", "pinocchio", "numba"}),
+    ],
+)
+def test_a_name_loads_only_what_it_needs(name: str, foreign: set[str]) -> None:
+    code = f"import friction_estimator as fe, sys; fe.{name}; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not foreign & set(loaded)
+
+
+def test_the_examples_of_the_docstrings_are_true() -> None:
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+    pytest.importorskip("rosbags", reason="rosbags is not installed")
+    for module in sorted(set(fe._MODULES.values())):
+        failed, _ = doctest.testmod(importlib.import_module(f"friction_estimator.{module}"))
+        assert failed == 0, module
