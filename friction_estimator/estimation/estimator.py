@@ -119,7 +119,7 @@ class Estimator:
                 f"the ground seems to pull at {', '.join(health.wrench_sign_suspect)}: set feet.<name>.flip if the "
                 "sensor reports the opposite sign"
             )
-        return (*texts, *advice(self.diagnoses()))
+        return (*texts, *advice(self.diagnose()))
 
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """Add a joint sample; return the estimates that became possible, oldest first.
