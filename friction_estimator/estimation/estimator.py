@@ -109,11 +109,12 @@ class Estimator:
 
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about the run so far, one sentence each."""
-        health, texts = self.health, []
+        health, texts = self.health, list[str]()
         if health.late:
             texts.append(f"{health.late} samples came too late to be used: raise synchronizer.max_wait")
-        if health.last_event:
-            texts.append(health.last_event)
+        if unlisted := health.event_count - len(health.events):
+            texts.append(f"{unlisted} earlier events are not listed")
+        texts += map(str, health.events)
         if health.wrench_sign_suspect:
             texts.append(
                 f"the ground seems to pull at {', '.join(health.wrench_sign_suspect)}: set feet.<name>.flip if the "
