@@ -21,8 +21,8 @@ from friction_estimator.io.resources import robot_names
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.types import header_stamp
 from friction_estimator.report.metrics import JointErrors, joint_errors
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
 

@@ -241,7 +241,7 @@ def test_unusable_messages_are_skipped_and_counted(
 
 
 def test_missing_effort_and_repeated_stamps_are_both_events_of_the_result(
-    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplayResult]
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
 ) -> None:
     spoiled = copy.deepcopy(messages)
     joints = [message for topic, _, message in spoiled if topic == "joint_states"]
