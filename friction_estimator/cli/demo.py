@@ -9,9 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from friction_estimator.benchmark.processes import environment
 from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of, warn
@@ -24,12 +22,13 @@ from friction_estimator.io.resources import robot_file
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
-from friction_estimator.report.html import write_report
-from friction_estimator.report.metrics import joint_errors
+from friction_estimator.report.recording import write_report
+from friction_estimator.report.recording_tables import error_table
 from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
 from friction_estimator.ros.live_state import LiveState
 from friction_estimator.ros.spin import run as run_node
 from friction_estimator.simulation import noise_names, scenario_names
+from friction_estimator.tables import terminal_table
 
 _SETTLED = 2.0
 _MAX_LEAD = 0.5
@@ -141,16 +140,6 @@ def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
             f"the simulation fell {state.behind:.1f} s behind real time, {state.waited:.1f} s of it to wait for the "
             f"estimator; the load average is {os.getloadavg()[0]:.1f} on {_core_count()} cores"
         )
-    if recording.truth is None or not len(recording.time):
-        return
-    settled = np.broadcast_to((recording.time >= _SETTLED)[:, None], recording.friction.shape)
-    measured = joint_errors(recording.friction, recording.truth, where=settled & recording.measured)
-    modelled = joint_errors(recording.friction, recording.truth, where=settled & ~recording.measured)
-    table = Table(title=f"error of the friction after {_SETTLED:.0f} s, RMS [N m]", title_justify="left")
-    for heading in ("joint", "measured", "modelled", "true friction"):
-        table.add_column(heading, justify="left" if heading == "joint" else "right")
-    everything = joint_errors(recording.friction, recording.truth, where=settled)
-    for i, name in enumerate(recording.joint_names):
-        values = (measured.rmse[i], modelled.rmse[i], everything.truth_rms[i])
-        table.add_row(name, *("" if np.isnan(value) else f"{value:.3f}" for value in values))
-    console.print(table)
+    table = error_table(recording, _SETTLED)
+    if table is not None:
+        console.print(terminal_table(table))

@@ -11,7 +11,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.robot import load_robot
 from friction_estimator.messages.description import RunDescription
-from friction_estimator.report.html import write_report
+from friction_estimator.report.recording import write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

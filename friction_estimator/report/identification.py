@@ -14,9 +14,15 @@ from friction_estimator.report.identification_figures import (
     parameters_of_unit,
     residuals,
 )
-from friction_estimator.report.identification_tables import data_table, parameter_table, quadrant_table, score_table
-from friction_estimator.report.page import Page, Section, figure_html, table_html, write_page
-from friction_estimator.report.tables import number
+from friction_estimator.report.identification_tables import (
+    data_table,
+    is_significant,
+    parameter_table,
+    quadrant_table,
+    score_table,
+)
+from friction_estimator.report.page import Page, Section, figure_html, write_page
+from friction_estimator.tables import html_table, number
 
 
 def write_identification_report(path: str | os.PathLike[str], identification: Identification, title: str) -> None:
@@ -66,7 +72,7 @@ def _score_section(identification: Identification) -> Iterator[Section]:
             "RMS error of the torque of every joint on segments of time that the fit has not seen, beside two "
             "baselines: predicting no torque at all, and the rigid body without friction. Green: below 0.3 of the "
             "better baseline; red: no better than it.",
-            table_html(score_table(identification)),
+            html_table(score_table(identification.scores)),
         )
 
 
@@ -91,7 +97,7 @@ def _quadrant_section(identification: Identification) -> Iterator[Section]:
             "By quadrant of velocity and load: the joint drives where their product is positive, and is driven where "
             "it is negative. Samples are moved along the law to the median speed of their quadrant. A mean residual "
             "that differs between quadrants is load dependence that the law does not have.",
-            figure_html(figure, "figure-load") + table_html(table),
+            figure_html(figure, "figure-load") + html_table(table),
         )
 
 
@@ -116,7 +122,7 @@ def _parameter_section(identification: Identification) -> Section:
         "Parameters",
         "Values with two standard deviations, which allow for residuals that are correlated in time. A parameter whose "
         "interval holds zero may be left out; one that is not identifiable has a value without meaning.",
-        table_html(parameter_table(identification.parameters)) + "".join(figures),
+        html_table(parameter_table(identification.parameters)) + "".join(figures),
     )
 
 
@@ -129,7 +135,7 @@ def _provenance_section(identification: Identification) -> Section:
         "How it was made",
         f"Method {escape(provenance.method)}, condition number {number(identification.condition)} of the "
         "column-scaled observation matrix.",
-        command + table_html(data_table(identification)) + choices,
+        command + html_table(data_table(provenance.data)) + choices,
     )
 
 
@@ -149,7 +155,7 @@ def _facts(identification: Identification) -> tuple[tuple[str, str], ...]:
 
 def _tiles(identification: Identification) -> list[tuple[str, str, str]]:
     table = identification.parameters
-    significant = int((2.0 * table.sigma < abs(table.values)).sum())
+    significant = sum(is_significant(table, row) for row in range(len(table.names)))
     tiles = [
         ("parameters", str(len(table.names)), f"{significant} of them significant"),
         ("condition number", number(identification.condition), "columns scaled"),

@@ -9,9 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from friction_estimator.identification.result import FrictionSamples, Identification
-from friction_estimator.report.decimate import even_rows
-from friction_estimator.report.quadrants import QUADRANTS, joint_quadrants, load_laws
-from friction_estimator.report.theme import (
+from friction_estimator.report.drawing import (
     ESTIMATE,
     INK,
     LEFT_OUT,
@@ -20,10 +18,21 @@ from friction_estimator.report.theme import (
     PANEL_HEIGHT,
     TRUTH,
     PanelGrid,
+    band,
+    dots,
+    even_rows,
+    line,
+    padded,
 )
-from friction_estimator.report.traces import band, dots, line, padded
+from friction_estimator.report.identification_tables import QUADRANT_NAMES, joint_quadrants, load_laws
 from friction_estimator.types import FloatArray
 
+_QUADRANT_STYLES = {
+    (1, 1): (ESTIMATE, "circle"),
+    (-1, -1): (ESTIMATE, "circle-open"),
+    (1, -1): (MODELLED, "circle"),
+    (-1, 1): (MODELLED, "circle-open"),
+}
 _DOTS = 1500
 _CURVE = 500
 _LABEL = 28
@@ -70,10 +79,10 @@ def friction_over_load(identification: Identification) -> go.Figure | None:
     grid = _joint_grid([joint[0].joint for joint in fits], _LOAD, _FRICTION)
     for panel, joint in enumerate(fits):
         for fit in joint:
-            style = QUADRANTS[fit.quadrant]
+            color, symbol = _QUADRANT_STYLES[fit.quadrant]
             rows = even_rows(fit.load.size, _DOTS // 4)
-            trace = dots(fit.load[rows], fit.friction[rows], style.name, style.color)
-            trace.update(marker={"symbol": style.symbol})
+            trace = dots(fit.load[rows], fit.friction[rows], QUADRANT_NAMES[fit.quadrant], color)
+            trace.update(marker={"symbol": symbol})
             grid.add(panel, trace)
         for fit in joint:  # above all dots
             grid.add(panel, line(fit.curve_load, fit.curve, "law at the median speed of the quadrant", INK))

@@ -1,52 +1,73 @@
-"""Tables of an identification: held-out scores, parameters with error bars, quadrants, experiments."""
+"""Tables of an identification: held-out errors, parameters with error bars, quadrants of velocity and load, data."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.identification.result import Identification, JointScore, ParameterTable
-from friction_estimator.report.quadrants import QUADRANTS, joint_quadrants
-from friction_estimator.report.tables import Cell, Table, grade, number
+from friction_estimator.identification.result import FrictionSamples, Identification, JointScore, ParameterTable
+from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.report.recording_tables import grade
+from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
+from friction_estimator.types import FloatArray
 
-_MOST_DECIMALS = 6
+SIGNIFICANT = 2.0
+"""A parameter is significant when its value is more than this many standard deviations from zero."""
+QUADRANT_NAMES = {
+    (1, 1): "drives, forward",
+    (-1, -1): "drives, backward",
+    (1, -1): "driven, forward",
+    (-1, 1): "driven, backward",
+}
+"""Quadrants by the signs of velocity and load (Hamon et al. 2010, figure 2)."""
+_CURVE = 60
 
 
-def score_table(identification: Identification) -> Table:
-    """Errors on held-out segments next to what predicting zero and the rigid body alone would make."""
-    rows = tuple(_score_row(score) for score in identification.scores)
+def score_table(scores: tuple[JointScore, ...]) -> Table:
+    """RMS errors of the joint torque on held-out segments, beside predicting zero and the rigid body alone."""
+    held_out = "held-out segments"
     columns = (
-        "predict zero<br>[N m]",
-        "rigid body only<br>[N m]",
-        "whole model<br>[N m]",
-        "relative<br>to the torque",
-        "data of the fit<br>[N m]",
-        "samples",
+        Column("joint", align="left"),
+        Column("predict zero", "N m", held_out),
+        Column("rigid body only", "N m", held_out),
+        Column("whole model", "N m", held_out),
+        Column("relative to the torque", "", held_out),
+        Column("whole model", "N m", "data of the fit"),
+        Column("samples", "", "data of the fit"),
     )
-    return Table("RMS error of the joint torque", (("held out", 4), ("", 2)), columns, rows)
+    return Table("RMS error of the joint torque", columns, tuple(map(_score_row, scores)))
 
 
 def parameter_table(table: ParameterTable) -> Table:
-    """Every parameter with two standard deviations, and what was known of it before."""
-    known = table.reference is not None and bool(np.isfinite(table.reference).any())
+    """Every parameter with two standard deviations, and its value that was known before."""
     columns = (
-        "value ± 2 sigma",
-        "unit",
-        "sigma",
-        "verdict",
-        *(("known before", "difference") if known else ()),
+        Column("parameter", align="left"),
+        Column("value ± 2 sigma"),
+        Column("unit", align="left"),
+        Column("sigma"),
+        Column("verdict", align="left"),
+        Column("known before"),
+        Column("difference"),
     )
-    rows = tuple(_parameter_row(table, row, known) for row in range(len(table.names)))
-    groups = (("estimated", 4), *((("against what was known", 2),) if known else ()))
-    return Table("Parameters", groups, columns, rows, first="parameter")
+    rows = tuple(_parameter_row(table, row) for row in range(len(table.names)))
+    return Table("Parameters", columns, rows)
+
+
+def is_significant(table: ParameterTable, row: int) -> bool:
+    """Whether a parameter is identifiable and its value is clearly not zero."""
+    shown = table.identifiable is None or bool(table.identifiable[row])
+    return shown and abs(float(table.values[row])) > SIGNIFICANT * float(table.sigma[row])
 
 
 def quadrant_table(identification: Identification) -> Table | None:
     """Samples and residuals in each quadrant; None when no law depends on the load."""
     rows = tuple(
         (
-            Cell(f"{fit.joint}, {QUADRANTS[fit.quadrant].name}"),
+            Cell(f"{fit.joint}, {QUADRANT_NAMES[fit.quadrant]}"),
             Cell(f"{fit.load.size:,}"),
             Cell(number(fit.speed)),
             Cell(f"{number(float(fit.load.min()))} … {number(float(fit.load.max()))}"),
@@ -58,70 +79,130 @@ def quadrant_table(identification: Identification) -> Table | None:
     )
     if not rows:
         return None
-    columns = ("samples", "median speed<br>[rad/s]", "load<br>[N m]", "RMS<br>[N m]", "mean<br>[N m]")
-    return Table("Quadrants", (("data", 3), ("residual", 2)), columns, rows, first="joint, quadrant")
+    columns = (
+        Column("joint, quadrant", align="left"),
+        Column("samples", "", "data"),
+        Column("median speed", "rad/s", "data"),
+        Column("load", "N m", "data"),
+        Column("RMS", "N m", "residual"),
+        Column("mean", "N m", "residual"),
+    )
+    return Table("Quadrants", columns, rows)
 
 
-def data_table(identification: Identification) -> Table:
+def data_table(data: tuple[tuple[str, str], ...]) -> Table:
     """Experiments with the hash of their content."""
-    rows = tuple((Cell(name), Cell(digest or "–")) for name, digest in identification.provenance.data)
-    return Table("Experiments", (("content", 1),), ("SHA-256",), rows, first="name")
+    columns = Column("experiment", align="left"), Column("SHA-256 of its content", align="left")
+    return Table("Experiments", columns, tuple((Cell(name), Cell(digest or UNKNOWN)) for name, digest in data))
 
 
-def with_spread(value: float, spread: float) -> str:
-    """``value ± spread`` with as many digits as the spread leaves sense."""
-    if not math.isfinite(value):
-        return "–"
-    if not math.isfinite(spread) or spread <= 0.0:
-        return f"{value:.4g}".replace("-", "\N{MINUS SIGN}") + (" ± \N{INFINITY}" if spread > 0.0 else "")
-    power = math.floor(math.log10(max(abs(value), spread)))
-    shift = power if power < -3 or power > 5 else 0
-    decimals = min(max(1 - math.floor(math.log10(spread)) + shift, 0), _MOST_DECIMALS)
-    text = f"{value / 10.0**shift:.{decimals}f} ± {spread / 10.0**shift:.{decimals}f}"
-    return (f"({text})·10^{shift}" if shift else text).replace("-", "\N{MINUS SIGN}")
+@dataclass(frozen=True, slots=True)
+class QuadrantFit:
+    """Used samples of one joint in one quadrant, and the law there.
+
+    Attributes
+    ----------
+    joint : its name
+    quadrant : signs of velocity and load
+    speed : median of |velocity| [rad/s]
+    load : (K,) [N m]
+    friction : (K,) moved along the law to the median speed [N m]
+    residual : (K,) friction minus law [N m]
+    curve_load, curve : (C,) the law at the median speed [N m]
+    """
+
+    joint: str
+    quadrant: tuple[int, int]
+    speed: float
+    load: FloatArray
+    friction: FloatArray
+    residual: FloatArray
+    curve_load: FloatArray
+    curve: FloatArray
+
+
+def joint_quadrants(identification: Identification) -> list[tuple[QuadrantFit, ...]]:
+    """Fits of every joint, empty where its law does not depend on the load."""
+    laws = load_laws(identification.friction)
+    return [
+        tuple(_fits(samples, *laws[samples.joint])) if samples.joint in laws else ()
+        for samples in identification.samples
+    ]
+
+
+def load_laws(friction: IdentifiedParameters) -> dict[str, tuple[FrictionLaw, FloatArray]]:
+    """Law and parameters (p,) of the joints whose friction depends on the load."""
+    laws = {joint: make_law(name) for joint, name in zip(friction.joint_names, friction.law_names, strict=True)}
+    return {
+        joint: (law, friction.values[row, : len(law.parameter_names)])
+        for row, (joint, law) in enumerate(laws.items())
+        if law.needs_load
+    }
+
+
+def _fits(samples: FrictionSamples, law: FrictionLaw, parameters: FloatArray) -> Iterator[QuadrantFit]:
+    signs = np.stack((np.sign(samples.velocity), np.sign(samples.load)))
+    for quadrant in QUADRANT_NAMES:
+        where = samples.used & (signs[0] == quadrant[0]) & (signs[1] == quadrant[1])
+        if not where.any():
+            continue
+        load, residual = samples.load[where], samples.friction[where] - samples.fitted[where]
+        speed = float(np.median(np.abs(samples.velocity[where])))
+        curve_load = np.linspace(load.min(), load.max(), _CURVE)
+        yield QuadrantFit(
+            joint=samples.joint,
+            quadrant=quadrant,
+            speed=speed,
+            load=load,
+            friction=_torque(law, parameters, quadrant[0] * speed, load) + residual,
+            residual=residual,
+            curve_load=curve_load,
+            curve=_torque(law, parameters, quadrant[0] * speed, curve_load),
+        )
+
+
+def _torque(law: FrictionLaw, parameters: FloatArray, velocity: float, load: FloatArray) -> FloatArray:
+    rows = np.broadcast_to(parameters, (load.size, parameters.size))
+    return law.torque(rows, np.full(load.size, velocity), load)
 
 
 def _score_row(score: JointScore) -> tuple[Cell, ...]:
     others = [one for one in (score.torque_rms, score.rigid_body_error) if math.isfinite(one)]
     baseline = min(others, default=math.nan)
-    style = grade(score.model_error / baseline) if baseline > 0.0 else ""
-    relative = score.relative_error
     return (
         Cell(score.joint),
         Cell(number(score.torque_rms)),
         Cell(number(score.rigid_body_error)),
-        Cell(number(score.model_error), style),
-        Cell(f"{100.0 * relative:.1f} %" if math.isfinite(relative) else "–"),
+        Cell(number(score.model_error), grade(score.model_error / baseline) if baseline > 0.0 else ""),
+        Cell(percent(score.relative_error)),
         Cell(number(score.fit_error)),
         Cell(f"{score.samples:,}"),
     )
 
 
-def _parameter_row(table: ParameterTable, row: int, known: bool) -> tuple[Cell, ...]:
+def _parameter_row(table: ParameterTable, row: int) -> tuple[Cell, ...]:
     value, sigma = float(table.values[row]), float(table.sigma[row])
     share = sigma / abs(value) if value else math.inf
-    cells = (
+    return (
         Cell(table.names[row]),
         Cell(with_spread(value, 2.0 * sigma)),
-        Cell(table.units[row] or "–"),
-        Cell(f"{100.0 * share:.2g} %" if share < 1.0 else "over 100 %" if share < math.inf else "–"),
+        Cell(table.units[row] or UNKNOWN),
+        Cell("over 100 %" if 1.0 <= share < math.inf else percent(share)),
         _verdict(table, row),
+        *_reference_cells(table, row),
     )
-    return (*cells, *_reference_cells(table, row)) if known else cells
 
 
 def _verdict(table: ParameterTable, row: int) -> Cell:
     if table.identifiable is not None and not table.identifiable[row]:
         return Cell("not identifiable", "bad")
-    if 2.0 * float(table.sigma[row]) >= abs(float(table.values[row])):
-        return Cell("may be zero", "fair")
-    return Cell("significant", "good")
+    return Cell("significant", "good") if is_significant(table, row) else Cell("may be zero", "fair")
 
 
 def _reference_cells(table: ParameterTable, row: int) -> tuple[Cell, ...]:
     reference = math.nan if table.reference is None else float(table.reference[row])
     if not math.isfinite(reference):
-        return Cell("–"), Cell("–")
+        return Cell(UNKNOWN), Cell(UNKNOWN)
     sigma, difference = float(table.sigma[row]), float(table.values[row]) - reference
     text = f"{difference:+.3g}" + (f", {abs(difference) / sigma:.1f} sigma" if sigma > 0.0 else "")
-    return Cell(f"{reference:.4g}".replace("-", "\N{MINUS SIGN}")), Cell(text.replace("-", "\N{MINUS SIGN}"))
+    return Cell(f"{reference:.4g}"), Cell(text)

@@ -15,7 +15,6 @@ from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
 from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.report.tables import Table
 
 
 class ReportError(FrictionEstimatorError):
@@ -101,21 +100,3 @@ def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:
         config["displayModeBar"] = False
     body = to_html(figure, full_html=False, include_plotlyjs=False, include_mathjax=False, div_id=name, config=config)
     return f'<div class="figure{" narrow" if narrow else ""}">{body}</div>'
-
-
-def table_html(table: Table) -> str:
-    """A table; headings are HTML, cells are text."""
-    groups = "".join(f'<th colspan="{span}" class="group">{title}</th>' for title, span in table.groups)
-    columns = "".join(f"<th>{column}</th>" for column in table.columns)
-    rows = "".join(
-        "<tr>"
-        + f'<th scope="row">{escape(row[0].text)}</th>'
-        + "".join(f'<td class="{cell.style}">{escape(cell.text)}</td>' for cell in row[1:])
-        + "</tr>"
-        for row in table.rows
-    )
-    return (
-        f'<div class="table"><table><caption>{escape(table.caption)}</caption>'
-        f"<thead><tr><th></th>{groups}</tr><tr><th>{table.first}</th>{columns}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-    )

@@ -9,8 +9,8 @@ import numpy as np
 from friction_estimator.config import CouplingConfig
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording, Series
-from friction_estimator.report.diagnosis import diagnose_recording, diagnosis_table
-from friction_estimator.report.html import render
+from friction_estimator.report.recording import render
+from friction_estimator.report.recording_tables import diagnose_recording, diagnosis_table
 
 
 def test_nothing_speaks_against_a_passive_recording(recording: Recording) -> None:
@@ -37,7 +37,7 @@ def test_every_fault_is_named_at_its_joint(recording: Recording) -> None:
     assert 0.3 < figures.drift[2] < 1.0 and figures.drift[3] == 0.0
     rows = diagnosis_table(spoiled).rows
     assert [row[-1].text for row in rows] == ["passivity", "excitation", "drift", "no problem found"]
-    assert "Which joints may be trusted?" in render(spoiled, "faults")
+    assert "Diagnosis" in render(spoiled, "faults")
 
 
 def test_a_recording_without_slow_topics_is_diagnosed_by_what_it_has(recording: Recording) -> None:

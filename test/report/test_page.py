@@ -11,10 +11,11 @@ import pytest
 
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
-from friction_estimator.report.decimate import envelope_rows, even_rows
-from friction_estimator.report.figures import friction_over_time, paper_figure
-from friction_estimator.report.html import ReportError, render, write_report
-from friction_estimator.report.tables import error_table, parameter_table, phase_table, split
+from friction_estimator.report.drawing import envelope_rows, even_rows
+from friction_estimator.report.page import ReportError
+from friction_estimator.report.recording import render, write_report
+from friction_estimator.report.recording_figures import friction_over_time, paper_figure
+from friction_estimator.report.recording_tables import error_table, errors_by_part, parameter_table, phase_table
 from test.report.browser import drawn_page, needs_browser
 
 FIGURES = ("figure-time", "figure-velocity", "figure-coulomb", "figure-viscous", "figure-paper")
@@ -33,7 +34,7 @@ def from_elsewhere(recording: Recording) -> Recording:
 
 
 def test_stance_and_swing_are_told_apart_for_each_leg(recording: Recording) -> None:
-    (stance_name, stance), (swing_name, swing) = split(recording)
+    (stance_name, stance), (swing_name, swing) = errors_by_part(recording)
     assert (stance_name, swing_name) == ("stance", "swing")
     assert stance.count.tolist() == [2600.0, 2600.0, 3000.0, 3000.0]
     assert stance.rmse == pytest.approx([0.1, 0.1, 0.1, 0.1])
@@ -43,13 +44,13 @@ def test_stance_and_swing_are_told_apart_for_each_leg(recording: Recording) -> N
 
 
 def test_the_first_seconds_can_be_left_out(recording: Recording) -> None:
-    (_, stance), (_, swing) = split(recording, after=1.2)
+    (_, stance), (_, swing) = errors_by_part(recording, after=1.2)
     assert stance.count[0] == 1600.0
     assert swing.count[0] == 200.0
 
 
 def test_measured_and_modelled_parts_are_compared_when_the_legs_are_unknown(recording: Recording) -> None:
-    parts = split(replace(recording, description=RunDescription()))
+    parts = errors_by_part(replace(recording, description=RunDescription()))
     assert [name for name, _ in parts] == ["measured", "modelled"]
     assert parts[1][1].rmse[:2] == pytest.approx([0.3, 0.3])
 
@@ -58,12 +59,15 @@ def test_tables_say_what_the_arrays_hold(recording: Recording) -> None:
     errors, phases, parameters = error_table(recording), phase_table(recording), parameter_table(recording)
     assert errors and phases and parameters
     assert [cell.text for cell in errors.rows[0]] == [
-        "l_hip", "0.100", "0.100", "+0.100", "1.00", "0.300", "0.300", "−0.300", "9.00",
+        "l_hip", "0.100", "0.100", "+0.10", "1.00", "0.300", "0.300", "-0.30", "9.00",
     ]  # fmt: skip
     assert [cell.text for cell in errors.rows[2]][5:] == ["–", "–", "–", "–"]
     assert [cell.style for cell in errors.rows[0]][4] == "good"
     assert [cell.style for cell in errors.rows[0]][8] == "fair"
-    assert phases.columns == ("double support", "right support")
+    assert [(column.heading, column.unit) for column in phases.columns[1:]] == [
+        ("double support", "N m"),
+        ("right support", "N m"),
+    ]
     assert [cell.text for cell in phases.rows[1]] == ["l_knee", "0.100", "0.300"]
     assert parameters.rows[0][1].text == "1.000 ± 0.020"
     assert parameters.rows[0][3].text == "87 %"
@@ -93,9 +97,39 @@ def test_measured_and_modelled_parts_never_overlap(recording: Recording) -> None
 
 
 def test_every_panel_has_units(recording: Recording) -> None:
-    axes = friction_over_time(recording).layout
-    titles = {axes[name].title.text for name in axes if name.startswith("yaxis")}
-    assert titles == {"friction [N m]"}
+    for shown, lower in (
+        (recording, {"error [N m]"}),
+        (without_truth(recording), {"residual [N m]"}),
+        (from_elsewhere(recording), set()),
+    ):
+        axes = friction_over_time(shown).layout
+        titles = {axes[name].title.text for name in axes if name.startswith("yaxis")}
+        assert titles == {"friction [N m]"} | lower
+
+
+def test_below_the_friction_stands_its_error_in_the_band_of_two_standard_deviations(recording: Recording) -> None:
+    figure = friction_over_time(recording)
+    errors = [trace for trace in figure.data if trace.name == "estimate minus truth"]
+    bands = [trace for trace in figure.data if trace.name == "2 standard deviations"]
+    assert len(errors) == len(bands) == 4
+    for joint, (error, band) in enumerate(zip(errors, bands, strict=True)):
+        rows = np.round(1000.0 * error.x).astype(int)
+        np.testing.assert_allclose(error.y, (recording.friction - recording.truth)[rows, joint], atol=1e-6)
+        assert (band.y.max(), band.y.min()) == pytest.approx((0.2, -0.2))
+        assert error.yaxis == band.yaxis
+        upper = next(trace for trace in figure.data if trace.name == "truth" and trace.xaxis == error.xaxis)
+        above, below = (figure.layout[f"yaxis{name[1:]}"] for name in (upper.yaxis, error.yaxis))
+        assert below.domain[1] < above.domain[0]
+        low, high = below.range
+        assert low == -high and low < error.y.min() and error.y.max() < high
+
+
+def test_without_truth_the_estimate_is_compared_with_the_identified_law(recording: Recording) -> None:
+    figure = friction_over_time(without_truth(recording))
+    residual = next(trace for trace in figure.data if trace.name == "estimate minus law")
+    rows = np.round(1000.0 * residual.x).astype(int)
+    law = np.interp(recording.time[rows], recording.model.time, recording.model.values[:, 0], left=np.nan, right=np.nan)
+    np.testing.assert_allclose(residual.y, recording.friction[rows, 0] - law, atol=1e-3)
 
 
 def test_decimation_keeps_every_spike() -> None:

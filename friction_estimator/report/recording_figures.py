@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
 from friction_estimator.messages.recording import PhaseInterval, Recording, Series
-from friction_estimator.report.decimate import envelope_rows, even_rows
-from friction_estimator.report.theme import (
+from friction_estimator.report.drawing import (
     ESTIMATE,
+    INK,
     MODELLED,
+    PANEL_HEIGHT,
     SWING,
     TRUTH,
     PanelGrid,
+    band,
+    dots,
+    envelope_rows,
+    even_rows,
+    line,
+    padded,
 )
-from friction_estimator.report.traces import band, dots, line, padded
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 WINDOW = 12.0
 """Long recordings open on this many seconds at their end, in fine resolution [s]."""
@@ -25,26 +30,61 @@ _POINTS = 1200
 _WINDOW_POINTS = 2400
 _SMOOTH_POINTS = 600
 _DOTS = 900
-_TIME, _FRICTION, _VELOCITY = "time [s]", "friction [N m]", "velocity [rad/s]"
+_DIVIDED_HEIGHT = 250
+_TIME, _FRICTION, _VELOCITY, _ERROR = "time [s]", "friction [N m]", "velocity [rad/s]", "error [N m]"
 
 
 def friction_over_time(recording: Recording) -> go.Figure:
-    """Friction of every joint: measured and modelled parts, truth, 2-sigma band, swing shaded."""
-    grid, panels = _joint_grid(recording, _TIME, _FRICTION)
+    """Friction of every joint: measured and modelled parts, truth, swing shaded; below it the residual.
+
+    The residual is the estimate minus the truth, or minus the friction of the identified law when there is no truth,
+    in the band of two standard deviations of the estimate. Without both there is no lower part.
+    """
+    residual, name = _residuals(recording)
+    lower = "" if residual is None else _ERROR if recording.truth is not None else "residual [N m]"
+    grid, panels = _joint_grid(recording, _TIME, _FRICTION, lower_title=lower)
     for panel, foot, joint in panels:
         low, high = _limits(recording, joint)
         _shade_swing(grid, panel, recording.swing_intervals(foot), low, high)
         estimate, measured = recording.friction[:, joint], recording.measured[:, joint]
         rows = _rows(recording, estimate)
         time = recording.time[rows]
-        for name, color, where in (("measured", ESTIMATE, measured), ("modelled", MODELLED, ~measured)):
-            grid.add(panel, line(*_parts(time, estimate[rows], where[rows]), name, color))
+        for part, color, where in (("measured", ESTIMATE, measured), ("modelled", MODELLED, ~measured)):
+            grid.add(panel, line(*_parts(time, estimate[rows], where[rows]), part, color))
         if recording.truth is not None:
             truth = recording.truth[:, joint]
             kept = _rows(recording, truth)
             grid.add(panel, line(recording.time[kept], truth[kept], "truth", TRUTH, dash="dash"))
         grid.limit_y(panel, low, high)
+        if residual is not None:
+            _add_residual(grid, panel, recording, residual[:, joint], 2.0 * recording.sigma[:, joint], name)
     return _opened(grid.figure, recording)
+
+
+def _residuals(recording: Recording) -> tuple[FloatArray | None, str]:
+    """Residuals (m, n) of the friction [N m] and their name; None without truth and law."""
+    if recording.truth is not None:
+        return recording.friction - recording.truth, "estimate minus truth"
+    if recording.model is None:
+        return None, ""
+    law = recording.model
+    columns = [np.interp(recording.time, law.time, column, np.nan, np.nan) for column in law.values.T]
+    return recording.friction - np.stack(columns, axis=1), "estimate minus law"
+
+
+def _add_residual(
+    grid: PanelGrid, panel: int, recording: Recording, residual: FloatArray, spread: FloatArray, name: str
+) -> None:
+    """Residual (m,) and band (m,) in the lower part of a panel, at a scale that fits both after the first quarter."""
+    if np.isfinite(spread).any():
+        rows = _rows(recording, spread, 0.25)
+        grid.add(panel, band(recording.time[rows], np.zeros(rows.size), spread[rows]), lower=True)
+    rows = _rows(recording, residual)
+    grid.add(panel, line(recording.time[rows], residual[rows], name, INK, width=1.0), lower=True)
+    late = slice(recording.time.size // 4, None)
+    finite = np.abs(np.concatenate((residual[late], spread[late])))
+    _, limit = padded(np.concatenate((finite, [0.0])), 99.5)
+    grid.limit_y(panel, -limit, limit, lower=True)
 
 
 def paper_figure(recording: Recording) -> go.Figure:
@@ -75,7 +115,7 @@ def friction_over_velocity(recording: Recording) -> go.Figure:
             grid.add(panel, dots(velocity, recording.truth[rows, joint], "truth", TRUTH, size=2.5))
         law = _law_curve(recording, joint)
         if law is not None:
-            grid.add(panel, line(*law, "Coulomb and viscous part at the end", "#1f2933"))
+            grid.add(panel, line(*law, "Coulomb and viscous friction at the end", INK))
         grid.limit_y(panel, *_limits(recording, joint))
     return grid.figure
 
@@ -124,17 +164,17 @@ def _opened(figure: go.Figure, recording: Recording) -> go.Figure:
     return figure
 
 
-def _rows(recording: Recording, values: FloatArray) -> NDArray[np.intp]:
+def _rows(recording: Recording, values: FloatArray, fineness: float = 1.0) -> IntArray:
     """Rows to draw over time: the whole recording coarsely, the window on which it opens finely."""
-    rows = envelope_rows(values, _POINTS)
+    rows = envelope_rows(values, round(fineness * _POINTS))
     if not is_long(recording):
         return rows
     start = int(np.searchsorted(recording.time, recording.time[-1] - WINDOW))
-    return np.union1d(rows, start + envelope_rows(values[start:], _WINDOW_POINTS))
+    return np.union1d(rows, start + envelope_rows(values[start:], round(fineness * _WINDOW_POINTS)))
 
 
 def _joint_grid(
-    recording: Recording, x_title: str, y_title: str, shared_x: bool = True
+    recording: Recording, x_title: str, y_title: str, shared_x: bool = True, lower_title: str = ""
 ) -> tuple[PanelGrid, list[tuple[int, str, int]]]:
     """A column for each limb and a row for each joint; returns (panel, foot, joint) of the filled panels."""
     limbs = recording.limbs
@@ -154,7 +194,8 @@ def _joint_grid(
         for column, (foot, joints) in enumerate(groups)
         for row, joint in enumerate(joints)
     ]
-    return PanelGrid(titles, len(groups), x_title, y_title, shared_x), panels
+    height_of_panel = _DIVIDED_HEIGHT if lower_title else PANEL_HEIGHT
+    return PanelGrid(titles, len(groups), x_title, y_title, shared_x, height_of_panel, lower_title), panels
 
 
 def _shade_swing(grid: PanelGrid, panel: int, swings: list[PhaseInterval], low: float, high: float) -> None:

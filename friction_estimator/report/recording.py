@@ -1,4 +1,4 @@
-"""The report of a recording: errors, friction over time and velocity, parameters, trust."""
+"""The page of a recording: errors, friction over time and velocity, identified parameters, diagnosis."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from friction_estimator.messages.recording import Recording
-from friction_estimator.report.diagnosis import diagnosis_table
-from friction_estimator.report.figures import (
+from friction_estimator.report.page import Page, Section, figure_html, write_page
+from friction_estimator.report.recording_figures import (
     WINDOW,
     convergence,
     friction_over_time,
@@ -17,11 +17,15 @@ from friction_estimator.report.figures import (
     is_long,
     paper_figure,
 )
-from friction_estimator.report.page import Page, ReportError, Section, figure_html, table_html, write_page
-from friction_estimator.report.tables import error_table, parameter_table, phase_table, split
+from friction_estimator.report.recording_tables import (
+    diagnosis_table,
+    error_table,
+    errors_by_part,
+    parameter_table,
+    phase_table,
+)
+from friction_estimator.tables import UNKNOWN, html_table, number
 from friction_estimator.types import FloatArray
-
-__all__ = ["ReportError", "render", "write_report"]
 
 
 def write_report(path: str | os.PathLike[str], recording: Recording, title: str, after: float = 0.0) -> None:
@@ -62,10 +66,11 @@ def _error_section(recording: Recording, after: float) -> Iterator[Section]:
     yield Section(
         "errors",
         "Errors",
-        "Against the ground truth of the recording. Relative: RMSE divided by the RMS of the true friction; 1 is "
-        "as good as predicting zero. NEES: mean squared error in units of the published variance, 1 when the "
-        f"standard deviations are right, larger when they are too small.{skipped}",
-        "".join(map(table_html, tables)),
+        "Errors against the ground truth of the recording. Relative error: RMSE divided by the RMS of the true "
+        "friction; 1 is as good as predicting zero. NEES (normalised estimation error squared): mean of the squared "
+        "error divided by the published variance. It is 1 when the standard deviations are right, and larger when they "
+        f"are too small.{skipped}",
+        "".join(map(html_table, tables)),
     )
 
 
@@ -74,20 +79,31 @@ def _friction_sections(recording: Recording) -> Iterator[Section]:
     yield Section(
         "time",
         "Friction over time",
-        f"Blue where the observer measured the friction, orange where the identified law spoke for it.{swing}"
+        f"Blue: the observer measured the friction. Orange: the identified law predicted it.{swing}"
+        + _residual_text(recording)
         + _zoom_hint(recording),
         figure_html(friction_over_time(recording), "figure-time"),
     )
     yield Section(
         "velocity",
         "Friction over velocity",
-        "The same samples against the joint velocity, with the Coulomb and viscous part that was identified.",
+        "The same samples against the joint velocity, with the Coulomb and viscous friction that was identified.",
         figure_html(friction_over_velocity(recording), "figure-velocity"),
     )
 
 
+def _residual_text(recording: Recording) -> str:
+    """What the lower part of the figure shows."""
+    band = "in the band of two standard deviations"
+    if recording.truth is not None:
+        return f" The lower part of each panel shows the error (estimate minus truth) {band}."
+    if recording.model is not None:
+        return f" The lower part of each panel shows the estimate minus the friction of the identified law, {band}."
+    return ""
+
+
 def _parameter_section(recording: Recording) -> Iterator[Section]:
-    parts = [table_html(table) for table in (parameter_table(recording),) if table]
+    parts = [html_table(table) for table in (parameter_table(recording),) if table]
     for name, title in (("coulomb", "Coulomb friction F<sub>c</sub>"), ("viscous", "Viscous friction F<sub>v</sub>")):
         figure = convergence(recording, name)
         if figure is not None:
@@ -96,8 +112,8 @@ def _parameter_section(recording: Recording) -> Iterator[Section]:
         yield Section(
             "parameters",
             "Identified parameters",
-            "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> when the recording ended, and how they "
-            "got there, with two standard deviations.",
+            "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> at the end of the recording and over "
+            "time, with two standard deviations.",
             "".join(parts),
         )
 
@@ -105,12 +121,12 @@ def _parameter_section(recording: Recording) -> Iterator[Section]:
 def _diagnosis_section(recording: Recording, after: float) -> Section:
     return Section(
         "diagnosis",
-        "Which joints may be trusted?",
-        "Friction that drives its joint beyond three standard deviations is wrong. The law of a joint that "
-        "hardly moves is not identified, unless parameters of an earlier run were loaded. A law that changes must be "
-        "identified anew. Innovations, calibration and pushes are not recorded: see the diagnostics of the node, or "
-        "the warnings of <code>replay</code>.",
-        table_html(diagnosis_table(recording, after)),
+        "Diagnosis",
+        "Passivity: the friction drives its joint by more than three standard deviations, so torque, offset or model "
+        "are wrong. Excitation: the joint hardly moves, so its law cannot be identified; use the parameters of an "
+        "earlier run. Drift: the law changes, so identify it again. Innovations, calibration and pushes are not "
+        "recorded: the diagnostics of the live node and the warnings of <code>replay</code> have them.",
+        html_table(diagnosis_table(recording, after)),
     )
 
 
@@ -125,7 +141,9 @@ def _paper_section(recording: Recording) -> Section:
 
 
 def _zoom_hint(recording: Recording) -> str:
-    return f" Shows the last {WINDOW:g} s; a double click shows the whole run." if is_long(recording) else ""
+    if not is_long(recording):
+        return ""
+    return f" The figure opens on the last {WINDOW:g} s; a double click shows the whole run."
 
 
 def _facts(recording: Recording) -> tuple[tuple[str, str], ...]:
@@ -144,11 +162,11 @@ def _tiles(recording: Recording, after: float) -> list[tuple[str, str, str]]:
     seconds = float(recording.time[-1] - recording.time[0])
     rate = (recording.time.size - 1) / seconds if seconds > 0.0 else 0.0
     tiles = [("duration", f"{seconds:.1f}", "s"), ("estimates", f"{recording.time.size:,}", f"at {rate:.0f} Hz")]
-    for name, errors in split(recording, after):
+    for name, errors in errors_by_part(recording, after):
         tiles.append((f"RMSE, {name}", _mean(errors.rmse), "N m, mean of joints"))
     return tiles
 
 
 def _mean(values: FloatArray) -> str:
     finite = values[np.isfinite(values)]
-    return f"{finite.mean():.3f}" if finite.size else "–"
+    return number(float(finite.mean())) if finite.size else UNKNOWN

@@ -1,0 +1,212 @@
+"""What all figures share: colours, a grid of panels, lines, points and bands, and fewer points for the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from friction_estimator.types import FloatArray, IntArray
+
+FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+INK, FAINT, GRID = "#1f2933", "#6b7785", "#e6eaef"
+ESTIMATE, MODELLED, TRUTH, SWING = "#1f5fbf", "#e07b1a", "#c92a2a", "rgba(110, 125, 145, 0.14)"
+ESTIMATE_BAND = "rgba(31, 95, 191, 0.18)"
+MODELLED_BAND = "rgba(224, 123, 26, 0.25)"
+LEFT_OUT = "#b4bdc8"
+PANEL_HEIGHT = 170
+_AXIS = {
+    "gridcolor": GRID,
+    "zerolinecolor": "#c5ccd5",
+    "linecolor": "#9aa5b1",
+    "showline": True,
+    "ticks": "outside",
+    "ticklen": 3,
+    "tickcolor": "#9aa5b1",
+    "tickfont": {"size": 11, "color": FAINT},
+    "title_font": {"size": 12, "color": FAINT},
+    "title_standoff": 6,
+}
+_LOWER_SHARE, _GAP_SHARE = 0.36, 0.06
+
+
+@dataclass(slots=True)
+class PanelGrid:
+    """A grid of panels that share one legend.
+
+    Parameters
+    ----------
+    titles : one a panel, row by row; an empty title means an empty cell
+    columns : panels a row
+    x_title, y_title : axis labels with unit
+    shared_x : zoom all panels in time together
+    panel_height : of one row of panels [pixel]
+    lower_title : axis label of a second, lower part of every panel, on the same x axis; empty for panels of one part
+    """
+
+    titles: Sequence[str]
+    columns: int
+    x_title: str
+    y_title: str
+    shared_x: bool = True
+    panel_height: int = PANEL_HEIGHT
+    lower_title: str = ""
+    figure: go.Figure = field(init=False)
+    _in_legend: set[str] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        rows = -(-len(self.titles) // self.columns)
+        self.figure = make_subplots(
+            rows=rows,
+            cols=self.columns,
+            subplot_titles=list(self.titles),
+            shared_xaxes="all" if self.shared_x else False,
+            vertical_spacing=min(0.3 / max(rows - 1, 1), 50.0 / (self.panel_height * rows)),
+            horizontal_spacing=0.07 if self.columns > 1 else 0.0,
+        )
+        self._style(rows)
+        if self.lower_title:
+            for panel in filter(self._has_panel, range(len(self.titles))):
+                self._divide(panel)
+
+    def add(self, panel: int, trace: Any, lower: bool = False) -> None:
+        """Add a trace to a panel, or to its lower part; each name stands in the legend once."""
+        first = trace.name not in self._in_legend
+        self._in_legend.add(trace.name)
+        x, y = self._axes(panel)
+        trace.update(legendgroup=trace.name, showlegend=first, xaxis=x, yaxis=self._lower(panel) if lower else y)
+        self.figure.add_trace(trace)
+
+    def limit_y(self, panel: int, low: float, high: float, lower: bool = False) -> None:
+        """Range of one panel, or of its lower part."""
+        axis = self._lower(panel) if lower else self._axes(panel)[1]
+        self.figure.layout[f"yaxis{axis[1:]}"].range = [low, high]
+
+    def _style(self, rows: int) -> None:
+        figure = self.figure
+        figure.update_xaxes(showticklabels=True, **_AXIS)
+        figure.update_yaxes(zeroline=True, **_AXIS)
+        for column in range(self.columns):
+            filled = [row for row in range(rows) if self._has_panel(row * self.columns + column)]
+            figure.update_xaxes(title_text=self.x_title, row=max(filled) + 1, col=column + 1)
+        figure.update_yaxes(title_text=self.y_title)
+        figure.update_annotations(font={"size": 13, "color": INK})
+        self.style_layout(figure, self.panel_height * rows + 110)
+        figure.update_layout(legend={"y": 1.0 + 30.0 / (self.panel_height * rows)})
+
+    @staticmethod
+    def style_layout(figure: go.Figure, height: int) -> None:
+        """Fonts, margins and legend of any figure, ``height`` pixels high."""
+        figure.update_layout(
+            template="plotly_white",
+            height=height,
+            margin={"l": 60, "r": 20, "t": 70, "b": 50},
+            font={"family": FONT, "color": INK, "size": 12},
+            showlegend=True,
+            legend={"orientation": "h", "x": 0.0, "yanchor": "bottom"},
+            legend_itemsizing="constant",
+            hovermode="closest",
+            hoverlabel={"font": {"family": FONT}},
+        )
+
+    def _divide(self, panel: int) -> None:
+        """Make room for the lower part of a panel; the x axis moves below it."""
+        x, y = self._axes(panel)
+        upper = self.figure.layout[f"yaxis{y[1:]}"]
+        bottom, top = upper.domain
+        height = top - bottom
+        upper.domain = [bottom + (_LOWER_SHARE + _GAP_SHARE) * height, top]
+        lower = {"domain": [bottom, bottom + _LOWER_SHARE * height], "anchor": x, "zeroline": True, "nticks": 4}
+        name = f"yaxis{self._lower(panel)[1:]}"
+        self.figure.update_layout({name: {**_AXIS, **lower, "title": {"text": self.lower_title}}})
+        self.figure.layout[f"xaxis{x[1:]}"].anchor = self._lower(panel)
+
+    def _axes(self, panel: int) -> tuple[str, str]:
+        """Names of the axes as traces use them, e.g. ``x3`` and ``y3``."""
+        found = self.figure.get_subplot(panel // self.columns + 1, panel % self.columns + 1)
+        return found.xaxis.plotly_name.replace("axis", ""), found.yaxis.plotly_name.replace("axis", "")
+
+    def _lower(self, panel: int) -> str:
+        return f"y{len(self.titles) + self.columns + panel + 1}"
+
+    def _has_panel(self, panel: int) -> bool:
+        return panel < len(self.titles) and bool(self.titles[panel])
+
+
+def line(
+    x: FloatArray, y: FloatArray, name: str, color: str, dash: str = "solid", width: float | None = None
+) -> go.Scatter:
+    """A line through points; NaN breaks it."""
+    width = width or (1.1 if dash == "solid" else 1.6)
+    return go.Scatter(
+        x=single_precision(x),
+        y=single_precision(y),
+        name=name,
+        mode="lines",
+        line={"color": color, "width": width, "dash": dash},
+        hovertemplate="%{x:.3f}, %{y:.3f}<extra>" + name + "</extra>",
+    )
+
+
+def dots(x: FloatArray, y: FloatArray, name: str, color: str, size: float = 3.5) -> go.Scatter:
+    """Points."""
+    marker = {"color": color, "size": size, "opacity": 0.55}
+    return go.Scatter(x=single_precision(x), y=single_precision(y), name=name, mode="markers", marker=marker)
+
+
+def band(x: FloatArray, value: FloatArray, spread: FloatArray, color: str = ESTIMATE_BAND) -> go.Scatter:
+    """The area ``spread`` (two standard deviations) about a line."""
+    return go.Scatter(
+        x=single_precision(np.concatenate((x, x[::-1]))),
+        y=single_precision(np.concatenate((value + spread, (value - spread)[::-1]))),
+        name="2 standard deviations",
+        mode="lines",
+        fill="toself",
+        fillcolor=color,
+        line={"width": 0},
+        hoverinfo="skip",
+    )
+
+
+def padded(values: FloatArray, percentile: float) -> tuple[float, float]:
+    """Range of a panel: what this share of the values needs [percent], and a margin."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return -1.0, 1.0
+    low, high = np.percentile(finite, (100.0 - percentile, percentile)).tolist()
+    margin = 0.12 * (high - low) or 0.1
+    return low - margin, high + margin
+
+
+def single_precision(values: FloatArray) -> FloatArray:
+    """Half the size of the page, and more digits than any screen shows."""
+    return values.astype(np.float32)
+
+
+def envelope_rows(values: FloatArray, count: int) -> IntArray:
+    """Rows that keep the smallest and largest value of every bucket of neighbours, in order.
+
+    Parameters
+    ----------
+    values : (m,) may hold NaN
+    count : how many rows are wanted at most, at least 4
+    """
+    if values.size <= count:
+        return np.arange(values.size)
+    edges = np.linspace(0, values.size, count // 2 + 1).astype(np.intp)
+    finite = np.where(np.isfinite(values), values, 0.0)
+    rows = {0, values.size - 1}
+    for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        bucket = finite[start:end]
+        rows.add(start + int(bucket.argmin()))
+        rows.add(start + int(bucket.argmax()))
+    return np.array(sorted(rows), dtype=np.intp)
+
+
+def even_rows(total: int, count: int) -> IntArray:
+    """At most ``count`` of ``total`` rows, evenly spread."""
+    return np.unique(np.linspace(0, total - 1, min(total, count)).astype(np.intp))

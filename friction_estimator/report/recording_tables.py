@@ -1,0 +1,214 @@
+"""Tables of a recording: errors against the truth, identified parameters, and the diagnosis of every joint."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from friction_estimator.config import TrustConfig
+from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
+from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, RecordedEstimate
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.laws.linear import COULOMB_VISCOUS
+from friction_estimator.messages.recording import Recording, Series
+from friction_estimator.report.metrics import JointErrors, joint_errors, phase_mask
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
+from friction_estimator.types import BoolArray, FloatArray
+
+GOOD, USEFUL = 0.3, 1.0
+"""Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
+_CONSISTENT = (0.3, 3.0)
+_JOINT = Column("joint", align="left")
+_MOST_EVALUATIONS = 20_000
+
+
+def error_table(recording: Recording, after: float = 0.0) -> Table | None:
+    """Errors of every joint in stance and in swing; None without ground truth.
+
+    Parameters
+    ----------
+    recording : with truth
+    after : samples before this time are left out [s]
+    """
+    parts = errors_by_part(recording, after)
+    if not parts:
+        return None
+    columns = [
+        column
+        for part, _ in parts
+        for column in (
+            Column("RMSE", "N m", part),
+            Column("relative to truth", "", part),
+            Column("bias", "N m", part),
+            Column("NEES", "", part),
+        )
+    ]
+    rows = tuple(
+        (Cell(name), *(cell for _, errors in parts for cell in _error_cells(errors, row)))
+        for row, name in enumerate(recording.joint_names)
+    )
+    skipped = f", first {after:g} s left out" if after > 0.0 else ""
+    return Table(f"Errors of the friction estimate{skipped}", (_JOINT, *columns), rows)
+
+
+def errors_by_part(recording: Recording, after: float = 0.0) -> list[tuple[str, JointErrors]]:
+    """Errors in stance and swing; in measured and modelled parts when the limbs are unknown; empty without truth."""
+    if recording.truth is None:
+        return []
+    late = (recording.time >= after)[:, None]
+    standing = recording.standing()
+    first, second = ("stance", "swing") if standing is not None else ("measured", "modelled")
+    where = recording.measured if standing is None else standing
+    return [(first, _errors(recording, where & late)), (second, _errors(recording, ~where & late))]
+
+
+def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
+    """RMSE of every joint in each contact phase; None without ground truth or phases."""
+    phases = recording.true_phases or recording.phases
+    if recording.truth is None or not phases:
+        return None
+    late = recording.time >= after
+    names = sorted({phase.name for phase in phases})
+    masks = [phase_mask(recording.time, [(p.start, p.end) for p in phases if p.name == name]) for name in names]
+    errors = [_errors(recording, np.broadcast_to((mask & late)[:, None], recording.friction.shape)) for mask in masks]
+    rows = tuple(
+        (Cell(joint), *(Cell(number(error.rmse[row])) for error in errors))
+        for row, joint in enumerate(recording.joint_names)
+    )
+    columns = tuple(Column(name.replace("_", " "), "N m", "RMSE") for name in names)
+    return Table("RMSE by contact phase", (_JOINT, *columns), rows)
+
+
+def parameter_table(recording: Recording) -> Table | None:
+    """Identified parameters at the end, with two standard deviations; None when they were not recorded."""
+    if recording.coulomb is None or recording.viscous is None:
+        return None
+    columns = [
+        _at_end(values, sigma)
+        for values, sigma in (
+            (recording.coulomb, recording.coulomb_sigma),
+            (recording.viscous, recording.viscous_sigma),
+        )
+    ]
+    share = recording.measured.mean(axis=0).tolist()
+    rows = tuple(
+        (Cell(name), *(column[row] for column in columns), Cell(percent(share[row])))
+        for row, name in enumerate(recording.joint_names)
+    )
+    group = "value ± 2 standard deviations"
+    headings = (Column("F_c", "N m", group), Column("F_v", "N m s/rad", group), Column("time measured"))
+    return Table("Identified parameters at the end", (_JOINT, *headings), rows)
+
+
+def grade(relative: float) -> Literal["", "good", "fair", "bad"]:
+    """Style of an error that is relative to the error of predicting zero."""
+    if math.isnan(relative):
+        return ""
+    return "good" if relative < GOOD else "fair" if relative < USEFUL else "bad"
+
+
+def _errors(recording: Recording, where: BoolArray) -> JointErrors:
+    if recording.truth is None:
+        raise ValueError("errors need a ground truth")
+    return joint_errors(recording.friction, recording.truth, recording.sigma, where)
+
+
+def _error_cells(errors: JointErrors, row: int) -> tuple[Cell, ...]:
+    relative, nees = float(errors.relative_rmse[row]), float(errors.nees[row])
+    return (
+        Cell(number(errors.rmse[row])),
+        Cell(number(relative), grade(relative)),
+        Cell(number(errors.bias[row], errors.rmse[row], signed=True)),
+        Cell(number(nees), "" if math.isnan(nees) else "good" if _CONSISTENT[0] <= nees <= _CONSISTENT[1] else "fair"),
+    )
+
+
+def _at_end(values: Series, sigma: Series | None) -> list[Cell]:
+    """Last value of every joint with two standard deviations, where these were recorded."""
+    last = values.values[-1]
+    spread = np.zeros(last.size) if sigma is None else 2.0 * sigma.values[-1]
+    return [Cell(with_spread(*pair)) for pair in zip(last.tolist(), spread.tolist(), strict=True)]
+
+
+def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[DiagnosisFigures, tuple[JointDiagnosis, ...]]:
+    """Figures and diagnosis of a whole recording by the monitor of the live node.
+
+    Passivity, excitation and drift of F_c and F_v are checked; innovations, calibration and pushes are not recorded.
+    Joints that share motors are checked as their motors, at the joints' places, because the friction of one motor may
+    drive a joint.
+
+    Parameters
+    ----------
+    after : samples before this time are left out [s]
+    """
+    duration = max(float(recording.time[-1]), 1e-3)
+    period = min(max(TrustConfig().period, duration / _MOST_EVALUATIONS), 10.0)
+    config = TrustConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
+    n = len(recording.joint_names)
+    laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
+    monitor = DiagnosisMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
+    step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
+    for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):
+        monitor.add(_estimate(recording, row, motors))
+    figures = monitor.figures()
+    return figures, diagnose(figures, config, recording.joint_names)
+
+
+def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
+    """Diagnosis of every joint, with the figures behind it."""
+    figures, diagnoses = diagnose_recording(recording, after)
+    rows = tuple(
+        (
+            Cell(diagnosis.joint),
+            Cell(f"{figures.moving_time[row]:.1f}", "fair" if "excitation" in diagnosis.kinds else ""),
+            Cell(percent(float(figures.driving[row])), "bad" if "passivity" in diagnosis.kinds else ""),
+            Cell(_change(figures.drift[row], figures.law[row]), "bad" if "drift" in diagnosis.kinds else ""),
+            Cell(", ".join(diagnosis.kinds) or NO_PROBLEM, "bad" if diagnosis.problems else "good"),
+        )
+        for row, diagnosis in enumerate(diagnoses)
+    )
+    columns = (
+        _JOINT,
+        Column("moving time", "s"),
+        Column("friction drives the joint, share of this time"),
+        Column("change of the law since the start", "N m"),
+        Column("problems"),
+    )
+    return Table("Diagnosis", columns, rows)
+
+
+def _estimate(recording: Recording, row: int, motors: Transmission) -> RecordedEstimate:
+    time, velocity = float(recording.time[row]), motors.velocity(recording.velocity[row])
+    unknown = np.full(velocity.size, np.nan)
+    coulomb, viscous, coulomb_sigma, viscous_sigma = (
+        _held(series, time, unknown)
+        for series in (recording.coulomb, recording.viscous, recording.coulomb_sigma, recording.viscous_sigma)
+    )
+    return RecordedEstimate(
+        stamp_ns=round(1e9 * time),
+        velocity=velocity,
+        effort=np.zeros(velocity.size),
+        friction=motors.torque(recording.friction[row]),
+        sigma=motors.torque_std(recording.sigma[row]),
+        model_sigma=coulomb_sigma + np.abs(velocity) * viscous_sigma,
+        parameters=np.stack((coulomb, viscous), axis=1),
+        parameters_sigma=np.stack((coulomb_sigma, viscous_sigma), axis=1),
+        consistency=unknown,
+        calibration_torque=unknown,
+        disturbed=np.zeros(velocity.size, dtype=bool),
+    )
+
+
+def _held(series: Series | None, time: float, unknown: FloatArray) -> FloatArray:
+    """Newest values (n,) of a slow topic."""
+    if series is None:
+        return unknown
+    row = int(np.searchsorted(series.time, time, side="right")) - 1
+    return np.asarray(series.values[row]) if row >= 0 else unknown
+
+
+def _change(drift: float, law: float) -> str:
+    return f"{drift:.2g} of {law:.2g}" if math.isfinite(drift) else UNKNOWN
