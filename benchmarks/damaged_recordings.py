@@ -26,7 +26,7 @@ from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.sampling import usual_period
 from friction_estimator.identification.recording.spectrum import choose_cutoff
-from friction_estimator.identification.recording.velocity_source import choose_velocity_source
+from friction_estimator.identification.recording.zero_phase import choose_velocity_source
 from friction_estimator.io import joint_log as table_log
 from friction_estimator.io.bags import joint_log as bag_log
 from friction_estimator.types import FloatArray

@@ -7,21 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.hamon.published_problem import published_problem
 from benchmarks.hamon.rx130l import JOINT, URDF
-from friction_estimator.identification.inverse_dynamics.elimination import insignificant
 from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate
-from friction_estimator.identification.inverse_dynamics.load_velocity_friction import (
+from friction_estimator.identification.inverse_dynamics.friction_columns import (
     LOAD_VELOCITY,
     LoadVelocityFriction,
 )
-from friction_estimator.identification.inverse_dynamics.load_velocity_printed import printed_problem
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.inverse_dynamics.refinement import insignificant
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.spectrum import FLAT
 from friction_estimator.identification.regression.least_squares import ORDINARY, solve
-from friction_estimator.identification.regression.linear_problem import LinearFit, select_columns, select_rows
-from friction_estimator.identification.regression.validation import fold_numbers, held_out_prediction
+from friction_estimator.identification.regression.linear_problem import (
+    LinearFit,
+    fold_numbers,
+    held_out_prediction,
+    select_columns,
+    select_rows,
+)
 from friction_estimator.identification.rigid_body.base_parameters import base_parameters
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
@@ -87,7 +92,7 @@ def _printed(shared: Estimate) -> LinearFit:
     friction = shared.model.friction
     if not isinstance(friction, LoadVelocityFriction):
         raise TypeError("the shared model must be the load-dependent one")
-    problem = printed_problem(shared.observations, shared.model.body, friction, 0, shared.usable)
+    problem = published_problem(shared.observations, shared.model.body, friction, 0, shared.usable)
     problem = select_columns(problem, base_parameters(problem.names, problem.W, DATA_TOLERANCE).kept)
     fit = solve(problem, ORDINARY)
     gone = insignificant(fit.values, fit.sampling_covariance, np.ones(fit.values.size, dtype=bool), SIGNIFICANT)

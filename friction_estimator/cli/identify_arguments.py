@@ -17,8 +17,8 @@ from friction_estimator.cli.identify_values import (
     regressors_of,
 )
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
-from friction_estimator.identification.recording.differentiators import METHODS as FILTERS
-from friction_estimator.identification.regression.validation import FOLDS
+from friction_estimator.identification.recording.filters import METHODS as FILTERS
+from friction_estimator.identification.regression.linear_problem import FOLDS
 
 
 def add_identify_arguments(parser: argparse.ArgumentParser) -> None:

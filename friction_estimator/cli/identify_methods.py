@@ -17,7 +17,7 @@ from friction_estimator.cli.identify_values import SEARCH
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions
-from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LOAD_VELOCITY
+from friction_estimator.identification.inverse_dynamics.friction_columns import LOAD_VELOCITY
 from friction_estimator.identification.inverse_dynamics.options import MOTORS, InverseDynamicsOptions
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.methods import METHODS

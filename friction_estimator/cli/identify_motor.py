@@ -10,9 +10,9 @@ from friction_estimator.cli.identify_laws import laws_of
 from friction_estimator.cli.identify_values import SEARCH, motor_value
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.motor.inputs import DRIVES
-from friction_estimator.identification.motor.law import ZERO_SLOPES
 from friction_estimator.identification.motor.method import MotorOptions
+from friction_estimator.identification.motor.problem import ZERO_SLOPES
+from friction_estimator.identification.motor.samples import DRIVES
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.io.robot import Robot
 

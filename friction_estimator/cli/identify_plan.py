@@ -11,10 +11,13 @@ from friction_estimator.cli.arguments import finite, random_seed
 from friction_estimator.cli.identify_robot import identified_robot, movable_joints
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.excitation.motion_limits import limits_of_urdf
-from friction_estimator.identification.excitation.plan import CRITERIA, ExcitationOptions, ExcitationPlan
-from friction_estimator.identification.excitation.planned_joints import LIGHT, planned_joints
-from friction_estimator.identification.excitation.planner import plan_excitation
+from friction_estimator.identification.excitation.motion_limits import LIGHT, limits_of_urdf, planned_joints
+from friction_estimator.identification.excitation.planner import (
+    CRITERIA,
+    ExcitationOptions,
+    ExcitationPlan,
+    plan_excitation,
+)
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.trajectory import TRAJECTORY_TOPIC, write_trajectory_bag
 from friction_estimator.io.robot import Robot

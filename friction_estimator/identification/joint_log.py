@@ -1,4 +1,4 @@
-"""Recorded joint signals: what identification reads, whatever the file was."""
+"""Recorded and planned signals of joints, payloads and the robot: inputs of identification, whatever the file was."""
 
 from __future__ import annotations
 
@@ -104,3 +104,21 @@ class JointLog:
             self.payload,
             self.digest,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class JointTrajectory:
+    """Motion of ``n`` joints at ``N`` instants.
+
+    Attributes
+    ----------
+    joint_names : (n)
+    time : (N,) from zero on [s]
+    position, velocity, acceleration : (N, n) [rad, rad/s, rad/s^2] or [m, m/s, m/s^2]
+    """
+
+    joint_names: tuple[str, ...]
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray

@@ -11,8 +11,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.operating_range import OperatingRange, operating_range
-from friction_estimator.identification.result import Identification, JointScore, ParameterTable, Provenance
+from friction_estimator.identification.result import (
+    Identification,
+    JointScore,
+    OperatingRange,
+    ParameterTable,
+    Provenance,
+    operating_range,
+)
 from friction_estimator.io.parameters import (
     IDENTIFICATION,
     parameters_document,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.joint_trajectory import JointTrajectory
+from friction_estimator.identification.joint_log import JointTrajectory
 from friction_estimator.io.atomic import write_atomically
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.motor.motion import MotorSamples
+from friction_estimator.identification.motor.samples import MotorSamples
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 

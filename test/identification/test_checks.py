@@ -11,8 +11,8 @@ import pytest
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import check_torque_signs, data_warnings
-from friction_estimator.identification.recording.repair import repair
-from friction_estimator.identification.recording.torque_work import net_works
+from friction_estimator.identification.recording.sampling import repair
+from friction_estimator.identification.recording.torque_checks import net_works
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import FloatArray
 from test.identification.recordings import COULOMB, GRAVITY, INERTIA, exact_motion, recording

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.motor.drive_gain import fit_drive_gain
-from friction_estimator.identification.motor.friction import fit_motor_friction
-from friction_estimator.identification.motor.law import MotorLaw
-from friction_estimator.identification.motor.problem import FrictionUnknowns
+from friction_estimator.identification.motor.fit import fit_drive_gain, fit_motor_friction
+from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
 from friction_estimator.identification.regression.least_squares import ORDINARY
 from test.identification.hand_motion import STRIBECK, motor_samples
 

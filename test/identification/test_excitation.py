@@ -11,13 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from friction_estimator.errors import ConfigError, FrictionEstimatorError, RobotModelError
-from friction_estimator.identification.excitation.feasible_trajectories import FeasibleTrajectories
-from friction_estimator.identification.excitation.fourier_trajectory import FourierTrajectory, choose_harmonics
-from friction_estimator.identification.excitation.motion_limits import MotionLimits, limits_of_urdf
-from friction_estimator.identification.excitation.plan import ExcitationOptions, ExcitationPlan
-from friction_estimator.identification.excitation.planned_joints import planned_joints
-from friction_estimator.identification.excitation.planner import plan_excitation
-from friction_estimator.identification.excitation.slow_sweeps import slow_sweeps, sweep_duration, sweep_reach
+from friction_estimator.identification.excitation.motion_limits import MotionLimits, limits_of_urdf, planned_joints
+from friction_estimator.identification.excitation.planner import ExcitationOptions, ExcitationPlan, plan_excitation
+from friction_estimator.identification.excitation.trajectory import (
+    FeasibleTrajectories,
+    FourierTrajectory,
+    choose_harmonics,
+    slow_sweeps,
+    sweep_duration,
+    sweep_reach,
+)
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.trajectory import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag

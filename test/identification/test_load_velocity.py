@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.hamon.published_problem import published_problem
 from friction_estimator.config.coupling import Coupling
-from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores
-from friction_estimator.identification.inverse_dynamics.law_projection import said_in_motor_torque
-from friction_estimator.identification.inverse_dynamics.live_law import live_parameters
-from friction_estimator.identification.inverse_dynamics.load_velocity_printed import printed_problem
+from friction_estimator.identification.inverse_dynamics.findings import joint_scores
+from friction_estimator.identification.inverse_dynamics.live_law import live_parameters, said_in_motor_torque
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
@@ -100,7 +99,7 @@ def test_without_payload_alpha_of_both_quadrants_are_told_apart_only_by_what_gea
 def test_shared_factors_fit_better_than_printed_products_with_fewer_parameters():
     shared, _ = estimate(experiments(noise=0.3), stribeck_velocity=STRIBECK, solver=ORDINARY)
     model = shared.model
-    problem = printed_problem(shared.observations, model.body, model.friction, 1, shared.usable)
+    problem = published_problem(shared.observations, model.body, model.friction, 1, shared.usable)
     apart = solve(problem, ORDINARY)
     rows = shared.fit.problem.joint == 1
     assert np.linalg.norm(shared.fit.residual[rows]) < 0.9 * np.linalg.norm(apart.residual)  # whose sign is eq. 26's

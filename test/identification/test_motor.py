@@ -11,7 +11,7 @@ import pytest
 from friction_estimator.config.coupling import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.motor.method import MotorOptions, identify_motor
-from friction_estimator.identification.motor.stick import StickOptions
+from friction_estimator.identification.motor.samples import StickOptions
 from test.identification.hand_motion import joint_log
 
 JOINTS, MOTORS = ("pitch", "roll", "yaw"), ("0B3M0", "0B3M1", "0B4M0")

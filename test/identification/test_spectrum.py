@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.recording.joint_spectrum import joint_spectrum
-from friction_estimator.identification.recording.spectrum import choose_cutoff
+from friction_estimator.identification.recording.spectrum import choose_cutoff, joint_spectrum
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import FloatArray
 from test.identification.recordings import exact_motion, parallel_filter, recording

@@ -10,7 +10,7 @@ import pytest
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.identification.operating_range import operating_range
+from friction_estimator.identification.result import operating_range
 from friction_estimator.io.identification import (
     SavedIdentification,
     load_identification,

@@ -1,4 +1,4 @@
-"""How far, how fast and how strongly the joints of a robot with a fixed base may move."""
+"""Which joints of a robot with a fixed base move in a plan, and how far, how fast and how strongly they may."""
 
 from __future__ import annotations
 
@@ -120,3 +120,34 @@ def _speed(limit: FloatArray, wanted: float | None, joint_names: tuple[str, ...]
         said.append(f"no velocity limit of {', '.join(unknown)} in the URDF: {DEFAULT_SPEED:g} rad/s taken")
     ceiling = DEFAULT_SPEED if wanted is None else wanted
     return np.where(known, limit if wanted is None else np.minimum(limit, ceiling), ceiling)
+
+
+LIGHT = 0.003
+"""Share of the moving mass behind a joint: fingers of most robots have less, the last joints of arms more."""
+
+
+def planned_joints(urdf_xml: str, joint_names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Joints worth a place in the plan, and light ones: fingers, tilting sensors.
+
+    They have controllers of their own, and opening and closing a gripper tells nothing of the arm. What mimics them is
+    not counted with them. A URDF without masses has no light joints.
+
+    Parameters
+    ----------
+    urdf_xml : text of the URDF
+    joint_names : (n) that could move
+
+    Returns
+    -------
+    planned, light : together the joints of ``joint_names``, in their order
+    """
+    model = pin.buildModelFromXML(urdf_xml)
+    masses = [inertia.mass for inertia in model.inertias]
+    moving = sum(masses[1:])
+
+    def is_light(name: str) -> bool:
+        behind = sum(masses[joint] for joint in model.subtrees[model.getJointId(name)])
+        return moving > 0.0 and behind < LIGHT * moving
+
+    light = tuple(name for name in joint_names if is_light(name))
+    return tuple(name for name in joint_names if name not in light), light

@@ -1,21 +1,169 @@
-"""What to move before recording: trajectories that make the parameters visible, within the limits of the joints."""
+"""Search for the trajectory that identifies best, and the whole plan: rest, Fourier series, slow sweeps, rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 
-from friction_estimator.errors import InputError
-from friction_estimator.identification.excitation.assembly import assemble, shrink_to_effort
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.excitation.criterion import ExcitationCriterion, ExcitationQuality, quality
-from friction_estimator.identification.excitation.feasible_trajectories import FeasibleTrajectories
-from friction_estimator.identification.excitation.fourier_trajectory import FourierTrajectory, choose_harmonics
 from friction_estimator.identification.excitation.motion_limits import MotionLimits
-from friction_estimator.identification.excitation.plan import ExcitationOptions, ExcitationPlan
+from friction_estimator.identification.excitation.trajectory import (
+    FeasibleTrajectories,
+    FourierTrajectory,
+    choose_harmonics,
+    slow_sweeps,
+    sweep_duration,
+    sweep_reach,
+)
+from friction_estimator.identification.joint_log import JointTrajectory
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.types import FloatArray
+
+CRITERIA = ("balanced", "condition", "determinant")
+"""What is minimised: ln of the condition number plus mean ln of the error bars, or one of the two alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExcitationOptions:
+    """What to plan.
+
+    Attributes
+    ----------
+    duration : of the Fourier series [s]
+    bandwidth : its highest frequency [Hz]
+    harmonics : how many, spread evenly up to the bandwidth
+    criterion : one of :data:`CRITERIA`
+    seeds : how many starts of the optimisation; the best one wins
+    seed : of the random numbers
+    iterations : of the optimisation, at most, for each start
+    margin : fraction of every limit that is used
+    sweep_levels : plateaus of constant velocity, as fractions of the velocity limit
+    dwell : duration of a plateau [s]
+    known_inertia : only friction will be identified, the URDF's inertia is taken as it is
+    rate : of the written trajectory [Hz]
+    """
+
+    duration: float = 10.0
+    bandwidth: float = 1.0
+    harmonics: int = 5
+    criterion: str = "balanced"
+    seeds: int = 3
+    seed: int = 0
+    iterations: int = 40
+    margin: float = 0.9
+    sweep_levels: tuple[float, ...] = (0.01, 0.03, 0.1)
+    dwell: float = 2.0
+    known_inertia: bool = False
+    rate: float = 100.0
+
+    def __post_init__(self) -> None:
+        if self.criterion not in CRITERIA:
+            raise ConfigError(f"unknown criterion {self.criterion!r}; choose one of {choices(CRITERIA)}")
+        if not 0.0 < self.margin <= 1.0:
+            raise ConfigError(f"the margin {self.margin:g} is not a fraction of the limits between 0 and 1")
+        if not self.rate >= 10.0 * self.bandwidth > 0.0:
+            raise ConfigError(
+                f"a rate of {self.rate:g} Hz does not show a motion of up to {self.bandwidth:g} Hz: "
+                "the bandwidth must be positive and at most a tenth of the rate"
+            )
+        if not self.duration > 0.0 or not self.dwell > 0.0 or self.seeds < 1 or self.iterations < 1:
+            raise ConfigError("duration, dwell, seeds and iterations must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class ExcitationPlan(JointTrajectory):
+    """A trajectory to move along while recording.
+
+    Attributes
+    ----------
+    torque : (N, n) what the URDF's rigid bodies take, friction comes on top [N m or N]
+    parameters : (p) what can be identified with it
+    planned : quality of the whole trajectory
+    random : median quality of random trajectories of the same kind and within the same limits
+    choices : what was chosen or assumed, in sentences
+    """
+
+    torque: FloatArray
+    parameters: tuple[str, ...]
+    planned: ExcitationQuality
+    random: ExcitationQuality
+    choices: tuple[str, ...]
+
+
+Signals = tuple[FloatArray, FloatArray, FloatArray]
+"""Position, velocity, acceleration, each (N, n)."""
+
+REST = 0.5
+"""Standstill before and after [s]."""
+RAMP = 0.5
+"""From rest to the velocity of a sweep [s]."""
+_RAMP_PEAK = 1.5  # largest acceleration of a ramp over its mean
+_SWEEP_SHARE = 0.4  # of the range that a sweep may take; from any place there is more room towards the middle
+_SHRINK = 0.95
+
+
+def assemble(lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOptions) -> tuple[FloatArray, Signals]:
+    """Time (N,) and motion of a whole trajectory."""
+    start, _, _ = lap.at(np.zeros(1))
+    speeds = _sweep_speeds(start[0], limits, options)
+    ends = np.cumsum([REST, lap.duration, sweep_duration(len(speeds), options.dwell, RAMP), REST])
+    time = np.arange(int(np.ceil(ends[-1] * options.rate)) + 1) / options.rate
+    inside = np.clip(time - ends[0], 0.0, lap.duration)
+    after = np.clip(time - ends[1], 0.0, ends[2] - ends[1])
+    fourier = lap.at(inside)
+    sweep = slow_sweeps(start[0], speeds, options.dwell, RAMP, after)
+    moving = ((time > ends[0]) & (time < ends[1]))[:, None]
+    return time, (
+        np.where(moving, fourier[0], sweep[0]),
+        np.where(moving, fourier[1], sweep[1]),
+        np.where(moving, fourier[2], sweep[2]),
+    )
+
+
+def shrink_to_effort(
+    lap: FourierTrajectory, model: FixedBaseModel, limits: MotionLimits, options: ExcitationOptions
+) -> tuple[FourierTrajectory, float]:
+    """Smaller amplitudes, until the rigid bodies take no more than the efforts of the limits.
+
+    Returns
+    -------
+    the trajectory, and the factor of its amplitudes
+
+    Raises
+    ------
+    ConfigError
+        When gravity alone takes more.
+    """
+    factor = 1.0
+    while factor > _SHRINK**40:
+        smaller = lap.scaled(factor)
+        _, motion = assemble(smaller, limits, options)
+        excess = np.abs(model.torque(*motion)).max(axis=0) / limits.effort
+        if (excess <= 1.0).all():
+            return smaller, factor
+        factor *= _SHRINK
+    worst = int(excess.argmax())
+    raise ConfigError(
+        f"holding {limits.joint_names[worst]!r} against gravity takes more than the effort that is left to it "
+        f"({limits.effort[worst]:.3g}): check masses and effort limits of the URDF"
+    )
+
+
+def _sweep_speeds(start: FloatArray, limits: MotionLimits, options: ExcitationOptions) -> FloatArray:
+    """Plateaus (levels, n), towards the middle of the range, slow enough for what room and acceleration there are."""
+    reach_of_one = float(sweep_reach(np.ones(1), options.dwell, RAMP)[0])
+    ceiling = np.minimum(
+        _SWEEP_SHARE * (limits.upper - limits.lower) / reach_of_one, limits.acceleration * RAMP / _RAMP_PEAK
+    )
+    fastest = np.minimum(max(options.sweep_levels, default=0.0) * limits.velocity, ceiling)
+    direction = np.where(start > 0.5 * (limits.lower + limits.upper), -1.0, 1.0)
+    shares = np.array(options.sweep_levels) / max(options.sweep_levels, default=1.0)
+    return np.asarray(shares[:, None] * direction * fastest)
+
 
 _RANDOM_STARTS = 20  # looked at before each optimisation; their median is what planning is compared with
 _GRID = 8  # samples in one period of the highest harmonic: every column of W is band-limited, more adds nothing

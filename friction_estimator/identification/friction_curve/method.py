@@ -10,15 +10,16 @@ import numpy as np
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveFit, CurveOptions, fit_curve, refit
-from friction_estimator.identification.friction_curve.identifiability import Identifiability, judge_parameters
-from friction_estimator.identification.friction_curve.problem import CurveSamples, torque_of
-from friction_estimator.identification.friction_curve.samples import curve_samples, find_delay
-from friction_estimator.identification.friction_curve.verdict import curve_verdicts
+from friction_estimator.identification.friction_curve.identifiability import (
+    Identifiability,
+    curve_verdicts,
+    judge_parameters,
+)
+from friction_estimator.identification.friction_curve.problem import CurveSamples, curve_samples, find_delay, torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
-from friction_estimator.identification.recording.at_motors import at_motors
-from friction_estimator.identification.recording.motion import FRICTION, Motion
+from friction_estimator.identification.recording.motion import FRICTION, Motion, at_motors
 from friction_estimator.identification.recording.zero_phase import FilterOptions, Progress, to_motions
-from friction_estimator.identification.regression.validation import FOLDS, fold_numbers
+from friction_estimator.identification.regression.linear_problem import FOLDS, fold_numbers
 from friction_estimator.identification.result import (
     FrictionSamples,
     Identification,

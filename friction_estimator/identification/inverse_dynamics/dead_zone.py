@@ -1,4 +1,4 @@
-"""Samples too slow for the sign of their velocity to mean anything: found from the data, left out by joint."""
+"""Dead zone: samples too slow for the sign of their velocity to mean anything, given or found from the data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
+from friction_estimator.identification.inverse_dynamics.estimation import (
+    Friction,
+    TorqueModel,
+    estimate,
+    reference_speeds,
+)
+from friction_estimator.identification.inverse_dynamics.live_law import joint_friction
 from friction_estimator.identification.inverse_dynamics.observation import Observation
-from friction_estimator.identification.inverse_dynamics.torque_model import Friction
+from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.types import BoolArray, FloatArray
 
 _FRACTIONS = np.array([0.0, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05])
@@ -17,25 +24,9 @@ _SURE = (0.05, 0.3)
 """Slow, but without doubt in motion, in reference speeds: a line through its friction meets zero speed at F_c."""
 FIRST = 0.005
 """Dead zone that is never left, in reference speeds: a joint that stands may hold any friction up to breaking away."""
-_REFERENCE = 0.95
-"""Quantile of the speed that counts as the reference: the edge of what the joint did in earnest."""
 _RESISTS = 0.5
 """A bin is part of the dead zone when its friction opposes the motion by less than this share of F_c."""
-_RESTING = 0.01
-"""Speed that says nothing about what is slow, in the largest one."""
 _ENOUGH = 10
-
-
-def reference_speeds(observations: Sequence[Observation], friction: Friction) -> FloatArray:
-    """Speed (k,) of every site of friction that it reached in earnest [rad/s]."""
-    speeds = np.abs(np.concatenate([friction.speeds(observation.motion.velocity) for observation in observations]))
-    moving = speeds > _RESTING * speeds.max(axis=0)
-    return np.array(
-        [
-            np.quantile(site[moves], _REFERENCE) if moves.any() else 0.0
-            for site, moves in zip(speeds.T, moving.T, strict=True)
-        ]
-    )
 
 
 def usable_rows(observations: Sequence[Observation], friction: Friction, dead_zone: FloatArray) -> list[BoolArray]:
@@ -85,3 +76,36 @@ def choose_dead_zone(speed: FloatArray, resistance: FloatArray, reference: Float
             if inside.sum() >= _ENOUGH and np.median(resistance[inside, joint]) < _RESISTS * line[1]:
                 dead_zone[joint] = max(dead_zone[joint], high * reference[joint])
     return dead_zone
+
+
+def moving_rows(
+    model: TorqueModel, observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> tuple[list[BoolArray], str]:
+    """Rows outside of the dead zone, and what it is."""
+    reference = reference_speeds(observations, model.friction)
+    if options.dead_zone is not None:
+        zone = np.full(reference.size, options.dead_zone)
+        why = "as told"
+    else:
+        zone = _chosen_dead_zone(model, observations, options, reference)
+        why = "where friction does not oppose the motion with half of F_c, or the joint stands"
+    usable = usable_rows(observations, model.friction, zone)
+    share = 1.0 - np.mean(np.concatenate(usable), axis=0)
+    each = ", ".join(
+        f"{name} {speed:.3g} ({100 * left_out:.0f} %)"
+        for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
+    )
+    return usable, f"slow samples are left out, {why}: below, in rad/s (and share), {each}"
+
+
+def _chosen_dead_zone(
+    model: TorqueModel, observations: Sequence[Observation], options: InverseDynamicsOptions, reference: FloatArray
+) -> FloatArray:
+    """Fit without standing joints, then look which slow samples still show resistance; motors keep the first zone."""
+    zone = FIRST * reference
+    solution = estimate(model, observations, usable_rows(observations, model.friction, zone), options.solver)
+    joints = range(len(observations[0].motion.joint_names))
+    measured = np.column_stack([joint_friction(solution, joint, False).measured for joint in joints])
+    velocity = np.concatenate([one.motion.velocity[one.filter.kept] for one in observations])
+    zone[: len(joints)] = choose_dead_zone(np.abs(velocity), np.sign(velocity) * measured, reference[: len(joints)])
+    return zone

@@ -1,4 +1,4 @@
-"""What the method `inverse_dynamics` alone can tell of its result, in words."""
+"""Held-out errors of an estimate, and findings about it, one sentence each."""
 
 from __future__ import annotations
 
@@ -6,15 +6,108 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.identification.inverse_dynamics.delay import delay_error
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
-from friction_estimator.identification.inverse_dynamics.joint_scores import RARE, outlier_shares
-from friction_estimator.identification.regression.lack_of_fit import velocity_dependent_rms
+from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS
+from friction_estimator.identification.inverse_dynamics.refinement import delay_error
+from friction_estimator.identification.regression.least_squares import SolverOptions, solve
+from friction_estimator.identification.regression.linear_problem import (
+    LinearProblem,
+    fold_numbers,
+    held_out_prediction,
+    rms_by_joint,
+    select_columns,
+    select_rows,
+)
 from friction_estimator.identification.regression.verdict import Finding
-from friction_estimator.identification.result import FrictionSamples
+from friction_estimator.identification.regression.wrong_model import velocity_dependent_rms, without_velocity
+from friction_estimator.identification.result import FrictionSamples, JointScore
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
+from friction_estimator.identification.rigid_body.rigid_body_columns import FrictionSite
 from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import FloatArray, IntArray
+
+RARE = 0.05
+"""Up to this share of a joint's rows may be left out of its scores."""
+
+
+def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple[JointScore, ...]:
+    """k-fold validation by segment, beside "predict zero" and the best rigid body without friction.
+
+    A row is predicted from the motion and from parameters that its own fold had no part in: friction that depends on
+    the load takes that of the same prediction. Rows that the robust fit does not believe, pushes and collisions, count
+    in none of the errors as long as they are rare; a model that finds many of them is judged by them too. What the data
+    decided as a whole (filters, dead zone, parameters left out, q_s) is not decided again in every fold.
+    """
+    model = solution.model
+    problem = solution.fit.problem
+    names = solution.observations[0].motion.joint_names
+    fold = fold_numbers(problem.segment, folds)
+    plain = model.problem(solution.observations, solution.loads, solution.usable)
+    rigid = select_columns(plain, solution.kept[solution.kept >= model.friction_count + model.gain_count])
+    torque = _rows(solution, [one.torque for one in solution.observations])
+    n = len(names)
+    errors = (torque, _rigid_error(rigid, fold, solver), _model_error(solution, fold, solver), solution.fit.residual)
+    scored = (solution.fit.weights > 0.0) | (outlier_shares(solution) > RARE)[problem.joint]
+    joint = problem.joint[scored]
+    torque_rms, rigid_rms, model_rms, fit_rms = (rms_by_joint(error[scored], joint, n) for error in errors)
+    samples = np.bincount(joint, minlength=n)
+    return tuple(
+        JointScore(
+            name,
+            float(torque_rms[k]),
+            float(rigid_rms[k]),
+            float(model_rms[k]),
+            float(fit_rms[k]),
+            int(samples[k]),
+        )
+        for k, name in enumerate(names)
+    )
+
+
+def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> FloatArray:
+    """Measured minus predicted torque (r,) of rows that the parameters do not know."""
+    problem = solution.fit.problem
+    if not solution.model.load_dependent:
+        prior = solution.prior_std
+        return problem.y - held_out_prediction(
+            problem, fold, lambda rows: solve(select_rows(problem, rows), solver, prior).values
+        )
+    allowed = np.isin(np.arange(solution.values.size), solution.kept)
+    error = np.empty_like(problem.y)
+    for number in np.unique(fold):
+        held_out = fold == number
+        left_out = np.unique(problem.segment[held_out])
+        train = [
+            mask & ~np.isin(one.segment, left_out)[:, None]
+            for one, mask in zip(solution.observations, solution.usable, strict=True)
+        ]
+        values = estimate(solution.model, solution.observations, train, solver, allowed).values
+        sides = [one.torque - one.filter.apply(solution.model.torque(one, values)) for one in solution.observations]
+        error[held_out] = _rows(solution, sides)[held_out]
+    return error
+
+
+def _rows(solution: Estimate, sides: Sequence[FloatArray]) -> FloatArray:
+    """The usable rows (r,) of signals (K, n) of every motion, in the order of the problem."""
+    return np.concatenate([side[mask] for side, mask in zip(sides, solution.usable, strict=True)])
+
+
+def _rigid_error(problem: LinearProblem, fold: IntArray, solver: SolverOptions) -> FloatArray:
+    if not problem.names:
+        return problem.y
+    return problem.y - held_out_prediction(problem, fold, lambda rows: solve(select_rows(problem, rows), solver).values)
+
+
+def outlier_shares(solution: Estimate) -> FloatArray:
+    """Share (n,) of every joint's rows that the robust fit does not believe."""
+    n = len(solution.observations[0].motion.joint_names)
+    joint = solution.fit.problem.joint
+    count = np.bincount(joint, minlength=n)
+    return np.asarray(np.bincount(joint, solution.fit.weights == 0.0, n) / np.maximum(count, 1))
+
 
 IMPOSSIBLE = (
     "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): somebody else moved the "
@@ -121,3 +214,66 @@ def _about_constants(solution: Estimate, joint_names: Sequence[str], laws: Seque
         if values.get(f"{name}/{OFFSET}", 0.0) and OFFSET not in make_law(law).parameter_names
     ]
     return [Finding(0.5, LEFT_OVER.format(", ".join(constants)))] if constants else []
+
+
+OWN_FRICTION = (
+    "{}: friction of the motors leaves {:.2g} N m RMS that go with the velocity of the joint, {:.0%} of its friction: "
+    "the joint has friction of its own (coupled friction {!r}), or the coupling is another one"
+)
+PROJECTED = (
+    "{} {} friction to several joints; the file has one law a joint, for a robot without robot.coupling, which leaves "
+    "{}: all of it is in the table of parameters only"
+)
+_WORTH_TELLING = 0.05
+"""Share of the friction of a joint that its motors leave."""
+
+
+def about_joints_of_motors(
+    samples: Sequence[FrictionSamples], motors: Transmission, joint_names: Sequence[str]
+) -> list[Finding]:
+    """Joints whose friction is not all of their motors.
+
+    Parameters
+    ----------
+    samples : (n) friction of the motors, at the same instants
+    motors, joint_names : (n)
+    """
+    velocity, fitted, used = (
+        np.column_stack([getattr(one, name) for one in samples]) for name in ("velocity", "fitted", "used")
+    )
+    left = np.column_stack([without_velocity(one.velocity, one.friction - one.fitted) for one in samples])
+    velocity, fitted, left = velocity @ motors.matrix.T, motors.at_joints(fitted), motors.at_joints(left)
+    usable = np.asarray(used[:, motors.group].all(axis=2))
+    several = np.maximum(np.count_nonzero(motors.matrix, axis=1), np.count_nonzero(motors.weights, axis=1)) > 1
+    found = []
+    for joint in map(int, np.flatnonzero(several)):
+        rows = usable[:, joint]
+        rms = velocity_dependent_rms(velocity[rows, joint], left[rows, joint])
+        size = float(np.sqrt(np.mean(fitted[rows, joint] ** 2))) if rows.any() else 0.0
+        if rms > _WORTH_TELLING * size > 0.0:
+            found.append(Finding(1.16, OWN_FRICTION.format(joint_names[joint], rms, rms / size, JOINTS_AND_MOTORS)))
+    return found
+
+
+def about_projection(
+    samples: Sequence[FrictionSamples], added: Sequence[FrictionSite], live: IdentifiedParameters
+) -> list[Finding]:
+    """What the laws of the joints cannot say of motors that add to several of them.
+
+    Parameters
+    ----------
+    samples : (n) friction of the joints
+    added : motors that add to it; none: nothing is said
+    live : (n) one law a joint
+    """
+    lost = []
+    for joint, seen in enumerate(samples):
+        if any(site.direction[joint] != 0.0 for site in added):
+            law = make_law(live.law_names[joint])
+            values = live.values[joint, None, : len(law.parameter_names)]
+            rest = seen.fitted - law.torque(values, seen.velocity, seen.load)
+            lost.append(f"{np.std(rest[seen.used]):.2g} N m RMS of {seen.joint}" if seen.used.any() else seen.joint)
+    if not lost:
+        return []
+    names = ", ".join(site.name for site in added)
+    return [Finding(1.06, PROJECTED.format(names, "adds" if len(added) == 1 else "add", " and ".join(lost)))]

@@ -8,29 +8,37 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.inverse_dynamics.conditions import conditions
-from friction_estimator.identification.inverse_dynamics.coupled_findings import about_joints_of_motors, about_projection
-from friction_estimator.identification.inverse_dynamics.coupled_friction import (
+from friction_estimator.identification.inverse_dynamics.dead_zone import moving_rows
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, TorqueModel, estimate
+from friction_estimator.identification.inverse_dynamics.findings import (
+    about_joints_of_motors,
+    about_projection,
+    inverse_dynamics_findings,
+    joint_scores,
+)
+from friction_estimator.identification.inverse_dynamics.friction_columns import LoadVelocityFriction
+from friction_estimator.identification.inverse_dynamics.live_law import friction_samples, live_parameters
+from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
+from friction_estimator.identification.inverse_dynamics.options import (
+    DEFAULT,
+    InverseDynamicsOptions,
     added_motors,
     coupled_choices,
     friction_motors,
+    friction_of_options,
     judged_friction,
+    live_laws,
 )
-from friction_estimator.identification.inverse_dynamics.cutoff import parallel_cutoff
-from friction_estimator.identification.inverse_dynamics.delay import advanced, allowing_for_delay, torque_delay
-from friction_estimator.identification.inverse_dynamics.elimination import without_insignificant
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
-from friction_estimator.identification.inverse_dynamics.findings import inverse_dynamics_findings
-from friction_estimator.identification.inverse_dynamics.friction_of_options import friction_of_options, live_laws
-from friction_estimator.identification.inverse_dynamics.joint_scores import joint_scores
-from friction_estimator.identification.inverse_dynamics.live_law import friction_samples, live_parameters
-from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
-from friction_estimator.identification.inverse_dynamics.observation import Observation, observe
-from friction_estimator.identification.inverse_dynamics.options import DEFAULT, InverseDynamicsOptions
-from friction_estimator.identification.inverse_dynamics.physical_estimate import physical_inertia, with_physical_inertia
-from friction_estimator.identification.inverse_dynamics.standstill import moving_rows
-from friction_estimator.identification.inverse_dynamics.stribeck_search import search_stribeck_velocity
-from friction_estimator.identification.inverse_dynamics.torque_model import TorqueModel
+from friction_estimator.identification.inverse_dynamics.refinement import (
+    advanced,
+    allowing_for_delay,
+    conditions,
+    physical_inertia,
+    search_stribeck_velocity,
+    torque_delay,
+    with_physical_inertia,
+    without_insignificant,
+)
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.recording.checks import check_torque_signs
 from friction_estimator.identification.recording.motion import Motion

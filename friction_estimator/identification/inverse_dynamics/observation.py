@@ -1,4 +1,4 @@
-"""Both sides of the equation for one motion, before and after the parallel filter."""
+"""Both sides of the equation for one motion, before and after the parallel filter, and the cut-off of that filter."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.recording.at_motors import at_motors
-from friction_estimator.identification.recording.filters import low_pass
-from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.recording.parallel import FULL_BAND, ORDER, ParallelFilter, make_parallel_filter
+from friction_estimator.identification.recording.filters import (
+    FULL_BAND,
+    ORDER,
+    ParallelFilter,
+    low_pass,
+    make_parallel_filter,
+)
+from friction_estimator.identification.recording.motion import Motion, at_motors
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 from friction_estimator.robot.transmission import Transmission
@@ -165,3 +169,29 @@ def _check(motion: Motion, first: Motion) -> None:
             f"{motion.name} has the joints {', '.join(motion.joint_names)}, {first.name} has "
             f"{', '.join(first.joint_names)}: select the same joints of every experiment"
         )
+
+
+_MOTION_SHARE = 0.999
+_BANDS = 10.0
+"""Cut-off in bandwidths of the motion: the first harmonics of friction's steps come through."""
+
+
+def parallel_cutoff(motion: Motion) -> tuple[float, str]:
+    """Cut-off of the parallel filter [Hz] and why: ten bandwidths of the motion, or what its spectrum allows."""
+    wanted = _BANDS * max(motion_bandwidth(motion), 1.0 / (motion.period * len(motion.position)))
+    highest = FULL_BAND * 0.5 / motion.period
+    allowed = highest if np.isnan(motion.parallel_hz) else min(motion.parallel_hz, highest)
+    if wanted <= allowed:
+        return float(wanted), "ten times the band that holds 99.9 % of the motion"
+    return float(allowed), "beyond it the spectrum shows noise and vibrations, not the motion"
+
+
+def motion_bandwidth(motion: Motion) -> float:
+    """Frequency below which the positions of all joints have 99.9 % of their variance [Hz].
+
+    Noise hardly shows in a position, but may hold most of the variance of a velocity.
+    """
+    window = np.hanning(len(motion.position))[:, None]
+    spectrum = np.abs(np.fft.rfft((motion.position - motion.position.mean(axis=0)) * window, axis=0)) ** 2
+    share = np.cumsum(spectrum, axis=0) / np.maximum(spectrum.sum(axis=0), np.finfo(float).tiny)
+    return float((share < _MOTION_SHARE).sum(axis=0).max() / (motion.period * len(motion.position)))

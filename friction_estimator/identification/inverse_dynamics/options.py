@@ -1,14 +1,34 @@
-"""What a user may choose about the method `inverse_dynamics`."""
+"""Options of the method `inverse_dynamics`, and the columns of friction that they ask for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, Friction, reference_speeds
+from friction_estimator.identification.inverse_dynamics.friction_columns import (
+    LOAD_VELOCITY,
+    FrictionColumns,
+    LoadVelocityFriction,
+)
+from friction_estimator.identification.inverse_dynamics.observation import Observation
+from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.identification.recording.zero_phase import FilterOptions
 from friction_estimator.identification.regression.least_squares import SolverOptions
-from friction_estimator.identification.regression.validation import FOLDS
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.identification.regression.linear_problem import FOLDS
+from friction_estimator.identification.rigid_body.rigid_body_columns import (
+    FrictionSite,
+    RigidBodyOptions,
+    friction_sites,
+)
+from friction_estimator.laws import laws_of_joints, linear_law_names
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import FloatArray
 
 COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
 """Where friction is when motors move joints together."""
@@ -62,3 +82,152 @@ class InverseDynamicsOptions:
 
 
 DEFAULT = InverseDynamicsOptions()
+
+
+def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str]) -> Transmission:
+    """The motors (n) whose friction is wanted; with ``joints_and_motors``, and without a coupling, the joints' own.
+
+    Raises
+    ------
+    ConfigError
+        When the place of friction is unknown, or the coupling does not fit the joints.
+    """
+    if options.coupled_friction not in COUPLED_FRICTION:
+        raise ConfigError(
+            f"unknown coupled_friction {options.coupled_friction!r}; it is one of {choices(COUPLED_FRICTION)}"
+        )
+    if options.coupling is None and options.coupled_friction == JOINTS_AND_MOTORS:
+        raise ConfigError(f"coupled_friction {JOINTS_AND_MOTORS!r} needs the coupling of the motors")
+    return Transmission.of(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
+
+
+def added_motors(friction: Friction) -> tuple[FrictionSite, ...]:
+    """Motors that add friction to that of several joints."""
+    return friction.sites[len(friction.joint_names) :] if isinstance(friction, FrictionColumns) else ()
+
+
+def coupled_choices(friction: Friction, options: InverseDynamicsOptions) -> list[str]:
+    """Where friction is, in a sentence; none where nothing is coupled."""
+    groups = () if options.coupling is None else options.coupling.groups
+    together = [
+        f"{', '.join(motors)} {'moves' if len(motors) == 1 else 'move'} {', '.join(joints)}"
+        for joints, motors in groups
+        if len(joints) > 1
+    ]
+    if not together:
+        return []
+    if options.coupled_friction == MOTORS:
+        return [
+            f"friction is that of the motors ({'; '.join(together)}): parameters, torques and errors are theirs and "
+            "have their names"
+        ]
+    added = ", ".join(site.name for site in added_motors(friction))
+    return [
+        f"every joint has friction, and {added} {'adds' if added.count(',') == 0 else 'add'} some to several joints"
+    ]
+
+
+def judged_friction(solution: Estimate, live: IdentifiedParameters) -> tuple[IdentifiedParameters, tuple[str, ...]]:
+    """Friction to judge the data by, and which of it may be zero: where motors add to joints, these and those apart.
+
+    The live law of such a joint holds what the motor adds as well as one law can; what it cannot say is no fault of
+    the data.
+
+    Parameters
+    ----------
+    live : one law a joint
+    """
+    friction = solution.model.friction
+    if not isinstance(friction, FrictionColumns) or not added_motors(friction):
+        return live, ()
+    counts = [len(site.law.parameter_names) for site in friction.sites]
+    values, covariance = np.zeros((len(counts), max(counts))), np.zeros((len(counts), max(counts), max(counts)))
+    first = 0
+    for row, count in enumerate(counts):
+        own = slice(first, first + count)
+        values[row, :count], covariance[row, :count, :count] = solution.values[own], solution.covariance[own, own]
+        first += count
+    rows = sum(mask.sum(axis=0) for mask in solution.usable)
+    samples = np.array([(rows * (site.direction != 0.0)).max() for site in friction.sites], dtype=float)
+    names, beside_motors = _names_apart(friction)
+    laws, none = tuple(site.law.name for site in friction.sites), np.zeros(len(counts))
+    return IdentifiedParameters(names, laws, values, covariance, none, none, samples), beside_motors
+
+
+def _names_apart(friction: FrictionColumns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of all sites, joints without the motors that add to them, and of these joints alone."""
+    added = added_motors(friction)
+    names = list(friction.joint_names)
+    for joint, name in enumerate(friction.joint_names):
+        others = [motor.name for motor in added if motor.direction[joint] != 0.0]
+        names[joint] = f"{name} without {', '.join(others)}" if others else name
+    beside_motors = tuple(name for name in names if name not in friction.joint_names)
+    return (*names, *(motor.name for motor in added)), beside_motors
+
+
+_STRIBECK_SHARE = 0.025
+"""q_s before it is searched, in reference speeds: 0.03 of 1.2 rad/s in Hamon et al. 2010."""
+
+
+def live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tuple[str, ...]:
+    """Law (n) that the friction of every joint, or motor, is written as."""
+    if options.law == LOAD_VELOCITY:
+        return (options.live_law,) * len(joint_names)
+    return laws_of_joints(options.law, options.joint_laws, joint_names)
+
+
+def friction_of_options(
+    joint_names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> Friction:
+    """Columns of friction.
+
+    Parameters
+    ----------
+    joint_names : (n) joints, or motors that are seen in their place
+    observations : that tell their usual speeds and temperatures
+
+    Raises
+    ------
+    ConfigError
+        When the law is unknown, or takes no part of the options.
+    InputError
+        When temperatures are wanted and were not recorded.
+    """
+    names = tuple(joint_names)
+    if options.law == LOAD_VELOCITY:
+        return _load_velocity(names, observations, options)
+    if options.law not in linear_law_names():
+        known = choices((LOAD_VELOCITY, *linear_law_names()))
+        raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
+    adding = options.coupling if options.coupled_friction == JOINTS_AND_MOTORS else None
+    sites = friction_sites(names, live_laws(names, options), adding)
+    return FrictionColumns(names, sites, _mean_temperature(observations, options), options.harmonics)
+
+
+def _load_velocity(
+    names: tuple[str, ...], observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> LoadVelocityFriction:
+    if options.joint_laws or options.coupled_friction != MOTORS or options.temperature or options.harmonics:
+        raise ConfigError(
+            f"{LOAD_VELOCITY!r} takes no joint_laws, temperature, harmonics or coupled_friction "
+            f"{JOINTS_AND_MOTORS!r}; use a linear law"
+        )
+    plain = LoadVelocityFriction(names, np.ones(len(names)), options.velocity_dependent)
+    start = (
+        _STRIBECK_SHARE * reference_speeds(observations, plain)
+        if options.stribeck_velocity is None
+        else np.full(len(names), options.stribeck_velocity)
+    )
+    return LoadVelocityFriction(names, np.maximum(start, np.finfo(float).eps), options.velocity_dependent)
+
+
+def _mean_temperature(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FloatArray | None:
+    """Mean temperature (n,) of all experiments together, which F_c and F_v are then about."""
+    if not options.temperature:
+        return None
+    if not all(TEMPERATURE in one.motion.inputs for one in observations):
+        raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
+    everything = np.concatenate([one.motion.inputs[TEMPERATURE] for one in observations])
+    if not np.isfinite(everything).all():
+        raise InputError("friction over temperature needs the temperature of every joint at every sample")
+    return np.asarray(everything.mean(axis=0))

@@ -1,41 +1,129 @@
-"""The method `motor`: friction motor by motor behind a coupling matrix, then drive gain and offset."""
+"""Method `motor`: friction motor by motor behind a coupling matrix, then drive gain and offset (Guedelha 2017)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from friction_estimator.config.coupling import Coupling, uncoupled
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
-from friction_estimator.identification.motor.drive_gain import fit_drive_gain
-from friction_estimator.identification.motor.findings import motor_choices, motor_findings
-from friction_estimator.identification.motor.friction import fit_motor_friction
-from friction_estimator.identification.motor.inputs import DRIVES, TORQUE, drive_kind, quiet_motion
-from friction_estimator.identification.motor.motion import MotorSamples, motor_samples
-from friction_estimator.identification.motor.options import (
-    DEFAULTS,
-    MotorOptions,
-    check_names,
-    motor_law,
-    unknowns_of,
-)
+from friction_estimator.identification.motor.fit import fit_drive_gain, fit_motor_friction
+from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
 from friction_estimator.identification.motor.result import (
     MotorResult,
     identified_friction,
+    motor_choices,
     motor_figures,
+    motor_findings,
     motor_score,
     parameter_table,
 )
+from friction_estimator.identification.motor.samples import (
+    DRIVES,
+    TORQUE,
+    MotorSamples,
+    StickOptions,
+    drive_kind,
+    motor_samples,
+    quiet_motion,
+)
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import Progress
+from friction_estimator.identification.regression.least_squares import SolverOptions
+from friction_estimator.identification.regression.linear_problem import FOLDS
 from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.result import Identification, Provenance
+from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 from friction_estimator.types import FloatArray
 
-__all__ = ["MotorOptions", "identify_motor"]
+
+@dataclass(frozen=True, slots=True)
+class MotorOptions:
+    """How to identify.
+
+    Attributes
+    ----------
+    law : linear friction law of every motor that needs no load
+    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as printed; None: searched, motor by motor
+    zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
+    inertia : reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
+    identify_inertia : find the inertia of the others; False: they have none
+    offset : a constant torque acts in the free logs too; None: where the law lets it be told from friction
+    drive : ``pwm`` or ``current``; None: whichever was recorded
+    known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
+    stick : what counts as standing still
+    solver : weights, robustness and bounds of both phases
+    cutoff_hz : of the velocities; None: from each log, see `samples.quiet_motion`
+    folds : of the validation
+    coupling : of motors that move several joints together; None: every joint has a motor of its own
+    """
+
+    law: str = ASYMMETRIC_STRIBECK.name
+    stribeck_velocity: float | None = STRIBECK_VELOCITY
+    zero_slope: str = "none"
+    inertia: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    identify_inertia: bool = True
+    offset: bool | None = None
+    drive: str | None = None
+    known_gain: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    stick: StickOptions = field(default_factory=StickOptions)
+    solver: SolverOptions = field(default_factory=SolverOptions)
+    cutoff_hz: float | None = None
+    folds: int = FOLDS
+    coupling: Coupling | None = None
+
+
+DEFAULTS = MotorOptions()
+
+
+def motor_law(options: MotorOptions) -> MotorLaw:
+    """The law of every motor, with the Stribeck velocity to take or to begin with.
+
+    Raises
+    ------
+    ConfigError
+        When it is not known, or Stribeck options are given for a law without them.
+    """
+    if options.stribeck_velocity is None and options.law != ASYMMETRIC_STRIBECK.name:
+        raise ConfigError(f"a Stribeck velocity is searched for {ASYMMETRIC_STRIBECK.name!r}, not for {options.law!r}")
+    velocity = STRIBECK_VELOCITY if options.stribeck_velocity is None else options.stribeck_velocity
+    law = MotorLaw(options.law, velocity, options.zero_slope)
+    if options.offset and not law.offset_shows:
+        raise ConfigError(f"a constant torque cannot be told from the friction of {options.law!r}: leave offset out")
+    return law
+
+
+def unknowns_of(motor: str, law: MotorLaw, options: MotorOptions) -> FrictionUnknowns:
+    """What is not known of one motor."""
+    searched = options.identify_inertia and motor not in options.inertia
+    return FrictionUnknowns(
+        law,
+        search=options.stribeck_velocity is None,
+        inertia=None if searched else options.inertia.get(motor, 0.0),
+        offset=law.offset_shows if options.offset is None else options.offset,
+    )
+
+
+def check_names(options: MotorOptions, coupling: Coupling) -> None:
+    """Refuse options for motors that the coupling lacks, and inertias below zero.
+
+    Raises
+    ------
+    ConfigError
+        Naming the motors.
+    """
+    negative = [motor for motor, value in options.inertia.items() if value < 0.0]
+    if negative:
+        raise ConfigError(f"the inertia of {choices(negative)} is negative: every motor has a positive inertia")
+    for name, given in (("inertia", options.inertia), ("known_gain", options.known_gain)):
+        unknown = set(given) - set(coupling.motor_names)
+        if unknown:
+            raise ConfigError(f"{name} names {choices(unknown)}; the motors are {choices(coupling.motor_names)}")
+
 
 METHOD = "motor"
 UNDRIVEN = 0.01

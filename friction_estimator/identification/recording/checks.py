@@ -9,14 +9,18 @@ import numpy as np
 
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.columns import column_suspicions
+from friction_estimator.identification.recording.column_checks import column_suspicions, degree_suspicions
 from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.recording.repair import repair
-from friction_estimator.identification.recording.sampling import find_stretches, usual_period
-from friction_estimator.identification.recording.torque_owner import exchanged_torques, exchanged_with_model
-from friction_estimator.identification.recording.torque_sign import TorqueSign, torque_signs, torque_signs_with_model
-from friction_estimator.identification.recording.torque_work import NetWork, net_works
-from friction_estimator.identification.recording.units import degree_suspicions
+from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period
+from friction_estimator.identification.recording.torque_checks import (
+    NetWork,
+    TorqueSign,
+    exchanged_torques,
+    exchanged_with_model,
+    net_works,
+    torque_signs,
+    torque_signs_with_model,
+)
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import FloatArray
 

@@ -1,14 +1,17 @@
-"""Zero-phase filters: Butterworth forward and backward, Savitzky-Golay, central differences."""
+"""Zero-phase filters, differentiators, and the low-pass that both sides of the equation of motion pass."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.signal import butter, savgol_coeffs, savgol_filter, sosfilt, sosfiltfilt
 
 from friction_estimator.errors import InputError
-from friction_estimator.types import FloatArray
+from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.types import FloatArray, IntArray
 
 _CENTRAL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 """First derivative, exact for polynomials up to degree 8: true to 1 % up to a fifth of the sampling rate."""
@@ -95,3 +98,168 @@ def _power(half: int, order: int, cycles: float) -> float:
     """Power response at a frequency in cycles a sample."""
     taps = savgol_coeffs(2 * half + 1, order)
     return float(np.abs(taps @ np.exp(-2j * math.pi * cycles * np.arange(-half, half + 1))) ** 2)
+
+
+METHODS = ("butterworth", "savitzky_golay")
+
+Derived = tuple[FloatArray, FloatArray, FloatArray]
+
+
+class Differentiator(Protocol):
+    """Turns even samples into band-limited position, velocity and acceleration."""
+
+    @property
+    def edge(self) -> int:
+        """How many samples at each end are wrong."""
+
+    @property
+    def reason(self) -> str:
+        """What it does, in a sentence."""
+
+    def derive(self, position: FloatArray, velocity: FloatArray | None) -> Derived:
+        """Position, velocity and acceleration (N, n); from the measured velocity (N, n) where it is given."""
+
+
+def make_differentiator(method: str, period: float, cutoff_hz: float, order: int) -> Differentiator:
+    """Differentiator with its -3 dB frequency [Hz] for samples of this period [s]."""
+    if method == "butterworth":
+        return Butterworth(period, cutoff_hz, order)
+    return SavitzkyGolay(period, cutoff_hz, order, half_window(period, cutoff_hz, order))
+
+
+@dataclass(frozen=True, slots=True)
+class Butterworth:
+    """Butterworth forward and backward, then central differences (Hamon et al. 2010, §IV.B; Egle 2021, §7.1.2)."""
+
+    period: float
+    cutoff_hz: float
+    order: int
+
+    @property
+    def edge(self) -> int:
+        """See the protocol."""
+        return low_pass_edge(self.period, self.cutoff_hz, self.order) + 2 * HALF_STENCIL
+
+    @property
+    def reason(self) -> str:
+        """See the protocol."""
+        return (
+            f"Butterworth of order {self.order} forward and backward, central differences, "
+            f"{self.edge * self.period:.3g} s cut off at each edge"
+        )
+
+    def derive(self, position: FloatArray, velocity: FloatArray | None) -> Derived:
+        """See the protocol."""
+        smooth = low_pass(position, self.period, self.cutoff_hz, self.order)
+        if velocity is None:
+            speed = central_difference(smooth, self.period)
+        else:
+            speed = low_pass(velocity, self.period, self.cutoff_hz, self.order)
+        return smooth, speed, central_difference(speed, self.period)
+
+
+@dataclass(frozen=True, slots=True)
+class SavitzkyGolay:
+    """Polynomials through moving windows (Egle 2021, §7.1.1)."""
+
+    period: float
+    cutoff_hz: float
+    order: int
+    edge: int
+
+    @property
+    def reason(self) -> str:
+        """See the protocol."""
+        return (
+            f"Savitzky-Golay of order {self.order}, window of {2 * self.edge + 1} samples, "
+            f"{self.edge * self.period:.3g} s cut off at each edge"
+        )
+
+    def derive(self, position: FloatArray, velocity: FloatArray | None) -> Derived:
+        """See the protocol."""
+
+        def fit(signal: FloatArray, derivative: int) -> FloatArray:
+            return savitzky_golay(signal, self.period, self.edge, self.order, derivative)
+
+        if velocity is None:
+            return fit(position, 0), fit(position, 1), fit(position, 2)
+        return fit(position, 0), fit(velocity, 0), fit(velocity, 1)
+
+
+ORDER = 4
+_BLOCK = 64  # columns filtered at once: bounds the memory
+FULL_BAND = 0.8
+"""Cut-off of a low-pass in Nyquist frequencies of the samples that are kept, at most: that of MATLAB's `decimate`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelFilter:
+    """One filter for all columns of one motion.
+
+    Attributes
+    ----------
+    stretches : first sample and the one after the last of every stretch without a gap
+    period : between two samples [s]
+    cutoff_hz : -3 dB frequency [Hz]
+    decimate : every how manieth sample is kept
+    kept : (K,) which samples of the motion are kept: edges cut, decimated
+    """
+
+    stretches: tuple[tuple[int, int], ...]
+    period: float
+    cutoff_hz: float
+    decimate: int
+    kept: IntArray
+
+    def apply(self, columns: FloatArray) -> FloatArray:
+        """Filter and decimate columns (N, ...), N samples of the motion, to (K, ...).
+
+        Raises
+        ------
+        InputError
+            When a value is not finite: it would spread.
+        """
+        if not np.isfinite(columns).all():
+            raise InputError("a column to be filtered has values that are not finite; leave its samples or joint out")
+        flat = columns.reshape(columns.shape[0], -1)
+        filtered = np.empty((self.kept.size, flat.shape[1]))
+        for start, stop in self.stretches:
+            rows = np.flatnonzero((self.kept >= start) & (self.kept < stop))
+            for block in range(0, flat.shape[1] if rows.size else 0, _BLOCK):
+                part = flat[start:stop, block : block + _BLOCK]
+                smooth = low_pass(part, self.period, self.cutoff_hz, ORDER)
+                filtered[rows, block : block + _BLOCK] = smooth[self.kept[rows] - start]
+        return filtered.reshape(self.kept.size, *columns.shape[1:])
+
+
+def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None, decimate: int | None = None) -> ParallelFilter:
+    """Design the filter of one motion.
+
+    Parameters
+    ----------
+    motion : its stamps say where the gaps are
+    cutoff_hz : -3 dB frequency [Hz]; None: ``motion.parallel_hz``
+    decimate : keep every how manieth sample; None: as few as the cut-off allows, 0.8 of the new Nyquist frequency
+
+    Raises
+    ------
+    InputError
+        When the cut-off or the factor does not fit the rate, or no stretch is longer than the edges.
+    """
+    cutoff_hz = motion.parallel_hz if cutoff_hz is None else cutoff_hz
+    if not cutoff_hz > 0.0:
+        raise InputError(f"{motion.name}: a parallel filter needs a cut-off above zero, it is {cutoff_hz:g} Hz")
+    allowed = max(1, int(FULL_BAND * 0.5 / (motion.period * cutoff_hz) + 1e-9))
+    factor = allowed if decimate is None else decimate
+    if not 1 <= factor <= allowed:
+        raise InputError(f"at {cutoff_hz:g} Hz every 1st to {allowed}th sample can be kept, not every {factor}th")
+    edge = low_pass_edge(motion.period, cutoff_hz, ORDER)
+    stretches = motion.stretches
+    kept = np.concatenate([np.arange(start + edge, stop - edge, factor) for start, stop in stretches]).astype(np.intp)
+    if not kept.size:
+        longest = max(stop - start for start, stop in stretches) * motion.period
+        raise InputError(
+            f"{motion.name}: a parallel filter of {cutoff_hz:g} Hz cuts {2 * edge * motion.period:.3g} s off, "
+            f"the longest stretch has {longest:.3g} s"
+        )
+    return ParallelFilter(stretches, motion.period, cutoff_hz, factor, kept)

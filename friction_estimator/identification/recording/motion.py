@@ -1,14 +1,16 @@
-"""Motion of the joints as identification needs it: velocities and accelerations without phase."""
+"""Motion of the joints as identification needs it, with velocities and accelerations without phase."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from friction_estimator.identification.joint_log import Payload
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
 
 FRICTION, SIGMA, TEMPERATURE = "friction", "friction_sigma", "temperature"
@@ -59,3 +61,41 @@ class Motion:
         gaps = np.flatnonzero(np.diff(self.time) > _GAP * self.period) + 1
         borders = [0, *gaps.tolist(), self.time.size]
         return tuple(zip(borders[:-1], borders[1:], strict=True))
+
+
+def at_motors(motion: Motion, motors: Transmission) -> Motion:
+    """The same motion, of the motors (Guedelha et al. 2017, eqs. 33-34).
+
+    Parameters
+    ----------
+    motion : of the joints (n)
+    motors : of these joints
+
+    Returns
+    -------
+    motion : ``T^-1`` of what moves, ``T^T`` of what pulls; a torque is missing where that of one joint of a motor is.
+        Standard deviations take the errors of the joints for independent. Temperatures are those of the motors already,
+        the column of a joint that of the motor at its place. Other inputs are left out
+    """
+    if not motors.couples:
+        return replace(motion, joint_names=motors.names)
+    said = {
+        FRICTION: lambda torque: _pulled(torque, motors.matrix),
+        SIGMA: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
+        TEMPERATURE: lambda warmth: warmth,
+    }
+    return replace(
+        motion,
+        joint_names=motors.names,
+        effort=None if motion.effort is None else _pulled(motion.effort, motors.matrix),
+        inputs=MappingProxyType({kind: said[kind](values) for kind, values in motion.inputs.items() if kind in said}),
+        position=motors.velocity(motion.position),
+        velocity=motors.velocity(motion.velocity),
+        acceleration=motors.velocity(motion.acceleration),
+    )
+
+
+def _pulled(values: FloatArray, matrix: FloatArray) -> FloatArray:
+    """``values @ matrix`` (N, n), NaN only where a value that counts is."""
+    missing = np.isnan(values)
+    return np.where(missing @ (matrix != 0.0), np.nan, np.nan_to_num(values) @ matrix)

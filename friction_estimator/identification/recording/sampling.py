@@ -1,14 +1,16 @@
-"""Stamps as they come: the usual period, gaps, and signals on an even grid."""
+"""Stamps and bad samples of a log: usual period, gaps, even grids, samples that are left out or put in order."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from friction_estimator.errors import InputError
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 LONGEST_BRIDGE = 3.5
 """Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""
@@ -114,3 +116,141 @@ def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: boo
     weight = (grid - time[after - 1]) / (time[after] - time[after - 1])
     weight = weight.reshape(-1, *[1] * (signal.ndim - 1))
     return np.asarray((1.0 - weight) * signal[after - 1] + weight * signal[after])
+
+
+FEWEST_SAMPLES = 50
+_BAD_SHARE = 0.1
+"""Share of the samples that may be left out; above it the log tells of a fault that should be mended instead."""
+
+_SAME = 1e-3  # of the usual step: stamps that are nearer than this to each other are the same
+_DIGITS = (1e-1, 1e-2, 1e-3, 1e-4)  # s
+_DIGIT_ERROR = 1e-3  # of a digit, left by floating point
+_SLOW = "temperature"
+
+
+def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
+    """Leave out samples with missing numbers or repeated stamps, and put late ones in their place.
+
+    A hole of one or two samples is bridged later, a longer one becomes a gap. ``inputs`` may hold NaN: they mean that
+    a joint has none or that nothing was measured. Only a temperature, which is often logged at a lower rate, is filled.
+
+    Returns
+    -------
+    log : time strictly increasing, position finite; velocity and effort finite, or NaN in the whole column of a joint
+        that has none
+    notes : what was done, with counts; empty when nothing was
+
+    Raises
+    ------
+    InputError
+        When the log is too short, more than a tenth of it is bad, or time runs backwards.
+    """
+    if log.time.size < FEWEST_SAMPLES:
+        raise InputError(f"{log.name}: {log.time.size} samples are too few, at least {FEWEST_SAMPLES} are needed")
+    notes = []
+    log, count = _without_missing(log)
+    if count:
+        notes.append(f"{count} samples with missing numbers left out")
+    log, count = _ordered(log)
+    if count:
+        notes.append(f"{count} samples whose stamp was late put in their place")
+    log, count = _without_repeated(log)
+    if count:
+        notes.append(f"{count} samples with the stamp of the one before left out")
+    log, digit = _with_even_stamps(log)
+    if digit:
+        notes.append(f"stamps are rounded to {digit:g} s, and fit samples at a constant rate: they are taken as such")
+    return _with_slow_inputs(log), tuple(notes)
+
+
+def _with_slow_inputs(log: JointLog) -> JointLog:
+    if _SLOW not in log.inputs or not np.isnan(log.inputs[_SLOW]).any():
+        return log
+    filled = log.inputs[_SLOW].copy()
+    for column in filled.T:
+        known = np.isfinite(column)
+        if known.any():
+            column[:] = np.interp(log.time, log.time[known], column[known])
+    return replace(log, inputs=MappingProxyType({**log.inputs, _SLOW: filled}))
+
+
+def _without_missing(log: JointLog) -> tuple[JointLog, int]:
+    bad = ~np.isfinite(log.time)
+    counts = {"time": int(bad.sum())} if bad.any() else {}
+    for kind in ("position", "velocity", "effort"):
+        signal = getattr(log, kind)
+        if signal is None:
+            continue
+        missing = ~np.isfinite(signal)
+        absent = missing.all(axis=0)
+        if kind == "position" and absent.any():
+            joint = log.joint_names[int(np.argmax(absent))]
+            raise InputError(f"{log.name}: position/{joint} holds no number at all; leave the joint out")
+        missing &= ~absent
+        counts |= {
+            f"{kind}/{joint}": int(number)
+            for joint, number in zip(log.joint_names, missing.sum(axis=0), strict=True)
+            if number
+        }
+        bad |= missing.any(axis=1)
+    if bad.mean() > _BAD_SHARE:
+        told = ", ".join(f"{name} {number}" for name, number in counts.items())
+        raise InputError(
+            f"{log.name}: {bad.sum()} of {bad.size} samples lack numbers (NaN), too many to be left out: {told}; "
+            "leave these joints or this part of the file out"
+        )
+    return (_rows(log, ~bad), int(bad.sum())) if bad.any() else (log, 0)
+
+
+def _ordered(log: JointLog) -> tuple[JointLog, int]:
+    behind = np.maximum.accumulate(log.time) - log.time
+    if not behind.any():
+        return log, 0
+    late = behind > _SAME * _median_step(log)
+    count = int(late.sum())
+    if count > _BAD_SHARE * late.size:
+        back = int(np.argmax(late))
+        raise InputError(
+            f"{log.name}: time does not increase, first at sample {back} ({log.time[back - 1]:.6g} s, then "
+            f"{log.time[back]:.6g} s): is it the column of the time? Where a clock was set back, cut the file in two"
+        )
+    return _rows(log, np.argsort(log.time, kind="stable")), count
+
+
+def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
+    again = np.concatenate([[False], np.diff(log.time) <= _SAME * _median_step(log)])
+    count = int(again.sum())
+    if count > _BAD_SHARE * again.size:
+        raise InputError(
+            f"{log.name}: {count} of {again.size} stamps repeat the one before: time needs more digits, "
+            "or the file holds every sample more than once"
+        )
+    return (_rows(log, ~again), count) if count else (log, 0)
+
+
+def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
+    """Take the rounding off stamps that were printed with few digits, where an even grid explains every one of them."""
+    since, step = log.time - log.time[0], _median_step(log)
+    digit = next((d for d in _DIGITS if np.abs(since / d - np.rint(since / d)).max() < _DIGIT_ERROR), 0.0)
+    if digit < EVEN * step or np.ptp(np.diff(since)) < EVEN * step:
+        return log, 0.0
+    place = places(log.time, usual_period(log.time))
+    even = np.polyval(np.polyfit(place, since, 1), place)
+    if np.abs(even - since).max() > digit:
+        return log, 0.0
+    return replace(log, time=log.time[0] + even), digit
+
+
+def _median_step(log: JointLog) -> float:
+    return float(np.median(np.abs(np.diff(log.time))))
+
+
+def _rows(log: JointLog, rows: BoolArray | np.ndarray) -> JointLog:
+    return replace(
+        log,
+        time=log.time[rows],
+        position=log.position[rows],
+        velocity=None if log.velocity is None else log.velocity[rows],
+        effort=None if log.effort is None else log.effort[rows],
+        inputs=MappingProxyType({kind: signal[rows] for kind, signal in log.inputs.items()}),
+    )

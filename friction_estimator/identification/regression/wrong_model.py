@@ -1,4 +1,4 @@
-"""Standard deviations that allow for a wrong model: what the estimate becomes without one range of a condition."""
+"""Signs of a wrong model, and standard deviations that allow for it: ranges of a condition and halves of the data."""
 
 from __future__ import annotations
 
@@ -8,9 +8,74 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
-from friction_estimator.identification.regression.parts import alternating_halves, equal_ranges
 from friction_estimator.identification.regression.residual_blocks import block_jackknife
 from friction_estimator.types import BoolArray, FloatArray, IntArray
+
+_STRETCHES = 20
+"""Many enough that both halves have seen the same motions, few enough that a push lies in one of them."""
+
+
+def equal_ranges(values: FloatArray, number: int) -> IntArray:
+    """Range (N,) that every value (N,) lies in, 0 for the smallest ones; ranges hold as many values each."""
+    return np.asarray(np.argsort(np.argsort(values, kind="stable")) * number // values.size)
+
+
+def alternating_halves(instant: IntArray) -> IntArray:
+    """Half of the data, 0 or 1, of every sample (N,): twenty stretches of time belong to one and the other by turns.
+
+    What recurs is in both halves, what happened once is in one.
+
+    Parameters
+    ----------
+    instant : (N,) number of the instant of every sample
+    """
+    return np.asarray((instant - instant.min()) * _STRETCHES // (int(np.ptp(instant)) + 1) % 2)
+
+
+_BINS = 24
+_SAMPLES_OF_A_BIN = 15
+"""Less data have fewer bins."""
+_FEW = 4
+"""Samples that a bin needs in either half of the data to count."""
+
+
+def without_velocity(velocity: FloatArray, residual: FloatArray) -> FloatArray:
+    """The residual (N,) less its mean in bins of the velocity: what is left is no function of it.
+
+    Parameters
+    ----------
+    velocity, residual : (N,); bins hold as many samples each
+    """
+    bins = equal_ranges(velocity, max(min(_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
+    return np.asarray(residual - (np.bincount(bins, residual) / np.bincount(bins))[bins])
+
+
+def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
+    """RMS of the part of a residual that is a function of the velocity, zero where noise explains it [N m].
+
+    Two halves of the data, made of alternating stretches of time, have their own mean residual in every bin of the
+    velocity. What depends on the velocity is the same in both, and noise is not: the mean of their products is the
+    variance that they share, without the noise of the means.
+
+    Parameters
+    ----------
+    velocity, residual : (N,) in the order of time; bins hold as many samples each
+    """
+    number = min(_BINS, velocity.size // _SAMPLES_OF_A_BIN)
+    if number < 2:
+        return 0.0
+    bins = equal_ranges(velocity, number)
+    half = alternating_halves(np.arange(velocity.size))
+    count, total = (
+        np.stack([np.bincount(bins[half == k], what[half == k], minlength=number) for k in (0, 1)])
+        for what in (np.ones_like(residual), residual)
+    )
+    seen = count.min(axis=0) >= _FEW
+    if not seen.any():
+        return 0.0
+    means = total[:, seen] / count[:, seen]
+    return float(np.sqrt(max(np.average(means[0] * means[1], weights=count[:, seen].sum(axis=0)), 0.0)))
+
 
 _RANGES = 6
 """Ranges of a condition that are left out, one at a time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from friction_estimator.identification.joint_trajectory import JointTrajectory
+from friction_estimator.identification.joint_log import JointTrajectory
 from friction_estimator.io.bags.message_types import BagMessageTypes
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages.cdr import NANOSECONDS

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.operating_range import OperatingRange
-from friction_estimator.identification.result import ParameterTable
+from friction_estimator.identification.result import OperatingRange, ParameterTable
 from friction_estimator.io.identification import SavedIdentification
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import parameters_sigma

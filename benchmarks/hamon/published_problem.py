@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.identification.inverse_dynamics.load_velocity_friction import LoadVelocityFriction
+from friction_estimator.identification.inverse_dynamics.friction_columns import LoadVelocityFriction
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
 from friction_estimator.identification.regression.linear_problem import LinearProblem, select_columns
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
@@ -17,7 +17,7 @@ _FACTORS = ("a_m", "b_m", "a_g", "b_g")
 _KNOWN = "known load"
 
 
-def printed_problem(
+def published_problem(
     observations: Sequence[Observation],
     body: RigidBody,
     friction: LoadVelocityFriction,

@@ -1,0 +1,205 @@
+"""Trajectories for identification: Fourier series that start and end at rest, within limits, and slow sweeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.interpolate import BPoly
+from scipy.linalg import null_space
+from scipy.special import expit
+
+from friction_estimator.errors import ConfigError
+from friction_estimator.identification.excitation.motion_limits import MotionLimits
+from friction_estimator.types import FloatArray, IntArray
+
+MINIMUM_HARMONICS = 3
+"""With fewer, the conditions of rest leave hardly anything to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class FourierTrajectory:
+    r"""Finite Fourier series of every joint.
+
+    ``q(t) = q_0 + sum_l a_l / (w l) sin(w l t) - b_l / (w l) cos(w l t)`` with ``w = 2 pi / duration`` (J. Swevers et
+    al., Optimal robot excitation and identification, 1997). Nothing of it lies above the highest harmonic, so that a
+    low-pass above that leaves it whole.
+
+    Attributes
+    ----------
+    duration : of one period [s]
+    harmonics : (L,) whole multiples of the base frequency
+    offset : (n,) q_0, the mean position [rad or m]
+    sine : (n, L) a [rad/s or m/s]
+    cosine : (n, L) b [rad/s or m/s]
+    """
+
+    duration: float
+    harmonics: IntArray
+    offset: FloatArray
+    sine: FloatArray
+    cosine: FloatArray
+
+    def at(self, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Position, velocity and acceleration at ``time`` (N,), each (N, n)."""
+        bases = fourier_bases(self.duration, self.harmonics, time)
+        coefficients = np.hstack([self.sine, self.cosine]).T
+        position, velocity, acceleration = (basis @ coefficients for basis in bases)
+        return self.offset + position, velocity, acceleration
+
+    def scaled(self, factor: float) -> FourierTrajectory:
+        """The same with smaller or larger amplitudes about the same mean position."""
+        return replace(self, sine=factor * self.sine, cosine=factor * self.cosine)
+
+
+def fourier_bases(duration: float, harmonics: IntArray, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What one unit of every coefficient (a, then b) adds to position, velocity and acceleration, each (N, 2 L)."""
+    frequency = 2.0 * np.pi / duration * harmonics
+    phase = np.outer(time, frequency)
+    sine, cosine = np.sin(phase), np.cos(phase)
+    return (
+        np.hstack([sine / frequency, -cosine / frequency]),
+        np.hstack([cosine, sine]),
+        np.hstack([-sine * frequency, cosine * frequency]),
+    )
+
+
+def rest_basis(harmonics: IntArray) -> FloatArray:
+    """Coefficients (a, then b) with neither velocity nor acceleration at the start: ``sum a = 0``, ``sum l b = 0``.
+
+    Returns
+    -------
+    (2 L, 2 L - 2) orthonormal columns. As the series is periodic, its end is at rest too.
+    """
+    zero = np.zeros(harmonics.size)
+    conditions = np.array([np.hstack([np.ones(harmonics.size), zero]), np.hstack([zero, harmonics])])
+    return np.asarray(null_space(conditions))
+
+
+def choose_harmonics(duration: float, bandwidth: float, count: int) -> IntArray:
+    """``count`` multiples of the base frequency, evenly spread up to the bandwidth.
+
+    Parameters
+    ----------
+    duration : of one period [s]
+    bandwidth : highest frequency [Hz]
+    count : how many; at most as many as there are
+
+    Raises
+    ------
+    ConfigError
+        When fewer than :data:`MINIMUM_HARMONICS` fit.
+    """
+    highest = int(np.floor(bandwidth * duration * (1.0 + 1e-9)))
+    if min(highest, count) < MINIMUM_HARMONICS:
+        raise ConfigError(
+            f"{count} harmonics below {bandwidth:g} Hz in {duration:g} s: {highest} fit, at least {MINIMUM_HARMONICS} "
+            f"are needed; choose a longer duration (from {MINIMUM_HARMONICS / bandwidth:g} s on), a higher bandwidth "
+            "or more harmonics"
+        )
+    return np.unique(np.round(np.linspace(1, highest, min(count, highest))).astype(np.int64))
+
+
+def slow_sweeps(
+    start: FloatArray, velocities: FloatArray, dwell: float, ramp: float, time: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Away from ``start`` and back again at each velocity in turn, at rest at both ends, jerk finite.
+
+    Between plateaus of constant velocity lie ramps: polynomials of fifth degree, so that position, velocity and
+    acceleration have no jumps.
+
+    Parameters
+    ----------
+    start : (n,) positions [rad or m]
+    velocities : (levels, n) plateaus, their sign is the first direction [rad/s or m/s]
+    dwell : duration of a plateau [s]
+    ramp : duration of a change from rest to a plateau [s]
+    time : (N,) from the start on [s]
+
+    Returns
+    -------
+    position, velocity, acceleration : (N, n)
+    """
+    knots, states = [0.0], [np.array([start, 0.0 * start, 0.0 * start])]
+    for speed in velocities:
+        away = start + ramp / 2.0 * speed
+        far = away + dwell * speed
+        for duration, position, velocity in (
+            (ramp, away, speed),
+            (dwell, far, speed),
+            (2.0 * ramp, far, -speed),
+            (dwell, away, -speed),
+            (ramp, start, 0.0 * speed),
+        ):
+            knots.append(knots[-1] + duration)
+            states.append(np.array([position, velocity, 0.0 * speed]))
+    curve = BPoly.from_derivatives(knots, np.array(states))
+    return curve(time), curve.derivative(1)(time), curve.derivative(2)(time)
+
+
+def sweep_duration(levels: int, dwell: float, ramp: float) -> float:
+    """How long the sweeps take [s]."""
+    return levels * (2.0 * dwell + 4.0 * ramp)
+
+
+def sweep_reach(speed: FloatArray, dwell: float, ramp: float) -> FloatArray:
+    """How far a sweep goes away from its start: plateau, and the ramps on both sides of it [rad or m]."""
+    return np.abs(speed) * (dwell + 1.125 * ramp)
+
+
+_GRID = 24  # samples in one period of the highest harmonic
+_BETWEEN = 1.0 / np.cos(np.pi / _GRID)  # a peak between two samples is at most so much higher (Ehlich & Zeller 1964)
+
+
+class FeasibleTrajectories:
+    """Fourier series as large as the limits of each joint allow.
+
+    The first variables give the shape of every joint's motion; its amplitude follows, as position range, velocity or
+    acceleration comes to its limit. The last ones place what is left of the range: the mean position.
+
+    Parameters
+    ----------
+    duration : of one period [s]
+    harmonics : (L,)
+    limits : of the joints
+
+    Attributes
+    ----------
+    dimension : how many variables a trajectory has, n (2 L - 1)
+    """
+
+    def __init__(self, duration: float, harmonics: IntArray, limits: MotionLimits) -> None:
+        self._duration, self._harmonics, self._limits = duration, harmonics, limits
+        self._rest = rest_basis(harmonics)
+        grid = np.linspace(0.0, duration, _GRID * int(harmonics[-1]), endpoint=False)
+        self._bases = [basis @ self._rest for basis in fourier_bases(duration, harmonics, grid)]
+        self._n = len(limits.joint_names)
+        self.dimension = self._n * (self._rest.shape[1] + 1)
+
+    def random(self, generator: np.random.Generator) -> FloatArray:
+        """Variables (dimension,) of a random trajectory; lower harmonics are larger, as in a walk through the range."""
+        coefficients = generator.standard_normal((self._n, 2, self._harmonics.size)) / self._harmonics
+        shapes = coefficients.reshape(self._n, -1) @ self._rest
+        return np.hstack([shapes.ravel(), generator.standard_normal(self._n)])
+
+    def trajectory(self, variables: FloatArray) -> FourierTrajectory:
+        """The trajectory of these variables (dimension,), within the limits."""
+        limits = self._limits
+        shapes = variables[: -self._n].reshape(self._n, -1).T  # (2 L - 2, n)
+        position, velocity, acceleration = (basis @ shapes for basis in self._bases)
+        low, high = position.min(axis=0), position.max(axis=0)
+        middle, half = 0.5 * (high + low), 0.5 * _BETWEEN * (high - low)
+        room = limits.upper - limits.lower
+        use = np.max(
+            [
+                2.0 * half / room,
+                _BETWEEN * np.abs(velocity).max(axis=0) / limits.velocity,
+                _BETWEEN * np.abs(acceleration).max(axis=0) / limits.acceleration,
+            ],
+            axis=0,
+        )
+        amplitude = 1.0 / np.maximum(use, np.finfo(float).tiny)
+        rest = room - 2.0 * amplitude * half
+        offset = limits.lower - amplitude * (middle - half) + rest * expit(variables[-self._n :])
+        sine, cosine = np.split(((self._rest @ shapes) * amplitude).T, 2, axis=1)
+        return FourierTrajectory(self._duration, self._harmonics, offset, sine, cosine)

@@ -1,0 +1,314 @@
+"""Refinements of an estimate: Stribeck velocity, insignificant parameters, late torque, real bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize_scalar
+
+from friction_estimator.identification.inverse_dynamics.estimation import (
+    Estimate,
+    TorqueModel,
+    estimate,
+    reference_speeds,
+)
+from friction_estimator.identification.inverse_dynamics.friction_columns import (
+    OFFSET,
+    FrictionColumns,
+    LoadVelocityFriction,
+)
+from friction_estimator.identification.inverse_dynamics.observation import Observation
+from friction_estimator.identification.recording.motion import TEMPERATURE
+from friction_estimator.identification.regression.least_squares import SolverOptions, solve
+from friction_estimator.identification.regression.linear_problem import LinearFit
+from friction_estimator.identification.regression.residual_blocks import correlation_time
+from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
+from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia, nearest_physical
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.types import BoolArray, FloatArray
+
+
+def conditions(solution: Estimate) -> tuple[FloatArray, ...]:
+    """Speed, position, load, time and, where recorded, temperature of the row's joint, each (r,).
+
+    The load is that of the model, not the measured torque: groups of that would be chosen by its noise. A motor that
+    moves several joints adds its own speed.
+    """
+    found = [
+        _rows(solution, lambda one: np.abs(one.motion.velocity)),
+        _rows(solution, lambda one: one.motion.position),
+        _rows(solution, lambda one: solution.model.output_torque(one, solution.values)),
+    ]
+    instant = solution.fit.problem.instant
+    if instant is not None:
+        found.append(instant.astype(float))
+    if all(TEMPERATURE in one.motion.inputs for one in solution.observations):
+        found.append(np.nan_to_num(_rows(solution, lambda one: one.motion.inputs[TEMPERATURE])))
+    return (*found, *_shared_motors(solution, found[0]))
+
+
+def _shared_motors(solution: Estimate, speed: FloatArray) -> list[FloatArray]:
+    """Speed (r,) of every motor that moves several joints, at their rows; that of the joint at the others."""
+    friction = solution.model.friction
+    if not isinstance(friction, FrictionColumns):
+        return []
+    found = []
+    for direction in friction.directions[np.count_nonzero(friction.directions, axis=1) > 1]:
+
+        def of_motor(one: Observation, direction: FloatArray = direction) -> FloatArray:
+            return np.abs(one.motion.velocity @ direction)[:, None] * np.ones_like(one.motion.velocity)
+
+        found.append(np.where(direction[solution.fit.problem.joint] != 0.0, _rows(solution, of_motor), speed))
+    return found
+
+
+def _rows(solution: Estimate, signal: Callable[[Observation], FloatArray]) -> FloatArray:
+    """The usable rows (r,) of a signal (N, n) of every motion, in the order of the problem."""
+    parts = zip(solution.observations, solution.usable, strict=True)
+    return np.concatenate([signal(one)[one.filter.kept][mask] for one, mask in parts])
+
+
+_ROUNDS = 4
+_SIDE = 0.3
+"""Step of ln q_s over which the residual tells how sharp its minimum is."""
+_RANGE = (0.003, 0.3)
+"""Where q_s is searched, in reference speeds of a joint; Hamon et al. 2010 found 0.03 / 1.2."""
+
+
+def search_stribeck_velocity(
+    body: RigidBody,
+    friction: LoadVelocityFriction,
+    observations: Sequence[Observation],
+    usable: Sequence[BoolArray],
+    solver: SolverOptions,
+) -> tuple[LoadVelocityFriction, str]:
+    """q_s with the smallest residual (Hamon et al. 2010, §III.D), residuals in standard deviations of their joint."""
+    reference = reference_speeds(observations, friction)
+    plain = replace(solver, robust=False)  # weights that jump from one trial to the next would hide the minimum
+
+    def with_share(share: float) -> LoadVelocityFriction:
+        speed = np.maximum(share * reference, np.finfo(float).eps)
+        return LoadVelocityFriction(friction.joint_names, speed, True)
+
+    def fitted(logarithm: float) -> LinearFit:
+        return estimate(
+            TorqueModel(body, with_share(np.exp(logarithm))), observations, usable, plain, rounds=_ROUNDS
+        ).fit
+
+    def loss(logarithm: float) -> float:
+        return _deviance(fitted(logarithm))
+
+    grid = np.log(np.geomspace(*_RANGE, 7))
+    best = int(np.argmin([loss(point) for point in grid]))
+    bracket = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    found = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 0.05})
+    share, sides = np.exp(found.x), [loss(found.x + side * _SIDE) for side in (-1.0, 1.0)]
+    spread = _spread(fitted(found.x), (sides[0] - 2.0 * found.fun + sides[1]) / _SIDE**2)
+    best_fit = with_share(float(share))
+    chosen = replace(best_fit, stribeck_sigma=spread * best_fit.stribeck_velocity)
+    speeds = ", ".join(f"{name} {v:.3g}" for name, v in zip(chosen.joint_names, chosen.stribeck_velocity, strict=True))
+    return chosen, f"q_s has the smallest residual at {100 * share:.2g} % of each joint's speed, in rad/s: {speeds}"
+
+
+def _deviance(fit: LinearFit) -> float:
+    """Minus twice the logarithm of the likelihood (Gaussian, each joint with its own variance), for one row a joint."""
+    joints = np.unique(fit.problem.joint)
+    return float(sum(np.log(np.mean(fit.residual[fit.problem.joint == joint] ** 2)) for joint in joints))
+
+
+def _spread(fit: LinearFit, curvature: float) -> float:
+    """Standard deviation of ln q_s, from the curvature of the deviance; rows that residuals remember count once."""
+    independent = fit.residual.size / np.unique(fit.problem.joint).size / correlation_time(fit.problem, fit.residual)
+    widest = float(np.log(_RANGE[1] / _RANGE[0]) / np.sqrt(12.0))
+    return min(float(np.sqrt(2.0 / (independent * curvature))), widest) if curvature > 0.0 else widest
+
+
+def insignificant(
+    values: FloatArray, covariance: FloatArray, candidates: BoolArray, relative_sigma: float
+) -> tuple[int, ...]:
+    """Parameters to leave out, worst first (Hamon et al. 2010, §IV.D; relative deviation of eq. 16).
+
+    When one is left out, the others move as their covariance with it says (they are conditioned on its being zero), and
+    their standard deviations shrink: what looked insignificant beside a twin may become significant without it.
+
+    Parameters
+    ----------
+    values : (p,)
+    covariance : (p, p) of the sampling, by blocks of time: with the printed one, almost everything is significant; that
+        a law is wrong is no reason to leave out a body
+    candidates : (p,) which may go
+    relative_sigma : sigma over absolute value above which a parameter is not significant
+    """
+    values, covariance = values.copy(), covariance.copy()
+    remaining = candidates.copy()
+    eliminated: list[int] = []
+    while remaining.any():
+        variance = np.maximum(np.diagonal(covariance), np.finfo(float).tiny)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(remaining, np.sqrt(variance) / np.abs(values), 0.0)
+        worst = int(np.argmax(ratio))
+        if ratio[worst] <= relative_sigma:
+            break
+        gain = covariance[:, worst] / variance[worst]
+        values -= gain * values[worst]
+        covariance -= np.outer(gain, covariance[worst])
+        remaining[worst] = False
+        eliminated.append(worst)
+    return tuple(eliminated)
+
+
+def without_insignificant(solution: Estimate, relative_sigma: float, solver: SolverOptions) -> tuple[Estimate, str]:
+    """Leave out parameters that are not significant; those of friction laws always stay. Also says which went."""
+    model = solution.model
+    law = np.zeros(len(model.names), dtype=bool)
+    law[: model.friction_count] = model.friction.in_law
+    optional = np.array([f"/{OFFSET}" in name or "_beta_" in name for name in model.names])
+    candidates = (~law | optional)[solution.kept]
+    gone = insignificant(solution.fit.values, solution.fit.sampling_covariance, candidates, relative_sigma)
+    if not gone:
+        return solution, "all parameters are significant"
+    allowed = np.zeros(len(model.names), dtype=bool)
+    allowed[solution.kept] = True
+    allowed[solution.kept[list(gone)]] = False
+    names = ", ".join(solution.names[k] for k in gone)
+    sentence = f"left out, because sigma is more than {relative_sigma:.0%} of the value: {names}"
+    return estimate(model, solution.observations, solution.usable, solver, allowed), sentence
+
+
+_USUAL = 5e-3
+"""Standard deviation of the delay that any recording may have: a bus cycle, a filter of 30 Hz in the drive [s]."""
+_SURE = 4.0
+"""Standard deviations from zero above which a torque is moved."""
+_STEP = 0.05
+"""Of the working period: where a step of friction lies between two samples is not known better."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorqueDelay:
+    """By how much the torque is late against the positions, all joints alike.
+
+    Attributes
+    ----------
+    seconds : negative when the positions are late
+    sigma : [s]
+    """
+
+    seconds: float
+    sigma: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether there is a delay beyond doubt."""
+        return abs(self.seconds) > _SURE * self.sigma
+
+
+def torque_delay(solution: Estimate, solver: SolverOptions) -> TorqueDelay:
+    """Estimate the delay beside all parameters, about the solution: ``tau(t - d) = tau(t) - d dtau/dt``.
+
+    A late torque adds what is proportional to the change of gravity and inertia: ``d k dq`` where gravity has the
+    stiffness k. In a single sine all of that is viscous friction; only the steps of dry friction, and motion at several
+    frequencies, tell them apart.
+
+    Parameters
+    ----------
+    solution : with all parameters: the delay would take the place of those that were left out
+    """
+    problem, prior = solution.fit.problem, np.append(solution.prior_std, _USUAL)
+    late = replace(
+        problem,
+        names=(*problem.names, "delay"),
+        units=(*problem.units, "s"),
+        W=np.column_stack((problem.W, _delay_column(solution))),
+        nonnegative=np.append(problem.nonnegative, False),
+    )
+    fit = allowing_for_wrong_model(solve(late, solver, prior), conditions(solution), prior)
+    step = _STEP * max(one.motion.period for one in solution.observations)
+    return TorqueDelay(float(fit.values[-1]), float(np.hypot(np.sqrt(fit.covariance[-1, -1]), step)))
+
+
+def delay_error(solution: Estimate) -> FloatArray:
+    """Standard deviation (q,), signed, of the parameters of the fit that its unknown delay gives them, all at once."""
+    root = np.sqrt(solution.fit.weights)
+    W = solution.fit.problem.W * root[:, None]
+    scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
+    rows = np.vstack((W / scale, np.diag(1.0 / (solution.prior_std * scale))))
+    right = np.append(_delay_column(solution) * root, np.zeros(scale.size))
+    return np.asarray(np.linalg.lstsq(rows, right, rcond=None)[0] / scale * solution.delay_sigma)
+
+
+def allowing_for_delay(solution: Estimate) -> Estimate:
+    """The estimate with a covariance that allows for its unknown delay."""
+    error = delay_error(solution)
+    return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + np.outer(error, error)))
+
+
+def advanced(observations: Sequence[Observation], seconds: float) -> tuple[Observation, ...]:
+    """The observations with a torque that was late by so much in its place."""
+    shifted = []
+    for one in observations:
+        load = one.load.copy()
+        for start, stop in one.filter.stretches:
+            time = np.arange(stop - start) * one.motion.period
+            if time.size > 1:
+                load[start:stop] = CubicSpline(time, one.load[start:stop])(np.clip(time + seconds, 0.0, time[-1]))
+        shifted.append(replace(one, load=load, torque=load[one.filter.kept]))
+    return tuple(shifted)
+
+
+def _delay_column(solution: Estimate) -> FloatArray:
+    """Minus the derivative of the predicted torque, behind the same filter, at every row (r,) [N m/s]."""
+    parts = []
+    for one, usable in zip(solution.observations, solution.usable, strict=True):
+        torque = solution.model.torque(one, solution.values)
+        slope = np.zeros_like(torque)
+        for start, stop in one.filter.stretches:
+            if stop - start > 1:
+                slope[start:stop] = np.gradient(torque[start:stop], one.motion.period, axis=0)
+        parts.append(-one.filter.apply(slope)[usable])
+    return np.concatenate(parts)
+
+
+def physical_inertia(solution: Estimate) -> PhysicalInertia | None:
+    """Real bodies nearest to the base parameters of an estimate; None when it has none, or drives only."""
+    inertial = _inertial(solution)
+    body = solution.model.body
+    if not inertial.any() or not body.link_reference.size:
+        return None
+    rows = solution.kept[inertial] - solution.model.friction_count - solution.model.gain_count
+    return nearest_physical(
+        body.base.grouping[rows],
+        solution.fit.values[inertial],
+        solution.fit.covariance[np.ix_(inertial, inertial)],
+        body.link_reference,
+    )
+
+
+def with_physical_inertia(solution: Estimate, bodies: PhysicalInertia) -> Estimate:
+    """Move the base parameters to those of the bodies, and all others as their covariance with them says."""
+    inertial = _inertial(solution)
+    V = solution.fit.covariance
+    step = np.linalg.lstsq(V[np.ix_(inertial, inertial)], bodies.base - solution.fit.values[inertial], rcond=1e-12)[0]
+    fitted = solution.fit.values + V[:, inertial] @ step
+    fitted[inertial] = bodies.base
+    problem = solution.fit.problem
+    fitted = np.where(problem.nonnegative, np.maximum(fitted, 0.0), fitted)
+    residual = problem.y - problem.W @ fitted
+    fit = replace(
+        solution.fit,
+        values=fitted,
+        residual=residual,
+        relative_error=float(np.linalg.norm(residual) / np.linalg.norm(problem.y)),
+    )
+    values = np.zeros_like(solution.values)
+    values[solution.kept] = fitted
+    return replace(solution, fit=fit, values=values)
+
+
+def _inertial(solution: Estimate) -> BoolArray:
+    """Which parameters of the fit (q,) are base parameters; a payload's scale is none."""
+    first = solution.model.friction_count + solution.model.gain_count
+    last = first + len(solution.model.body.base.names)
+    return np.asarray((solution.kept >= first) & (solution.kept < last))
