@@ -228,7 +228,7 @@ class BaseState:
 
 @record(frozen=True, slots=True)
 class MeasuredFriction:
-    """What an observer says about friction, without any friction law.
+    """Friction measured by an observer, without any friction law.
 
     Attributes
     ----------
@@ -403,7 +403,7 @@ class FrictionEstimate:
 
 @record(frozen=True, slots=True)
 class GroundTruth:
-    """What only a simulator knows.
+    """Quantities that only a simulator has.
 
     Attributes
     ----------

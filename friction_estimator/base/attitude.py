@@ -22,6 +22,7 @@ from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.rotations import (
     matrix_from_quaternion,
+    product,
     quaternion_exp,
     quaternion_from_rpy,
     quaternion_product,
@@ -130,21 +131,8 @@ def correct_gravity(x: FloatArray, P: FloatArray, specific_force: FloatArray, no
 @kernel("M V M")
 def tilt_covariance(rotation: FloatArray, gravity: FloatArray, covariance: FloatArray) -> FloatArray:
     """Covariance (2, 2) [rad^2] of the tilt about the horizontal world axes, ``d theta = g x d g / |g|^2``."""
-    turn, half, result = np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 2))
-    across = skew(gravity)
-    for i in range(2):
-        for j in range(3):
-            for k in range(3):
-                turn[i, j] += rotation[i, k] * across[k, j] / GRAVITY**2
-    for i in range(2):
-        for j in range(3):
-            for k in range(3):
-                half[i, j] += turn[i, k] * covariance[k, j]
-    for i in range(2):
-        for j in range(2):
-            for k in range(3):
-                result[i, j] += half[i, k] * turn[j, k]
-    return result
+    turn = product(rotation, skew(gravity)) / GRAVITY**2
+    return product(product(turn, covariance), turn.T)[:2, :2].copy()
 
 
 @kernel("V")
@@ -313,7 +301,7 @@ class AttitudeEstimator:
     def step(self, angular_velocity: FloatArray, specific_force: FloatArray, dt: float, fresh: bool = True) -> Attitude:
         """Use one IMU sample (IMU axes) and return the attitude of the base.
 
-        The readings are turned to base axes first, which is eq. 6 the other way round: so the yaw at the start is zero
+        The readings are turned to base axes first, the inverse of eq. 6: so the yaw at the start is zero
         for the base, and no mounting of the IMU brings the roll and pitch angles near their singularity.
 
         While the IMU is silent (``fresh`` False) the last attitude stays, ever less certain. With the first new reading

@@ -13,8 +13,15 @@ import math
 
 import numpy as np
 
-from friction_estimator.base.heading import HeadingFilter, correct_heading, step_heading
-from friction_estimator.base.soles import SoleHeights, SolePlaces, step_heights, step_places
+from friction_estimator.base.soles import (
+    HeadingFilter,
+    SoleHeights,
+    SolePlaces,
+    correct_heading,
+    step_heading,
+    step_heights,
+    step_places,
+)
 from friction_estimator.base.velocity import InertialVelocity, level_attitude, step_velocity
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
@@ -119,18 +126,16 @@ def step_odometry(
     rest_speed, error_time, sole_speed_variance = settings[0], settings[1], settings[2]
     k = contact.size
     standing = contact & wrench_fresh
-    count, mean = 0, 0.0
-    for foot in range(k):
-        if standing[foot]:
-            count += 1
-            mean += wrenches[foot, 2]
-    mean = mean / count if count else 1.0
-    load, normal_force, heights = np.zeros(k), np.empty(k), np.empty(k)
-    foot_to_world = np.empty((k, 3, 3))
+    count, total = 0, 0.0
+    normal_force, heights = np.empty(k), np.empty(k)
+    soles, foot_to_world = np.empty((k, 3)), np.empty((k, 3, 3))
     for foot in range(k):
         normal_force[foot] = wrenches[foot, 2]
-        load[foot] = normal_force[foot] / mean if mean > 0.0 else 0.0
         foot_to_world[foot] = product(rotation, foot_rotation[foot])
+        if standing[foot]:
+            count += 1
+            total += normal_force[foot]
+    load = normal_force * (count / total) if total > 0.0 else np.zeros(k)
     distance = max(speed[0], rest_speed) * dt
     step_heading(
         heading, heading_covariance, heading_stood, landed_as, heading_tuning,
@@ -143,20 +148,18 @@ def step_odometry(
         velocity_state, accelerated, velocity_tuning, R, specific_force, tilt_covariance, standing, normal_force,
         foot_jacobian, foot_rotation, foot_position, generalised_velocity, dt, imu_fresh, imu,
     )  # fmt: skip
-    R, tilt_covariance = level_attitude(velocity_state, R, tilt_covariance, velocity_tuning[7])
+    R, tilt_covariance = level_attitude(velocity_state, R, tilt_covariance, velocity_tuning)
     velocity = velocity_state[0] - turned(R, cross(omega, imu))
     speed[0] = math.hypot(velocity[0], velocity[1])
-    soles = np.empty((k, 3))
     for foot in range(k):
         soles[foot] = turned(R, foot_position[foot])
+        heights[foot] = soles[foot, 2]
     pose, twist = base_covariances(
         soles, R, tilt_covariance, omega_covariance, imu_lever, velocity_state[1] + sole_speed_variance, standing
     )  # fmt: skip
     moved, spread = dt * velocity, np.empty(3)
     for axis in range(3):
         spread[axis] = 2.0 * error_time * dt * twist[axis, axis]
-    for foot in range(k):
-        heights[foot] = soles[foot, 2]
     step_places(
         place, place_variance, place_stood, sole_place, sole_place_variance, landing_variance,
         soles, standing, load, moved, spread,
@@ -190,7 +193,7 @@ class Odometry:
     def __init__(self, config: Config, robot: RobotModel) -> None:
         base, feet = config.base_state, len(config.feet)
         self._imu = robot.imu_position_in_base
-        self._imu_lever = skew(self._imu)
+        self._imu_lever = robot.imu_lever
         self._heading = HeadingFilter(config)
         self._velocity = InertialVelocity(config)
         self._places = SolePlaces(feet, base.landing_std)

@@ -1,7 +1,7 @@
 """Velocity of the IMU in the world: the accelerometer between the samples, the standing legs in the long run.
 
 Legs that are not rigid, velocities that are not the slope of the positions and noisy encoders all give a velocity by
-the legs that oscillates, in a way that no datasheet has. An accelerometer has no such errors, but drifts. So the noise
+the legs that oscillates, which no datasheet mentions. An accelerometer has no such errors, but drifts. So the noise
 of the legs is measured: their velocity is compared with what the accelerometer has predicted since the last sample, and
 errors that last longer than a sample weigh accordingly. That takes time to learn; a standing sole that seems to turn
 shows at once that it rolls, or that joints are wrong.
@@ -54,7 +54,7 @@ def imu_velocity_by_legs(
 ) -> FloatArray:
     """Velocity of the IMU origin that keeps the standing soles at rest, weighted by load, world axes, (3,) [m/s].
 
-    ``generalised_velocity`` has the IMU at rest: what a sole does there, the IMU does the other way round in the world.
+    ``generalised_velocity`` has the IMU at rest: in the world the IMU moves against the motion of a standing sole.
 
     Parameters
     ----------
@@ -210,13 +210,15 @@ def step_velocity(
         if standing[foot]:
             total += load[foot]
     if total > 0.0:
-        feet = foot_jacobian, foot_rotation_to_base
         turning = imu_velocity_by_turning(
-            load, standing, rotation, feet[0], feet[1], foot_position_in_base, generalised_velocity, imu
-        )
+            load, standing, rotation, foot_jacobian, foot_rotation_to_base, foot_position_in_base, generalised_velocity,
+            imu,
+        )  # fmt: skip
         for i in range(3):
             s[_TURNING, i] = max(turning[i], s[_TURNING, i] * math.exp(-dt / turning_time))
-        legs = imu_velocity_by_legs(load, standing, rotation, feet[0], feet[1], generalised_velocity)
+        legs = imu_velocity_by_legs(
+            load, standing, rotation, foot_jacobian, foot_rotation_to_base, generalised_velocity
+        )
         correct_velocity(s, legs, dt, s[_TURNING], tuning)
     for i in range(2):
         s[_LEVEL, i] -= math.expm1(-dt / level_time) * (s[_ERROR, i] - s[_LEVEL, i])
@@ -224,15 +226,15 @@ def step_velocity(
 
 @kernel
 def level_attitude(
-    s: FloatArray, rotation: FloatArray, covariance: FloatArray, bias_variance: float
+    s: FloatArray, rotation: FloatArray, covariance: FloatArray, tuning: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Rotation and covariance (3, 3) without the tilt that explains the error of the acceleration, ``e = g x tilt``.
 
     The tilt's share of the error is its share of the variance; the covariance falls as that of the error. The error is
     averaged over ``base_state.level_time``, since noise of the legs must not shake the trunk.
     """
-    tilt, scale = np.zeros(3), np.ones(3)
-    for along, about in ((0, 1), (1, 0)):  # an error along x is a tilt about y, and the other way round
+    bias_variance, tilt, scale = tuning[7], np.zeros(3), np.ones(3)
+    for along, about in ((0, 1), (1, 0)):  # an error along x is a tilt about y, one along y a tilt about x
         gravity = GRAVITY**2 * covariance[about, about]
         part = gravity / max(gravity + bias_variance, _TINY)
         tilt[about] = part * s[_LEVEL, along] / GRAVITY
@@ -268,14 +270,13 @@ class InertialVelocity:
     state : (12, 3) of the three axes, rows as named at the top of this file
     accelerated : (1,) True where the state holds the acceleration of the last sample
     sole_speed_variance : how fast standing soles creep, which lasts and shows in no innovation [m^2/s^2]
-    bias_variance : of the accelerometer [m^2/s^4]
     tuning : parameters of the kernels
     """
 
     def __init__(self, config: Config) -> None:
         base, attitude, sensors = config.base_state, config.attitude, config.sensors
         self.sole_speed_variance = base.sole_speed_std**2
-        self.bias_variance = attitude.acceleration_bias_std**2 + sensors.specific_force_bias_std**2
+        bias_variance = attitude.acceleration_bias_std**2 + sensors.specific_force_bias_std**2
         self._first_variance, self._first_square = base.initial_covariance, base.measurement_noise
         self.tuning = np.array(
             [
@@ -286,7 +287,7 @@ class InertialVelocity:
                 base.velocity_noise_time,
                 base.turning_time,
                 base.level_time,
-                self.bias_variance,
+                bias_variance,
             ]
         )
         self.reset()

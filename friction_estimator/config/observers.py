@@ -34,6 +34,11 @@ class MomentumConfig(Validated):
         choices=("forward", "trapezoid"),
     )
 
+    @property
+    def inputs_are_held(self) -> bool:
+        """Whether torque, wrench and specific force act until the next sample."""
+        return self.input_hold == "forward"
+
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedConfig(Validated):

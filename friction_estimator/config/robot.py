@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,6 +144,11 @@ class SensorNoise(Validated):
         1e6,
     )
     sigma_rate: float = parameter(50.0, "how often these are propagated to the friction", "Hz", 0.1, 1e4)
+
+    @property
+    def independent_velocity_std(self) -> float:
+        """Standard deviation of the joint velocities [rad/s]; infinite where they are differentiated positions."""
+        return math.inf if self.velocity_cutoff > 0.0 else self.velocity_std
 
 
 @dataclass(frozen=True, slots=True)

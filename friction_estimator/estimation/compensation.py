@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from friction_estimator.config import CompensationConfig
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.sensor_variances import SURE_SIGN
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, CommandSample, FloatArray, FrictionEstimate
 
-_NOISE_MARGIN = 3.0
-"""Speeds below this many standard deviations of the velocity have no sure sign."""
-
 _QUEUE = 1000
-"""Desired samples kept that are newer than the joint states: one second at 1 kHz."""
-
-
-class FrictionLaws(Protocol):
-    """The friction of all joints, as :class:`~friction_estimator.laws.joint_laws.JointLaws` computes it."""
-
-    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
-        """Friction torque (n,) [N m] for parameters (n, p), velocities (n,) and motor torques (n,)."""
-        ...
+"""Number of commands kept that are newer than the joint states: one second at 1 kHz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +24,7 @@ class TransmittedLaws:
     Attributes
     ----------
     laws : of the motors (n)
-    motors : and how they move the joints
+    motors : transmission between motors and joints
     """
 
     laws: JointLaws
@@ -58,7 +47,7 @@ class FrictionCompensation:
     config : limits
     laws : friction torque from parameters and velocity
     effort_limit : (n,) of the motors, infinite where the URDF gives none [N m]
-    velocity_std : noise of measured velocities, within which the torque fades whatever ``fade_velocity`` says [rad/s]
+    velocity_std : noise of measured velocities; the torque fades within three times this, or ``fade_velocity`` [rad/s]
 
     Attributes
     ----------
@@ -68,30 +57,30 @@ class FrictionCompensation:
     """
 
     def __init__(
-        self, config: CompensationConfig, laws: FrictionLaws, effort_limit: FloatArray, velocity_std: float
+        self, config: CompensationConfig, laws: TransmittedLaws, effort_limit: FloatArray, velocity_std: float
     ) -> None:
         self._config = config
         self._laws = laws
         self._limit: FloatArray = np.minimum(effort_limit, config.limit)
-        noise = _NOISE_MARGIN * velocity_std if config.velocity == "measured" else 0.0
+        noise = SURE_SIGN * velocity_std if config.velocity == "measured" else 0.0
         self._fade_velocity = max(config.fade_velocity, noise)
-        self._desired: deque[CommandSample] = deque(maxlen=_QUEUE)
+        self._commands: deque[CommandSample] = deque(maxlen=_QUEUE)
         self.gain = config.gain
         self.reset()
 
     def reset(self) -> None:
         """Start again from zero torque, without a desired velocity."""
-        self._desired.clear()
+        self._commands.clear()
         self._torque: FloatArray = np.zeros(self._limit.size)
         self._stamp_ns: int | None = None
         self.idle = "no joint state yet"
         self.compensated: BoolArray = np.zeros(self._limit.size, dtype=bool)
 
     def set_command(self, sample: CommandSample) -> None:
-        """Hear what the controller wants; a stamp that jumps back starts anew."""
-        if self._desired and sample.stamp_ns < self._desired[-1].stamp_ns:
-            self._desired.clear()
-        self._desired.append(sample)
+        """Add a command of the controller; a stamp that jumps back drops the older ones."""
+        if self._commands and sample.stamp_ns < self._commands[-1].stamp_ns:
+            self._commands.clear()
+        self._commands.append(sample)
 
     def step(self, estimate: FrictionEstimate) -> FloatArray:
         """Torque to add to the motor command from the stamp of this estimate on, (n,) [N m]; always finite."""
@@ -119,14 +108,14 @@ class FrictionCompensation:
         return elapsed
 
     def _velocity_at(self, estimate: FrictionEstimate) -> FloatArray | None:
-        """Velocity at which the law is asked (n,); None while there is none."""
+        """Velocity at which the law is evaluated (n,); None while there is none."""
         if self._config.velocity == "measured":
             return estimate.velocity
-        desired, now = self._desired, estimate.stamp_ns
-        while len(desired) > 1 and desired[1].stamp_ns <= now:
-            desired.popleft()
-        if desired and 0 <= now - desired[0].stamp_ns <= 1e9 * self._config.timeout:
-            return desired[0].velocity
+        commands, now = self._commands, estimate.stamp_ns
+        while len(commands) > 1 and commands[1].stamp_ns <= now:
+            commands.popleft()
+        if commands and 0 <= now - commands[0].stamp_ns <= 1e9 * self._config.timeout:
+            return commands[0].velocity
         self.idle = f"no desired velocity within {self._config.timeout:g} s"
         return None
 
@@ -138,7 +127,7 @@ def confident_torque(friction: FloatArray, sigma: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    friction : (n,) what the law says [N m]
+    friction : (n,) of the law [N m]
     sigma : (n,) its standard deviation [N m]
     """
     size = np.abs(friction)

@@ -19,11 +19,10 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import TrustConfig
 from friction_estimator.estimation.diagnosis import DiagnosisFigures
 from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
+from friction_estimator.robot.sensor_variances import SURE_SIGN
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
 
-_NOISE_MARGIN = 3.0
-"""Speeds below this many standard deviations of the velocity have no sure sign."""
 _KNOWN_FOR = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
 
@@ -370,7 +369,7 @@ class DiagnosisMonitor:
         self._config = config
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
-        self._slowest = max(config.slowest, _NOISE_MARGIN * velocity_std)
+        self._slowest = max(config.slowest, SURE_SIGN * velocity_std)
         self._joints = len(laws.law_names)
         self.forget()
 

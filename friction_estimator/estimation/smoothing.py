@@ -1,4 +1,4 @@
-"""The estimator for recordings: every estimate also uses what came after its sample."""
+"""The estimator for recordings: every estimate also uses later samples."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from friction_estimator.estimation.pipeline import SensedFrame, estimate_of, has
 from friction_estimator.types import FrictionEstimate, JointFriction, JointSample, SensorFrame
 
 SMOOTHING_LAG = 2.0
-"""More brings nothing on a walk [s]."""
+"""Default lag: longer ones do not improve estimates of a walk [s]."""
 
 
 class SmoothedEstimator(Estimator):
-    """An :class:`Estimator` whose estimates come later and know more.
+    """An :class:`Estimator` whose estimates come later and also use later samples.
 
-    The external torque is not smoothed: it is what the live stage would say, with the smoothed velocities.
+    The external torque is not smoothed: it is that of the live stage, with smoothed velocities.
 
     Parameters
     ----------
     config, urdf_xml : as of :class:`Estimator`
-    lag : how much of what came later each estimate uses at least; ``inf``: all of it [s]
+    lag : each estimate uses at least this much of the later samples; ``inf``: all of them [s]
 
     Raises
     ------
@@ -53,11 +53,11 @@ class SmoothedEstimator(Estimator):
         return super().add_joints(sample)
 
     def flush(self) -> list[FrictionEstimate]:
-        """All estimates that wait for more: the end of a recording."""
+        """All estimates that still wait for later samples: the end of a recording."""
         return super().flush() + self._complete(self._smoother.flush())
 
     def reset(self) -> None:
-        """Restart all filters; what waits is lost."""
+        """Restart all filters; frames that wait are lost."""
         self._waiting.clear()
         self._smoother.reset()
         super().reset()

@@ -80,10 +80,9 @@ class Synchronizer:
     def reset(self) -> None:
         """Forget all samples, as at the start."""
         self._joints: deque[JointSample] = deque()
-        imu = _Track(deque(), np.zeros(6))
-        self._tracks = [imu] if self._use_imu else []
-        self._tracks += [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
-        self._no_imu = np.zeros(6)
+        self._imu = _Track(deque(), np.zeros(6), readings=0.0 if self._use_imu else 1.0)
+        self._feet = [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
+        self._tracks = [*([self._imu] if self._use_imu else []), *self._feet]
         self._fresh: tuple[list[bool], BoolArray] = [], np.zeros(0, dtype=bool)
         self._readings: tuple[list[float], FloatArray] = [], np.zeros(0)
         self._emitted_ns: int | None = None
@@ -101,11 +100,11 @@ class Synchronizer:
         if not self._use_imu:
             return []
         value = np.concatenate((sample.angular_velocity, sample.specific_force))
-        return self._add(0, sample.stamp_ns, value)
+        return self._add(self._imu, sample.stamp_ns, value)
 
     def add_wrench(self, sample: WrenchSample) -> list[SensorFrame]:
         """Add a foot wrench; return the frames that became complete."""
-        return self._add(sample.foot + self._use_imu, sample.stamp_ns, sample.wrench)
+        return self._add(self._feet[sample.foot], sample.stamp_ns, sample.wrench)
 
     def flush(self) -> list[SensorFrame]:
         """Emit all joint samples that still wait: the end of a recording."""
@@ -151,8 +150,7 @@ class Synchronizer:
         if len(self._joints) > 1 and self._joints[-2].stamp_ns > sample.stamp_ns:
             self._joints = deque(sorted(self._joints, key=lambda item: item.stamp_ns))
 
-    def _add(self, index: int, stamp: int, value: FloatArray) -> list[SensorFrame]:
-        track = self._tracks[index]
+    def _add(self, track: _Track, stamp: int, value: FloatArray) -> list[SensorFrame]:
         values = track.values
         if values and stamp < values[-1][0] - self._reset_after:
             values.clear()
@@ -199,14 +197,10 @@ class Synchronizer:
         return all(track.values and track.values[-1][0] >= stamp for track in self._tracks)
 
     def _emit(self, joints: JointSample) -> SensorFrame:
-        stamp = joints.stamp_ns
-        imu, imu_fresh, readings = self._no_imu, True, [1.0]
-        if self._use_imu:
-            track = self._tracks[0]
-            imu_fresh = self._sample(track, stamp)
-            imu, readings = track.last, [track.readings]
-        wrenches, fresh = np.empty((self._foot_count, 6)), []
-        for foot, track in enumerate(self._tracks[self._use_imu :]):
+        stamp, imu = joints.stamp_ns, self._imu
+        imu_fresh = self._sample(imu, stamp) if self._use_imu else True
+        wrenches, fresh, readings = np.empty((self._foot_count, 6)), [], [imu.readings]
+        for foot, track in enumerate(self._feet):
             fresh.append(self._sample(track, stamp))
             wrenches[foot] = track.last
             readings.append(track.readings)
@@ -222,8 +216,8 @@ class Synchronizer:
             position=joints.position,
             velocity=joints.velocity,
             effort=joints.effort,
-            angular_velocity=imu[:3],
-            specific_force=imu[3:],
+            angular_velocity=imu.last[:3],
+            specific_force=imu.last[3:],
             wrenches=wrenches,
             imu_fresh=imu_fresh,
             wrench_fresh=self._fresh[1],

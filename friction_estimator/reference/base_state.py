@@ -3,7 +3,7 @@
     foot wrenches ─► ZMP (8) ──────────────────────────────┐
     IMU ─► CoM acceleration (16) ─► jerk (14) ─► predict ─► correct ─► CoM ─► base position, velocity (32, 33)
 
-This is ``base_state.method: lipm``, as printed; ``odometry`` is in ``base/odometry.py``.
+This is ``base_state.method: lipm``, as published; ``odometry`` is in ``base/odometry.py``.
 
 World: the robot starts above its origin, x forward, feet on z = 0. A standing foot does not slip, so its place in the
 world, fixed when it lands, is the p_m of eq. 9; were it taken from the present base position, the position would
@@ -53,8 +53,8 @@ def zero_moment_point(foot_positions: FloatArray, wrenches_world: FloatArray) ->
 def com_acceleration(attitude: Attitude, imu_to_com: FloatArray) -> FloatArray:
     """Acceleration of the centre of mass from the IMU (eq. 16), world axes, (3,) [m/s^2].
 
-    The lever arm runs from the IMU to the centre of mass, which is minus the printed ``A_b r_I + c_offset`` when
-    ``c_offset = p_b - c`` as in eq. 32: the sign in print holds for the opposite lever arm.
+    The lever arm runs from the IMU to the centre of mass, which is minus the published ``A_b r_I + c_offset`` when
+    ``c_offset = p_b - c`` as in eq. 32: the published sign holds for the opposite lever arm.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def com_acceleration(attitude: Attitude, imu_to_com: FloatArray) -> FloatArray:
 
 
 class BaseStateEstimator:
-    """The base-state stage, as printed.
+    """The base-state stage, as published.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class BaseStateEstimator:
         self._kalman.predict(A, B_u)
 
     def _place_feet(self, contact: BoolArray, feet_in_world: FloatArray) -> None:
-        """Fix the place of feet that land; it is no better known than the base was, and the filter cannot tell."""
+        """Fix the place of feet that land; it is no better known than the base was, which the filter cannot observe."""
         landed = contact & ~self._anchored
         if landed.any():
             first = np.isnan(self._anchor).all()  # these feet define the world

@@ -1,7 +1,7 @@
 """Constrained-dynamics observer: friction from joint accelerations, without force sensors (Egle 2021, chapters 5-7).
 
 The acceleration that the motor torques would cause without friction is compared with the differentiated one; the
-difference, times the inertia that the constraints leave, is the friction. Foot sensors only tell which feet stand. In
+difference, times the inertia that the constraints leave, is the friction. Foot sensors only show which feet stand. In
 single support and for swinging limbs the friction is unique, but where much of the robot hangs on a joint the least
 error of its acceleration is a large torque: friction less certain than ``max_sigma`` is not given.
 
@@ -53,7 +53,7 @@ class ConstrainedDynamicsObserver:
         self._motion = np.zeros(self._unknown.size)
 
     def filter(self, signal: FloatArray, dt: float) -> FloatArray:
-        """The signal as it was at the instant whose friction the last step told."""
+        """The signal as it was at the instant whose friction the last step gave."""
         return self._line.filter(signal)
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:

@@ -79,5 +79,5 @@ def _inverse(A: FloatArray) -> FloatArray:
     """Inverse of a symmetric positive definite matrix, pseudo-inverse of a semi-definite one."""
     if not A.size:
         return A
-    inverse, definite = solve_positive(A, np.eye(A.shape[0]))
-    return inverse if definite else np.asarray(np.linalg.pinv(A, rcond=1e-10, hermitian=True))
+    inverse = unique_inverse(A)
+    return np.asarray(np.linalg.pinv(A, rcond=1e-10, hermitian=True)) if inverse is None else inverse

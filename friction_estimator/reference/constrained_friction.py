@@ -21,7 +21,7 @@ from friction_estimator.reference.constrained_dynamics import (
 from friction_estimator.reference.delay_line import Instant
 from friction_estimator.reference.differences import DerivativeWeights
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.sensor_variances import SensorVariances, constant_variances, white_variances
+from friction_estimator.robot.sensor_variances import constant_vector, white_vector
 from friction_estimator.rotations import skew
 from friction_estimator.types import GRAVITY, BoolArray, FloatArray, IntArray
 
@@ -80,7 +80,7 @@ class ConstrainedFriction:
         self._row_mask = np.array(rows, dtype=bool).reshape(-1, 6)
 
     def unique(self, standing: BoolArray) -> BoolArray:
-        """Joints, among all n, whose friction the accelerations tell while these feet (k,) stand.
+        """Joints, among all n, whose friction follows from the accelerations while these feet (k,) stand.
 
         Forces between two standing feet, or between a foot and a fixed base, load the joints between them without
         moving any: these joints are ambiguous (section 5.3).
@@ -130,16 +130,16 @@ class ConstrainedFriction:
         resolved = solution.inertia @ solution.system.response(self._columns)  # the identity where unique
         gains = self._gains(by_position, by_velocity, by_acceleration, weights)
 
-        def propagate(source: SensorVariances) -> FloatArray:
-            effort = resolved**2 @ source.effort[self.joints]
-            return np.asarray(effort + gains[0].sum(axis=1) * source.position + gains[1] @ source.velocity)
-
+        effort, base = solution.instant.frame.effort, self._robot.base_dofs
+        white, constant = white_vector(self._noise), constant_vector(self._noise)
+        by_rate = gains[1][:, 3:6].sum(axis=1) if base else np.zeros(self.joints.size)
+        noise = (resolved**2).sum(axis=1) * white[1] + gains[0].sum(axis=1) * white[0]
+        noise += gains[1][:, base:].sum(axis=1) * white[5] + by_rate * white[6]
+        biases = resolved**2 @ effort[self.joints] ** 2 * constant[0] + by_rate * constant[5]
         missed = weights.missed**2 * by_acceleration**2 @ motion
         ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * self._config.friction_std**2
         lasting = missed + ambiguous + self._tilt_variance(solution)
-        frame, base = solution.instant.frame, self._robot.base_dofs
-        white = propagate(white_variances(self._noise, frame, base))
-        return white, lasting + propagate(constant_variances(self._noise, frame, base))
+        return noise, lasting + biases
 
     def _gains(
         self, by_position: FloatArray, by_velocity: FloatArray, by_acceleration: FloatArray, weights: DerivativeWeights

@@ -1,4 +1,4 @@
-"""A window of past frames, and the one in it that an acausal observer speaks of."""
+"""A window of past frames, and the delayed frame in it for which an acausal observer gives friction."""
 
 from __future__ import annotations
 

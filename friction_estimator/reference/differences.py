@@ -36,7 +36,7 @@ def derivative_weights(times: FloatArray, order: int, derivative: int) -> FloatA
 
     Parameters
     ----------
-    times : (L,) of the samples, relative to the instant that is asked for [s]
+    times : (L,) of the samples, relative to the instant of the derivative [s]
     order : of the polynomial, below L
     derivative : which one, at most ``order``
     """
@@ -60,7 +60,7 @@ class Differentiator:
     ----------
     order : of the polynomial
     derivative : which one
-    frequency : at which ``missed`` is told [Hz]
+    frequency : for which ``missed`` is computed [Hz]
     """
 
     def __init__(self, order: int, derivative: int, frequency: float) -> None:

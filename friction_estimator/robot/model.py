@@ -148,6 +148,7 @@ class RobotModel:
     mass : total mass [kg]
     imu_position_in_base : (3,) r_I of the paper [m]
     rotation_imu_to_base : (3, 3) A_I^b of the paper
+    imu_lever : (3, 3) of the cross product with ``imu_position_in_base`` [m]
     limb : (k, n) True where a joint lies between the base and that foot
     effort_limit : (n,) of the motors by the URDF, infinite where it gives none [N m]
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
@@ -185,7 +186,7 @@ class RobotModel:
         self._no_gravity = np.zeros(self._model.nv)
         if self.base_dofs:
             self._model.gravity.linear = np.zeros(3)  # the measured specific force takes its place
-        self._imu_lever = skew(self.imu_position_in_base)
+        self.imu_lever = skew(self.imu_position_in_base)
         self._hold_results()
         self._carries = np.hstack((np.ones((len(self._foot_frames), self.base_dofs), dtype=bool), self.limb))
         self._link_errors = np.array(
@@ -222,10 +223,8 @@ class RobotModel:
         for foot, (rotation, translation) in enumerate(self._foot_parents):
             self._parent_rotation[foot], self._parent_position[foot] = rotation, translation
         nv, k = v.size, len(self._foot_frames)
-        results = (
-            *(np.empty((nv, nv)), np.empty(nv), np.empty(nv)),
-            *(np.empty((k, 6, nv)), np.empty((k, 6)), np.empty((k, 3)), np.empty((k, 3, 3))),
-        )
+        shapes = (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
+        results = [np.empty(shape) for shape in shapes]
         dynamic_terms(
             self._mass,
             self._coriolis,
@@ -275,7 +274,7 @@ class RobotModel:
         acceleration = np.empty(self._model.nv)
         acceleration[self.base_dofs :] = joint_acceleration
         if self.base_dofs:
-            acceleration[:3] = self._imu_lever @ angular_acceleration + dynamics.specific_force
+            acceleration[:3] = self.imu_lever @ angular_acceleration + dynamics.specific_force
             acceleration[3:6] = angular_acceleration
         regressor = pin.computeJointTorqueRegressor(
             self._model, self._data, self._configuration(dynamics.position), dynamics.velocity, acceleration
@@ -421,19 +420,20 @@ class RobotModel:
     def _limbs(self, first_joint: int) -> BoolArray:
         limb = np.zeros((len(self._foot_frames), len(self.joint_names)), dtype=bool)
         for foot, frame in enumerate(self._foot_frames):
-            for joint in self._model.supports[self._model.frames[frame].parentJoint]:
-                if joint >= first_joint:
-                    limb[foot, joint - first_joint] = True
+            limb[foot, self._supports(self._model.frames[frame].parentJoint, first_joint)] = True
         return limb
 
     def _couplings(self, first_joint: int) -> BoolArray:
         n = len(self.joint_names)
         coupled = np.zeros((n, n), dtype=bool)
         for joint in range(n):
-            for ancestor in self._model.supports[joint + first_joint]:
-                if ancestor >= first_joint:
-                    coupled[joint, ancestor - first_joint] = coupled[ancestor - first_joint, joint] = True
+            ancestors = self._supports(joint + first_joint, first_joint)
+            coupled[joint, ancestors] = coupled[ancestors, joint] = True
         return coupled
+
+    def _supports(self, joint: int, first_joint: int) -> list[int]:
+        """Indices of the joints between the base and a joint of pinocchio, that joint included."""
+        return [ancestor - first_joint for ancestor in self._model.supports[joint] if ancestor >= first_joint]
 
 
 def _build_model(config: Config, urdf_xml: str) -> pin.Model:

@@ -16,18 +16,18 @@ from friction_estimator.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Transmission:
-    """The motors of all joints, and what is theirs said at the joints (Guedelha et al. 2017, eqs. 33-34).
+    """The motors of all joints, and the maps between motors and joints (Guedelha et al. 2017, eqs. 33-34).
 
-    Every joint has a motor at its place: its own, or one of those that move its group. With ``S = T^-T`` motors turn at
-    ``S^T dq``, feel ``S^-1 tau``, and act on the joints with ``S tau_motor``. Where nothing is coupled every function
-    returns its argument itself.
+    Every joint has a motor of the same index: the only one that moves it, or one of those that move its group. With
+    ``S = T^-T`` motors turn at ``S^T dq``, carry the torque ``S^-1 tau``, and act on the joints with ``S tau_motor``.
+    Where nothing is coupled every function returns its argument itself.
 
     Attributes
     ----------
     names : (n) of the motors
-    couples : False where every joint has a motor of its own
+    couples : False where every motor moves one joint only
     matrix, to_joints : (n, n) T and S
-    group : (n, g) places of the motors that act on each joint, its own first, and again where they are fewer
+    group : (n, g) motors that act on each joint: that of the same index first, repeated where they are fewer
     weights : (n, g) entries of S that belong to them, zero where they are fewer
     """
 
@@ -49,7 +49,7 @@ class Transmission:
         """
         names, matrix = list(joint_names), np.eye(len(joint_names))
         if coupling is None:
-            return _motor_side(names, matrix)
+            return _transmission(names, matrix)
         missing = [joint for joint in coupling.joint_names if joint not in names]
         if missing:
             raise ConfigError(f"robot.coupling names the joint {choices(missing)}; the joints are {choices(names)}")
@@ -60,7 +60,7 @@ class Transmission:
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ConfigError(f"robot.coupling: the motor {choices(twice)} has the name of another joint")
-        return _motor_side(names, matrix)
+        return _transmission(names, matrix)
 
     def select(self, places: IntArray) -> Transmission:
         """The motors of some joints (m,), with groups as wide as here.
@@ -91,11 +91,11 @@ class Transmission:
         return np.sqrt(std**2 @ self.to_joints**2) if self.couples else std
 
     def torque(self, torque: FloatArray) -> FloatArray:
-        """Of the joints (..., n), as their motors (..., n) feel it [N m]."""
+        """Of the joints (..., n), at their motors (..., n) [N m]."""
         return np.asarray(torque @ self.matrix) if self.couples else torque
 
     def torque_std(self, std: FloatArray) -> FloatArray:
-        """Standard deviations (..., n) of what motors feel, when torques of the joints (..., n) err apart."""
+        """Standard deviations (..., n) of the motors' torques, when torques of the joints (..., n) err apart."""
         return np.asarray(np.sqrt(std**2 @ self.matrix**2)) if self.couples else std
 
     def at_joints(self, torque: FloatArray) -> FloatArray:
@@ -114,9 +114,9 @@ class Transmission:
         """F_v of each joint that moves alone (..., n), from that of the motors (..., n) [N m s/rad]."""
         return self.variance_at_joints(viscous)
 
-    def columns(self, own: IntArray) -> IntArray:
-        """Columns (n, g q) of all motors that act on each joint, its own first, from those of each motor (n, q)."""
-        return own[self.group].reshape(len(own), -1) if self.couples else own
+    def columns(self, columns: IntArray) -> IntArray:
+        """Columns (n, g q) of all motors that act on each joint, in the order of ``group``, from those of motors."""
+        return columns[self.group].reshape(len(columns), -1) if self.couples else columns
 
     def law_variance(self, row: FloatArray, covariance: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Variance at the joints (..., n) of what a row of the motors' law parameters gives [(N m)^2].
@@ -143,12 +143,12 @@ class Transmission:
         return (weights[:, :, None] * row[..., self.group, :]).reshape(*row.shape[:-1], -1)
 
 
-def _motor_side(names: Sequence[str], matrix: FloatArray) -> Transmission:
-    """From T: what its zeros say of the groups, rounding in its inverse must not blur."""
+def _transmission(names: Sequence[str], matrix: FloatArray) -> Transmission:
+    """Transmission of T (n, n); entries of S between groups are set to zero, where rounding of the inverse is not."""
     n = len(names)
     _, label = connected_components(matrix != 0.0, directed=False)
     to_joints = np.where(label[:, None] == label, np.linalg.inv(matrix).T, 0.0)
-    members = [np.flatnonzero(label == own) for own in label]
+    members = [np.flatnonzero(label == group) for group in label]
     width = max(map(len, members))
     group = np.tile(np.arange(n)[:, None], (1, width))
     weights = np.zeros((n, width))

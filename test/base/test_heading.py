@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from friction_estimator.base.heading import HeadingFilter, correct_heading, step_heading
+from friction_estimator.base.soles import HeadingFilter, correct_heading, step_heading
 from friction_estimator.estimation.estimator import Estimator
 from test.biped import suralp_config
 from test.sway import sway
@@ -25,7 +25,8 @@ def turn(yaw):
 
 
 def use(filter_, soles, standing, load, distance):
-    """Advance the filter by one sample."""
+    """Advance the filter by one sample; soles of a robot at rest twist as if it moved slowly."""
+    distance = max(distance, suralp_config().base_state.rest_speed * DT)
     own = filter_.state, filter_.covariance, filter_.stood, filter_.landed_as, filter_.tuning
     step_heading(*own, soles, standing & filter_.holds, load, distance, DT, True)
 

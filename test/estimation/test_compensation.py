@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import CompensationConfig
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.estimation.compensation import FrictionCompensation, confident_torque, faded
+from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws, confident_torque, faded
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import (
     BaseState,
     CommandSample,
@@ -58,7 +59,8 @@ def estimate(
 def compensation(
     config: CompensationConfig = FREE, effort_limit: float = np.inf, noise: float = 0.0, **changes: object
 ):
-    laws, limit = JointLaws(["coulomb_viscous"]), np.array([effort_limit])
+    laws = TransmittedLaws(JointLaws(["coulomb_viscous"]), Transmission.of(None, ("knee",)))
+    limit = np.array([effort_limit])
     return FrictionCompensation(replace(config, **changes), laws, limit, velocity_std=noise)
 
 

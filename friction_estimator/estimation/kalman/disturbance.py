@@ -21,10 +21,9 @@ from friction_estimator.estimation.kalman.law_now import (
     LawNow,
 )
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
-from friction_estimator.estimation.observers.momentum import initial_residual, residual_variances, step_residual
+from friction_estimator.estimation.observers.momentum import ResidualVariances, initial_residual, step_residual
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.sensor_variances import constant_vector, white_vector
 from friction_estimator.types import BoolArray, Dynamics, FloatArray, SensorFrame, record
 
 _CORRELATED = 0.2
@@ -55,7 +54,7 @@ def is_large(torque: float, sigma: float, friction: float, gate: float, ratio: f
     return sigma > 0.0 and size > gate * sigma and size > ratio * abs(friction) + smallest
 
 
-@kernel("M V V T V V M M M V V V V V B B b1 B BM f8 f8 b1 i8 V M V V V V V f8 f8 f8 M V V B")
+@kernel("M V V T V V M M M M b1 B BM f8 f8 b1 i8 V M V V V M f8 f8 f8 M V V B")
 def step_disturbance(
     H: FloatArray,
     generalised_velocity: FloatArray,
@@ -66,13 +65,7 @@ def step_disturbance(
     wrenches: FloatArray,
     wrench_bias: FloatArray,
     wrench_gain: FloatArray,
-    residual: FloatArray,
-    running_for: FloatArray,
-    momentum: FloatArray,
-    held: FloatArray,
-    smooth: FloatArray,
-    was_known: BoolArray,
-    started: BoolArray,
+    residual_state: FloatArray,
     imu_fresh: bool,
     wrench_fresh: BoolArray,
     limb: BoolArray,
@@ -85,8 +78,7 @@ def step_disturbance(
     calibration_torque: FloatArray,
     calibration_variance: FloatArray,
     residual_variance: FloatArray,
-    filtered: FloatArray,
-    last: FloatArray,
+    low_pass: FloatArray,
     gate: float,
     ratio: float,
     smallest: float,
@@ -105,12 +97,12 @@ def step_disturbance(
     law : (7, n) terms of :class:`LawNow`
     calibration_torque, calibration_variance : (n,) that errors of model and sensors explain [N m], [(N m)^2]
     residual_variance : (n,) of the residual; NaN while unknown [(N m)^2]
-    filtered, last : (n,) state of the low-pass; NaN before the first sample
+    low_pass : (2, n) state: filtered signal, NaN before the first sample, and the newest signal
     gate, ratio, smallest : a torque is large beyond this many sigma, and this many times the friction plus a torque
     calibrated : (k, 6) output: wrenches without bias and gain error
     torque, sigma, large : (n,) output
     """
-    v, available = generalised_velocity.copy(), np.empty(effort.size, dtype=np.bool_)
+    v, filtered, last = generalised_velocity.copy(), low_pass[0], low_pass[1]
     for i in range(effort.size):
         v[base + i] = joint_velocity[i]
     for foot in range(wrenches.shape[0]):
@@ -118,8 +110,8 @@ def step_disturbance(
             reading = wrenches[foot, axis] - wrench_bias[foot, axis]
             calibrated[foot, axis] = reading * (1.0 - wrench_gain[foot, axis])
     step_residual(
-        H, v, beta, J, specific_force, effort, calibrated, residual, running_for, momentum, held, smooth, was_known,
-        started, imu_fresh, wrench_fresh, limb, dt, gain, forward, base, torque, available,
+        H, v, beta, J, specific_force, effort, calibrated, residual_state, imu_fresh, wrench_fresh, limb, dt, gain,
+        forward, base, torque,
     )  # fmt: skip
     decay, found = math.exp(-gain * dt), False
     for i in range(effort.size):
@@ -149,24 +141,22 @@ class DisturbanceObserver:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         kalman = config.kalman
-        self._settings = kalman.disturbance_gain, config.momentum.input_hold == "forward", robot.base_dofs
+        self._settings = kalman.disturbance_gain, config.momentum.inputs_are_held, robot.base_dofs
         self._gates = kalman.disturbance_gate, kalman.disturbance_ratio, kalman.smallest_push
         self._limb, self._shape = robot.limb, (len(robot.joint_names), len(robot.foot_names))
-        self._period = 1.0 / config.sensors.sigma_rate
-        self.retune(config.sensors)
+        self._variances = ResidualVariances(config.sensors, kalman.disturbance_gain, robot)
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
-        self._white, self._constant = white_vector(noise), constant_vector(noise)
+        self._variances.retune(noise)
 
     def reset(self) -> None:
         """Begin anew."""
         n = self._shape[0]
         self._state = initial_residual(n)
-        self._filtered, self._last = np.full(n, np.nan), np.zeros(n)
-        self._age = math.inf
-        self._variance: FloatArray = np.full(n, np.nan)
+        self._low_pass: FloatArray = np.full((2, n), np.nan)
+        self._variances.reset()
 
     def step(
         self, frame: SensorFrame, dynamics: Dynamics, motion: JointMotion, law: LawNow, estimates: LimbEstimates
@@ -178,23 +168,8 @@ class DisturbanceObserver:
         motion, law, estimates : filtered motion of the joints, law at that motion, calibration
         """
         n, k = self._shape
-        self._age += frame.dt
-        if self._age >= self._period and frame.dt > 0.0:
-            self._age = 0.0
-            self._white[5] = _CORRELATED * float((motion.velocity_std**2).mean())  # filtered velocities
-            gain, _, base = self._settings
-            self._variance, _ = residual_variances(
-                dynamics.mass_matrix,
-                dynamics.foot_jacobian,
-                frame.effort,
-                frame.wrenches,
-                frame.readings,
-                self._white,
-                self._constant,
-                frame.dt,
-                gain,
-                base,
-            )
+        if self._variances.due(frame.dt):
+            self._variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
         wrenches, out, large = np.empty((k, 6)), np.empty((2, n)), np.empty(n, dtype=bool)
         torque, sigma = out
         found = step_disturbance(
@@ -207,7 +182,7 @@ class DisturbanceObserver:
             frame.wrenches,
             estimates.wrench_bias,
             estimates.wrench_gain,
-            *self._state,
+            self._state,
             frame.imu_fresh,
             frame.wrench_fresh,
             self._limb,
@@ -217,9 +192,8 @@ class DisturbanceObserver:
             law.terms,
             estimates.calibration_torque,
             estimates.calibration_variance,
-            self._variance,
-            self._filtered,
-            self._last,
+            self._variances.white,
+            self._low_pass,
             *self._gates,
             wrenches,
             torque,

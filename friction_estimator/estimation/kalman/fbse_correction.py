@@ -10,7 +10,7 @@ is no firm ground to the method: it moves, and errors are newton metres.
 from __future__ import annotations
 
 from friction_estimator.compiled import kernel
-from friction_estimator.config import Config
+from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
@@ -59,6 +59,10 @@ class FbseCorrection:
     def reset(self) -> None:
         """Begin anew."""
         self._observer.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the standard deviations of this noise from now on."""
+        self._observer.retune(noise)
 
     def correct(
         self,

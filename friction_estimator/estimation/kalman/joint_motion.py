@@ -2,8 +2,8 @@
 
 A walking joint rests for a second and then swings with 20 rad/s^2. One constant-acceleration Kalman filter is either
 too noisy for the first or too slow for the second. Here several run side by side, all with their stationary gains:
-interacting multiple models (Bar-Shalom, Li & Kirubarajan 2001, section 11.6.6). A joint now and then begins to move in
-another way, so that no model is ever ruled out; each filter starts a period from the mean of all models.
+interacting multiple models (Bar-Shalom, Li & Kirubarajan 2001, section 11.6.6). A joint now and then changes its
+motion, so that no model is ever ruled out; each filter starts a period from the mean of all models.
 
 A moving joint has an acceleration that lasts: white jerk. A joint that dry friction holds back, near rest, keeps its
 velocity: white acceleration, and no acceleration to estimate, so that the same readings determine its velocity better
@@ -194,7 +194,7 @@ def step_motion(
     Parameters
     ----------
     distance : (m, n) working array
-    changed : probability that a joint has begun to move in another way
+    changed : probability that the motion of a joint has changed its model
     """
     m, _, n = state.shape
     _mean_state(state, probability, out)
@@ -202,7 +202,7 @@ def step_motion(
         for joint in range(n):
             same = (1.0 - changed) * probability[model, joint]
             probability[model, joint] = same + changed / m
-            distance[model, joint] = same / probability[model, joint]  # part that keeps its own state
+            distance[model, joint] = same / probability[model, joint]  # part that keeps its state
         for row in range(3):
             for joint in range(n):
                 state[model, row, joint] = out[row, joint] + distance[model, joint] * (
@@ -240,7 +240,7 @@ class MotionBank:
     def retune(self, noise: SensorNoise) -> None:
         """Use the gains of this noise from now on."""
         self.position_std = max(noise.position_std, _FINEST_POSITION)
-        self.velocity_std = math.inf if noise.velocity_cutoff > 0.0 else noise.velocity_std
+        self.velocity_std = noise.independent_velocity_std
         self._filters: dict[int, StationaryFilters] = {}
         self._newest: tuple[float, Any] = (math.nan, None)
 

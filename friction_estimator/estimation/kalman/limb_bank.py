@@ -274,7 +274,7 @@ class LimbBank:
     ----------
     config : ``kalman``, ``sensors``, ``contact_phase.on_fraction``
     robot : whose limbs they are
-    laws : friction laws of the joints
+    laws : friction laws of the motors
     history : True keeps the history of every filter
 
     Attributes
@@ -466,7 +466,7 @@ class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
     First comes the robot model at its end, then the torques of wrong links, then one group of limbs a frame.
-    The largest limb is a group of its own. A group of smaller limbs costs at most as much as the largest limb.
+    The largest limb alone is a group. A group of smaller limbs costs at most as much as the largest limb.
 
     Parameters
     ----------

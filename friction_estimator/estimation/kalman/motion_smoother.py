@@ -61,7 +61,7 @@ def stationary_smoothers(
 
 @dataclass(frozen=True, slots=True)
 class _Filtered:
-    """What the bank said after a reading: state (b, 3, n), log-likelihood (b, n) of the readings so far, faded."""
+    """State of the bank after a reading: state (b, 3, n), log-likelihood (b, n) of the readings so far, faded."""
 
     dt: float
     state: FloatArray

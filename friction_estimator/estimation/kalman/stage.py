@@ -130,7 +130,7 @@ class KalmanFriction:
 
     Attributes
     ----------
-    laws : friction laws of the joints
+    laws : friction laws of the motors
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
     time : since the restart [s]
@@ -148,7 +148,7 @@ class KalmanFriction:
         self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
-        self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.input_hold == "forward")
+        self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
         self._disturbance = DisturbanceObserver(config, robot)
         self._correction = FbseCorrection(config, robot)
         self._watch = DisturbanceWatch(config.kalman, self.bank.limbs, len(robot.joint_names))
@@ -188,7 +188,7 @@ class KalmanFriction:
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
-        for part in (self._motion, self._buffer.fit, self.bank, self._disturbance):
+        for part in (self._motion, self._buffer.fit, self.bank, self._disturbance, self._correction):
             part.retune(noise)
 
     def _watch_disturbance(
@@ -203,9 +203,14 @@ class KalmanFriction:
 
     def _identify(self, frame: SensorFrame, attitude: Attitude, motion: JointMotion, law: LawNow) -> None:
         """Gather the frame; let the limbs use the windows that become complete."""
-        imu = attitude.angular_velocity, attitude.specific_force, attitude.angular_acceleration
         window = self._buffer.add(
-            self.time, frame, imu, motion.acceleration, law.regressor, law.terms[REGRESSOR_VARIANCE], self._watch.pushed
+            self.time,
+            frame,
+            attitude,
+            motion.acceleration,
+            law.regressor,
+            law.terms[REGRESSOR_VARIANCE],
+            self._watch.pushed,
         )
         if window is not None:
             self._window_length = max(self._config.window, window.duration)

@@ -17,7 +17,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.types import BoolArray, FloatArray, SensorFrame, record
+from friction_estimator.types import Attitude, BoolArray, FloatArray, SensorFrame, record
 
 CLEARLY = 4.0
 """Variances that are this many times those of the noise are no noise."""
@@ -145,7 +145,7 @@ class LocalMotionFit:
     def retune(self, noise: SensorNoise) -> None:
         """Use the weights of this noise from now on."""
         self._position_std = max(noise.position_std, _FINEST)
-        self._velocity_std = math.inf if noise.velocity_cutoff > 0.0 else max(noise.velocity_std, _FINEST)
+        self._velocity_std = max(noise.independent_velocity_std, _FINEST)
         self._gyro_std = noise.angular_velocity_std
         self._maps: dict[bytes, tuple[FloatArray, list[float]]] = {}
 
@@ -391,7 +391,7 @@ class WindowBuffer:
         self,
         time: float,
         frame: SensorFrame,
-        imu: tuple[FloatArray, FloatArray, FloatArray],
+        attitude: Attitude,
         acceleration: FloatArray,
         regressor: FloatArray,
         regressor_variance: FloatArray,
@@ -403,7 +403,7 @@ class WindowBuffer:
         ----------
         time : since the restart [s]
         frame : the readings
-        imu : angular velocity, gyro bias removed, specific force, angular acceleration (3,), base axes
+        attitude : whose angular velocity, angular acceleration and specific force are used
         acceleration : (n,) of the joints [rad/s^2]
         regressor : (n, p) of the friction laws, motor by motor
         regressor_variance : (n,) of the motors' friction by the law, from the uncertain velocity [(N m)^2]
@@ -417,11 +417,11 @@ class WindowBuffer:
             time,
             frame.position,
             frame.velocity,
-            imu[0],
-            imu[2],
+            attitude.angular_velocity,
+            attitude.angular_acceleration,
             acceleration,
             frame.effort,
-            imu[1],
+            attitude.specific_force,
             regressor_variance,
             frame.wrenches,
             regressor,

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.config import Config
+from friction_estimator.config import Config, SensorNoise
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.sensor_variances import constant_vector, white_vector
-from friction_estimator.rotations import skew
 from friction_estimator.types import (
     GRAVITY,
     Attitude,
@@ -52,31 +51,12 @@ class SupportSet:
     available: BoolArray
 
 
-@kernel("M V V")
+@kernel
 def minimum_norm(J: FloatArray, upsilon: FloatArray, solution: FloatArray) -> bool:
     """``J^T (J J^T)^{-1} upsilon`` (c,) of eqs. 42 and 46; False where the rows of J (r, c) depend on each other."""
     multipliers, regular = solve_positive(J @ J.T, upsilon.reshape((upsilon.size, 1)))
     solution[:] = J.T @ multipliers[:, 0].copy()
     return regular
-
-
-def constrained_acceleration(J: FloatArray, upsilon: FloatArray) -> FloatArray:
-    """Minimum-norm accelerations that keep the feet at rest, ``J^T (J J^T)^{-1} upsilon`` (eqs. 42 and 46).
-
-    Parameters
-    ----------
-    J : (r, c) constraint Jacobian, eq. 44 or 48
-    upsilon : (r,) eq. 43 or 47
-
-    Returns
-    -------
-    (c,) base angular acceleration, then joint accelerations
-    """
-    solution = np.empty(J.shape[1])
-    if minimum_norm(J, upsilon, solution):
-        return solution
-    # a singular leg, stretched knee for instance: the pseudo-inverse still has an answer
-    return np.asarray(np.linalg.pinv(J, rcond=1e-8) @ upsilon)
 
 
 @kernel("M")
@@ -90,6 +70,7 @@ def _regular_inverse(A: FloatArray) -> tuple[FloatArray, bool]:
 
 
 def _pseudo_inverse(A: FloatArray) -> FloatArray:
+    """Pseudo-inverse of J_DS or J_SS: minimum-norm accelerations that keep the feet at rest (eqs. 42 and 46)."""
     inverse, regular = _regular_inverse(A)
     return inverse if regular else np.asarray(np.linalg.pinv(A, rcond=1e-8))
 
@@ -322,12 +303,16 @@ class FootBaseSensorEstimation:
         self._robot = robot
         self._row_mask = np.array([[True] * 3 + [foot.contact == "surface"] * 3 for foot in config.feet])
         self._support_sets: dict[bytes, SupportSet] = {}
-        self._white, self._constant = white_vector(config.sensors), constant_vector(config.sensors)
         self._sigma_period_ns = round(1e9 / config.sensors.sigma_rate)
-        self._lever = skew(robot.imu_position_in_base)
+        self._lever = robot.imu_lever
         self._unknown: FloatArray = np.full(len(robot.joint_names), np.nan)
         self._nowhere: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
+        self.retune(config.sensors)
         self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the standard deviations of this noise from now on."""
+        self._white, self._constant = white_vector(noise), constant_vector(noise)
 
     def reset(self) -> None:
         """Forget the cached standard deviations."""
@@ -336,7 +321,7 @@ class FootBaseSensorEstimation:
         self._sigma = self._noise_sigma = self._unknown
 
     def filter(self, signal: FloatArray, dt: float) -> FloatArray:
-        """FBSE has no lag."""
+        """The signal itself: FBSE has no lag."""
         return signal
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
@@ -419,10 +404,9 @@ class FootBaseSensorEstimation:
     def _solution(self, J: FloatArray, upsilon: FloatArray, attitude: Attitude) -> FloatArray:
         """Accelerations (3 + j,) of base and standing limbs seen from the IMU, where a leg is singular."""
         if not self._gyro:
-            return constrained_acceleration(J, upsilon)
+            return np.asarray(_pseudo_inverse(J) @ upsilon)
         alpha = attitude.angular_acceleration
-        joints = constrained_acceleration(J[:, 3:].copy(), upsilon - J[:, :3] @ alpha)
-        return np.concatenate((alpha, joints))
+        return np.concatenate((alpha, _pseudo_inverse(J[:, 3:].copy()) @ (upsilon - J[:, :3] @ alpha)))
 
     def _variances(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,20 +13,6 @@ from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regres
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray, LawEstimate
-
-
-@dataclass(frozen=True, slots=True)
-class ModelledFriction:
-    """Friction by the identified law.
-
-    Attributes
-    ----------
-    friction : (n,) [N m] at the present velocity
-    sigma : (n,) standard deviation of that prediction [N m]
-    """
-
-    friction: FloatArray
-    sigma: FloatArray
 
 
 @kernel
@@ -60,7 +45,7 @@ def recursive_least_squares(
     initial_variance : (p,) diagonal of P_RLS_0, 10 everywhere in Table II; zero where the law has no such parameter,
         which then stays exactly zero as long as its regressor does
     phi : (p,)
-    forgetting : 1 never forgets, as printed
+    forgetting : factor per sample; 1 never forgets, as published
     """
     p = theta.size
     P_phi = np.empty(p)
@@ -239,12 +224,12 @@ class FrictionIdentifier:
     ----------
     config : laws, phases, forgetting
     joint_names : (n)
-    motors : that move them, whose friction is learned; None: every joint has its own
+    motors : that move them, whose friction is identified; None: one motor for each joint
 
     Attributes
     ----------
     laws : the friction laws of the motors
-    frozen : True while nothing is learned
+    frozen : True while identification pauses
     law : the identified laws as they are published; the same object until something is learned
     consistency : (n,) squared error of the newest prediction over its variance; NaN before a joint has learned
     """
@@ -265,7 +250,7 @@ class FrictionIdentifier:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything that was learned."""
+        """Drop all identified parameters."""
         n, p = self._initial_variance.shape
         self._parameters = np.zeros((n, p))
         self._covariance = self._initial_variance[:, :, None] * np.eye(p)
@@ -312,12 +297,6 @@ class FrictionIdentifier:
             self._config.residual_window,
         ):
             self._publish()
-
-    def predict(self, regressor: FloatArray) -> ModelledFriction:
-        """Friction of the joints by the law at a regressor (n, p): :func:`predict_friction`."""
-        friction, sigma = np.empty(len(regressor)), np.empty(len(regressor))
-        predict_friction(*self.state, regressor, friction, sigma)
-        return ModelledFriction(friction, sigma)
 
     def _publish(self) -> None:
         """Rebuild ``law`` and ``consistency`` from copies of the state."""

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.config import Config
+from friction_estimator.config import Config, SensorNoise
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.sensor_variances import constant_vector, white_vector
 from friction_estimator.types import (
@@ -33,7 +33,11 @@ _SETTLED = 4.0
 """Time constants after which the residual counts."""
 
 
-@kernel("M V V T V V M V V V V V B B b1 B BM f8 f8 b1 i8 V B")
+# Rows of the state of step_residual
+_RESIDUAL, _RUNNING_FOR, _MOMENTUM, _HELD, _SMOOTH = range(5)
+
+
+@kernel("M V V T V V M M b1 B BM f8 f8 b1 i8 V")
 def step_residual(
     H: FloatArray,
     v: FloatArray,
@@ -42,13 +46,7 @@ def step_residual(
     specific_force: FloatArray,
     effort: FloatArray,
     wrenches: FloatArray,
-    residual: FloatArray,
-    running_for: FloatArray,
-    momentum: FloatArray,
-    held: FloatArray,
-    smooth: FloatArray,
-    was_known: BoolArray,
-    started: BoolArray,
+    state: FloatArray,
     imu_fresh: bool,
     wrench_fresh: BoolArray,
     limb: BoolArray,
@@ -57,7 +55,6 @@ def step_residual(
     forward: bool,
     base: int,
     friction: FloatArray,
-    available: BoolArray,
 ) -> None:
     """One step of eq. 10, exact for inputs that are constant over the step; state in place.
 
@@ -67,14 +64,16 @@ def step_residual(
     Parameters
     ----------
     H, v, beta, J, specific_force : of the dynamics
-    residual, running_for, momentum, held, smooth, was_known : (n,) state
-    started : (1,) False before the first sample
+    state : (5, n) residual, how long it has been running [s], momentum, inputs that are held and inputs that are smooth
+        at the last sample; the momentum is NaN where a sensor was silent, and before the first sample
     limb : (k, n) True where a joint lies between the base and that foot
     forward : True where inputs act until the next sample
     base : degrees of freedom of the base
-    friction, available : (n,) output: the residual, NaN where it does not count yet, and where it counts
+    friction : (n,) output: the residual, NaN until it has run for some time constants
     """
-    n, k = residual.size, wrench_fresh.size
+    n, k = effort.size, wrench_fresh.size
+    residual, running_for, momentum = state[_RESIDUAL], state[_RUNNING_FOR], state[_MOMENTUM]
+    held, smooth = state[_HELD], state[_SMOOTH]
     decay = math.exp(-gain * dt)
     for i in range(n):
         row = base + i
@@ -89,17 +88,15 @@ def step_residual(
             if limb[foot, i] and not wrench_fresh[foot]:
                 known = False
         held_now, smooth_now = effort[i] + foot_torque - gravity, beta[row] + gravity
-        if started[0] and dt > 0.0:
-            if known and was_known[i]:  # what was held at the last frame acts on this step
+        if dt > 0.0:
+            if known and not math.isnan(momentum[i]):  # what was held at the last frame acts on this step
                 force = (held[i] if forward else 0.5 * (held[i] + held_now)) + 0.5 * (smooth[i] + smooth_now)
                 residual[i] = decay * residual[i] + (1.0 - decay) * (force - (p - momentum[i]) / dt)
                 running_for[i] += dt
             else:
                 residual[i] = running_for[i] = 0.0
-        was_known[i], momentum[i], held[i], smooth[i] = known, p, held_now, smooth_now
-        available[i] = known and running_for[i] * gain > _SETTLED
-        friction[i] = residual[i] if available[i] else math.nan
-    started[0] = True
+        momentum[i], held[i], smooth[i] = p if known else math.nan, held_now, smooth_now
+        friction[i] = residual[i] if known and running_for[i] * gain > _SETTLED else math.nan
 
 
 @kernel("M T V M V V V f8 f8 i8")
@@ -151,18 +148,74 @@ def residual_variances(
     return noise, lasting
 
 
-@kernel("V V V f8 V")
-def low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float, out: FloatArray) -> None:
-    """First-order low-pass (eq. 11) of a signal (s,), state in place, filtered signal in ``out`` (s,)."""
+@kernel("V V V f8")
+def low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float) -> None:
+    """First-order low-pass (eq. 11) of a signal (s,), state in place."""
     for i in range(signal.size):
         filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (signal[i] + last[i])
         last[i] = signal[i]
-        out[i] = filtered[i]
 
 
-def initial_residual(joints: int) -> tuple[FloatArray | BoolArray, ...]:
-    """State of :func:`step_residual` before the first sample: ``residual`` to ``started``."""
-    return (*(np.zeros(joints) for _ in range(5)), np.zeros(joints, dtype=bool), np.zeros(1, dtype=bool))
+def initial_residual(joints: int) -> FloatArray:
+    """State (5, n) of :func:`step_residual` before the first sample."""
+    state = np.zeros((5, joints))
+    state[_MOMENTUM] = math.nan
+    return state
+
+
+class ResidualVariances:
+    """Variances of the momentum residual, computed at ``sensors.sigma_rate``: :func:`residual_variances`.
+
+    Parameters
+    ----------
+    noise : of the sensors
+    gain : bandwidth of the observer [rad/s]
+    robot : the model that also made the :class:`Dynamics`
+
+    Attributes
+    ----------
+    white, lasting : (n,) from white noise, and from biases and gain errors [(N m)^2]; NaN before the first time
+    """
+
+    def __init__(self, noise: SensorNoise, gain: float, robot: RobotModel) -> None:
+        self._gain, self._base_dofs, self._joints = gain, robot.base_dofs, len(robot.joint_names)
+        self._period = 1.0 / noise.sigma_rate
+        self.retune(noise)
+        self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the standard deviations of this noise from now on."""
+        self._sensors = white_vector(noise), constant_vector(noise)
+
+    def reset(self) -> None:
+        """Compute them at the next sample."""
+        self._age = math.inf
+        self.white: FloatArray = np.full(self._joints, np.nan)
+        self.lasting = self.white
+
+    def due(self, dt: float) -> bool:
+        """Whether they have become too old with this step of time [s]; call :meth:`compute` then."""
+        self._age += dt
+        return self._age >= self._period and dt > 0.0
+
+    def compute(self, frame: SensorFrame, dynamics: Dynamics, velocity_variance: float | None = None) -> None:
+        """Compute them anew; ``velocity_variance`` replaces that of the joint velocities [rad^2/s^2]."""
+        self._age = 0.0
+        white, constant = self._sensors
+        if velocity_variance is not None:
+            white[5] = velocity_variance
+        self.white, self.lasting = residual_variances(
+            dynamics.mass_matrix,
+            dynamics.foot_jacobian,
+            frame.effort,
+            frame.wrenches,
+            frame.readings,
+            white,
+            constant,
+            frame.dt,
+            self._gain,
+            self._base_dofs,
+        )
 
 
 class MomentumObserver:
@@ -176,38 +229,22 @@ class MomentumObserver:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._gain = config.momentum.gain
-        self._forward = config.momentum.input_hold == "forward"
+        self._forward = config.momentum.inputs_are_held
         self._limb = robot.limb
         self._base_dofs = robot.base_dofs
-        self._sigma_period = 1.0 / config.sensors.sigma_rate
-        self._joint_count = len(robot.joint_names)
-        self._white, self._constant = white_vector(config.sensors), constant_vector(config.sensors)
+        self._variances = ResidualVariances(config.sensors, config.momentum.gain, robot)
         self.reset()
 
     def reset(self) -> None:
         """Begin with a zero residual at the next frame; ready again after about four time constants."""
-        n = self._joint_count
-        self._state = initial_residual(n)
+        self._state = initial_residual(self._limb.shape[1])
         self._filtered: FloatArray | None = None
-        self._sigma = self._noise_sigma = np.full(n, np.nan)
-        self._sigma_age = math.inf
+        self._variances.reset()
+        self._sigma = self._noise_sigma = self._variances.white
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Friction of all joints whose sensors deliver."""
-        friction, available = self._residual(frame, dynamics)
-        self._sigma_age += frame.dt
-        if self._sigma_age >= self._sigma_period and frame.dt > 0.0:
-            self._sigma_age = 0.0
-            white, lasting = self._variances(frame, dynamics)
-            self._sigma, self._noise_sigma = np.sqrt(white + lasting), np.sqrt(white)
-        if available.all():
-            return MeasuredFriction(friction, self._sigma, self._noise_sigma, available)
-        sigma, noise_sigma = (np.where(available, values, np.nan) for values in (self._sigma, self._noise_sigma))
-        return MeasuredFriction(friction, sigma, noise_sigma, available)
-
-    def _residual(self, frame: SensorFrame, dynamics: Dynamics) -> tuple[FloatArray, BoolArray]:
-        """Residual (n,) [N m], NaN while unknown, and where it is known (n,)."""
-        friction, available = np.empty(frame.effort.size), np.empty(frame.effort.size, dtype=bool)
+        friction = np.empty(frame.effort.size)
         step_residual(
             dynamics.mass_matrix,
             dynamics.velocity,
@@ -216,7 +253,7 @@ class MomentumObserver:
             dynamics.specific_force,
             frame.effort,
             frame.wrenches,
-            *self._state,
+            self._state,
             frame.imu_fresh,
             frame.wrench_fresh,
             self._limb,
@@ -225,32 +262,21 @@ class MomentumObserver:
             self._forward,
             self._base_dofs,
             friction,
-            available,
         )
-        return friction, available
+        available = np.isfinite(friction)
+        variances = self._variances
+        if variances.due(frame.dt):
+            variances.compute(frame, dynamics)
+            self._sigma, self._noise_sigma = np.sqrt(variances.white + variances.lasting), np.sqrt(variances.white)
+        if available.all():
+            return MeasuredFriction(friction, self._sigma, self._noise_sigma, available)
+        sigma, noise_sigma = (np.where(available, values, np.nan) for values in (self._sigma, self._noise_sigma))
+        return MeasuredFriction(friction, sigma, noise_sigma, available)
 
     def filter(self, signal: FloatArray, dt: float) -> FloatArray:
-        """The observer's own first-order low-pass (eq. 11), of a signal of any shape."""
+        """First-order low-pass of the observer (eq. 11), for a signal of any shape."""
         if self._filtered is None:
             self._filtered, self._last_signal = signal.ravel().copy(), signal.ravel().copy()
         elif dt > 0.0:
-            decay = math.exp(-self._gain * dt)
-            out = np.empty(signal.shape)
-            low_pass(self._filtered, self._last_signal, signal.ravel(), decay, out.reshape(-1))
-            return out
+            low_pass(self._filtered, self._last_signal, signal.ravel(), math.exp(-self._gain * dt))
         return self._filtered.copy().reshape(signal.shape)
-
-    def _variances(self, frame: SensorFrame, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
-        """Stationary variances (n,) of the residual, white and lasting: :func:`residual_variances`."""
-        return residual_variances(
-            dynamics.mass_matrix,
-            dynamics.foot_jacobian,
-            frame.effort,
-            frame.wrenches,
-            frame.readings,
-            self._white,
-            self._constant,
-            frame.dt,
-            self._gain,
-            self._base_dofs,
-        )

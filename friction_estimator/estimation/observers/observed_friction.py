@@ -1,10 +1,10 @@
-"""The printed chain: an observer measures friction, recursive least squares learns the law, one of them is believed.
+"""The published chain: an observer measures friction, recursive least squares identifies the law, both are fused.
 
     frame ─► observer ─► measured friction ─► recursive least squares ─► law
                               │                                          │
                               └────────► fusion: measured, else the law ◄┘
 
-(Hashlamon & Erbatur 2014, sections 5 and 6.) Any observer of :mod:`friction_estimator.estimation.observers` will do.
+(Hashlamon & Erbatur 2014, sections 5 and 6.) Any observer of :mod:`friction_estimator.estimation.observers` fits.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ class ObservedFriction:
 
     @property
     def laws(self) -> JointLaws:
-        """The friction laws of the joints."""
+        """The friction laws of the motors."""
         return self.identifier.laws
 
     @property
     def frozen(self) -> bool:
-        """True while nothing is learned."""
+        """True while identification pauses."""
         return self.identifier.frozen
 
     @frozen.setter

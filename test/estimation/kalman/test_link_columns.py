@@ -11,7 +11,7 @@ from friction_estimator.config import KalmanConfig, SensorNoise, config_from_par
 from friction_estimator.estimation.kalman.window_dynamics import LinkColumns
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import SensorFrame
+from friction_estimator.types import Attitude, SensorFrame
 from test.estimation.kalman.test_link_errors import ARM
 
 PERIOD, LATE = 1e-3, 0.02
@@ -37,8 +37,8 @@ def windows(noise: SensorNoise) -> Iterator[Window]:
         frame = SensorFrame(
             0, PERIOD, *reading, NONE, *np.zeros((2, 3)), np.zeros((0, 6)), True, np.zeros(0, bool), np.ones(1)
         )
-        imu = tuple(np.zeros((3, 3)))
-        window = buffer.add(t, frame, imu, motion(t - LATE)[2], np.zeros((2, 1)), NONE, np.zeros(2, bool))
+        attitude = Attitude(np.eye(3), *np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3)))
+        window = buffer.add(t, frame, attitude, motion(t - LATE)[2], np.zeros((2, 1)), NONE, np.zeros(2, bool))
         if window is not None:
             yield window
 

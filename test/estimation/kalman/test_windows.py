@@ -12,7 +12,7 @@ from scipy.integrate import trapezoid
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
-from friction_estimator.types import SensorFrame
+from friction_estimator.types import Attitude, SensorFrame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Sample:
 
     time: float
     frame: SensorFrame
-    imu: tuple[np.ndarray, np.ndarray, np.ndarray]
+    attitude: Attitude
     acceleration: np.ndarray
     regressor: np.ndarray
     regressor_variance: np.ndarray
@@ -39,8 +39,11 @@ def sample(time: float, rng: np.random.Generator, **changes: Any) -> Sample:
         rng.normal(size=(1, 6)), changes.get("imu_fresh", True), np.array([changes.get("foot_fresh", True)]),
         np.ones(2),
     )  # fmt: skip
+    attitude = Attitude(
+        np.eye(3), frame.angular_velocity, rng.normal(size=3), frame.specific_force, np.zeros((3, 3)), np.zeros((3, 3))
+    )
     return Sample(
-        time, frame, (frame.angular_velocity, frame.specific_force, rng.normal(size=3)), rng.normal(size=2),
+        time, frame, attitude, rng.normal(size=2),
         rng.normal(size=(2, 3)), rng.uniform(size=2), np.array([changes.get("pushed", False), False]),
     )  # fmt: skip
 
@@ -88,7 +91,7 @@ def test_means_of_held_inputs_are_impulses(times):
         inside, steps = collected[first : first + window.samples], np.diff(times[first : first + window.samples + 1])
         effort = steps @ np.array([item.frame.effort for item in inside])
         np.testing.assert_allclose(window.effort * window.duration, effort, atol=1e-12)
-        force = steps @ np.array([item.imu[1] for item in inside])
+        force = steps @ np.array([item.attitude.specific_force for item in inside])
         np.testing.assert_allclose(window.specific_force * window.duration, force, atol=1e-12)
         wrench = steps @ np.array([item.frame.wrenches[0] for item in inside])
         np.testing.assert_allclose(window.wrenches[0] * window.duration, wrench, atol=1e-12)
@@ -169,7 +172,9 @@ def test_roughness_is_the_variance_of_white_noise_and_nothing_of_a_smooth_course
     assert np.mean([window.specific_force_roughness for window in found]) == pytest.approx(1.0, rel=0.05)
     assert np.mean([window.wrench_roughness for window in found]) == pytest.approx(1.0, rel=0.05)
     slope = [
-        dataclasses.replace(item, imu=(item.imu[0], 40.0 * item.time * np.ones(3), item.imu[2]))
+        dataclasses.replace(
+            item, attitude=dataclasses.replace(item.attitude, specific_force=40.0 * item.time * np.ones(3))
+        )
         for item in samples(EVEN)
     ]
     np.testing.assert_allclose([window.specific_force_roughness for window in windows(slope)[1:]], 0.0, atol=1e-20)

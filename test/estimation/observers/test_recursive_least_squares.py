@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.errors import ConfigError
-from friction_estimator.estimation.observers.identifier import FrictionIdentifier, recursive_least_squares
+from friction_estimator.estimation.observers.identifier import (
+    FrictionIdentifier,
+    predict_friction,
+    recursive_least_squares,
+)
 from friction_estimator.laws import make_law
 
 ALL = np.ones(3, dtype=bool)
@@ -138,9 +142,12 @@ def test_law_sigma_tells_what_the_law_cannot_represent_and_grows_outside_of_what
     for dq in rng.uniform(-1.0, 1.0, (4000, 1)):
         measured = 0.5 * np.sign(dq) + dq**3 + 0.3 * rng.normal(size=1)
         identifier.learn(identifier.regressor(dq, dq), measured, np.full(1, 0.3), one)
-    near, far = (identifier.predict(identifier.regressor(np.array([v]), np.zeros(1))) for v in (0.5, 4.0))
-    assert abs(near.friction[0] - (0.5 + 0.5**3)) < 2.0 * near.sigma[0] < 0.6
-    assert far.sigma[0] > 2.0 * near.sigma[0]
+    friction, sigma = np.empty((2, 1)), np.empty((2, 1))
+    for row, velocity in enumerate((0.5, 4.0)):
+        regressor = identifier.regressor(np.array([velocity]), np.zeros(1))
+        predict_friction(*identifier.state, regressor, friction[row], sigma[row])
+    assert abs(friction[0, 0] - (0.5 + 0.5**3)) < 2.0 * sigma[0, 0] < 0.6
+    assert sigma[1, 0] > 2.0 * sigma[0, 0]
 
 
 def test_frozen_identifier_does_not_learn():
