@@ -27,15 +27,15 @@ from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.sampling import usual_period
 from friction_estimator.identification.recording.spectrum import choose_cutoff
 from friction_estimator.identification.recording.zero_phase import choose_velocity_source
-from friction_estimator.io import joint_log as table_log
-from friction_estimator.io.bags import joint_log as bag_log
+from friction_estimator.io.bags.recording import joint_log_from_bag
+from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import FloatArray
 
 DEGREES = np.degrees(1.0)
 
 
 def read(path: Path) -> JointLog:
-    reader = table_log.read_joint_log if path.suffix in (".csv", ".npz") else bag_log.read_joint_log
+    reader = joint_log_from_table if path.suffix in (".csv", ".npz") else joint_log_from_bag
     return replace(reader(path), name=f"{path.parent.name}/{path.stem}")
 
 

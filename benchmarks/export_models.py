@@ -19,7 +19,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.io.export import Job, JointFriction, export_friction, joint_frictions
+from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
 from friction_estimator.io.identification import SavedIdentification
 from friction_estimator.laws.identified import IdentifiedParameters
 
@@ -76,8 +76,8 @@ def main() -> int:
             continue
         joints = some_friction(names)
         files += 1
-        right += urdf_is_right(model, export_friction("urdf", Job(joints, model=text)).text, joints)
-        made = export_friction("mjcf", Job(joints, model=text))
+        right += urdf_is_right(model, export_friction("urdf", ExportRequest(joints, model=text)).text, joints)
+        made = export_friction("mjcf", ExportRequest(joints, model=text))
         error = mass_matrix_error(model, made.text)
         same += error < TOLERANCE
         if error >= TOLERANCE:

@@ -31,7 +31,7 @@ from friction_estimator.identification.inverse_dynamics.options import InverseDy
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.io.joint_log import read_joint_log
+from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import GRAVITY, FloatArray
 
 JOINT = "pendulum"
@@ -120,7 +120,9 @@ def main() -> int:
     motions = {}
     for path in sorted((folder / "results").rglob("data_measured*.csv")):
         name = "/".join(path.relative_to(folder / "results").parts).removeprefix("control_method_")
-        motions[name.removesuffix(".csv").removesuffix("/data_measured")] = to_motion(read_joint_log(path, (JOINT,)))
+        motions[name.removesuffix(".csv").removesuffix("/data_measured")] = to_motion(
+            joint_log_from_table(path, (JOINT,))
+        )
     ours = [identified(name, motion) for name, motion in motions.items()]
     authors = [of_authors(path) for path in sorted(folder.glob("sp_parameters_*.yaml"))]
     _print_parameters(ours, authors)

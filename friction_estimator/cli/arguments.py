@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from friction_estimator.errors import ConfigError
+from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
-from friction_estimator.io.yaml_document import parse_value
 
 
 def add_robot_arguments(

@@ -19,7 +19,7 @@ from friction_estimator.benchmark.processes import BenchmarkError
 from friction_estimator.benchmark.rows import ROWS, Options, RowResult, Run, measure
 from friction_estimator.cli.arguments import positive_seconds, warn
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.io.atomic import write_atomically
+from friction_estimator.io.documents import write_atomically
 
 _DEFAULTS = Options()
 _WIDTH = 120

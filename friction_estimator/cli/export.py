@@ -7,19 +7,17 @@ from pathlib import Path
 
 from friction_estimator.cli.arguments import finite, warn
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.atomic import write_atomically
 from friction_estimator.io.coupling import load_coupling
-from friction_estimator.io.export import Job, export_friction, exporter_names, joint_frictions
-from friction_estimator.io.export.joint_friction import unknown_ranges
+from friction_estimator.io.documents import write_atomically
+from friction_estimator.io.export import ExportRequest, export_formats, export_friction, joint_frictions
+from friction_estimator.io.export.exporter import unknown_ranges
 from friction_estimator.io.identification import SavedIdentification, load_identification
-
-_DEFAULT_CONTROLLER = Job(()).controller
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
     parser.add_argument("params", type=Path, help="parameter file of `identify`, of the live node or of `replay`")
-    parser.add_argument("--to", required=True, choices=exporter_names(), help="format to write")
+    parser.add_argument("--to", required=True, choices=[one.name for one in export_formats()], help="format to write")
     parser.add_argument("-o", "--output", type=Path, required=True, help="file to write")
     parser.add_argument("--model", type=Path, help="for urdf: the URDF to change; for mjcf: an MJCF, or a URDF")
     parser.add_argument(
@@ -34,9 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="YAML",
         help="motors of the file that move several joints together, as of `identify`",
     )
-    parser.add_argument(
-        "--controller", default=_DEFAULT_CONTROLLER, help="for ros2_control: name of the controller (its node)"
-    )
+    for one in export_formats():
+        for option in one.options:
+            text = f"for {one.name}: {option.description} (default: {option.default})"
+            parser.add_argument(f"--{option.name}", default=argparse.SUPPRESS, help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -46,8 +45,10 @@ def run(arguments: argparse.Namespace) -> None:
     joints = joint_frictions(saved, arguments.speed)
     model = _read_model(arguments.model) if arguments.model else ""
     coupling = load_coupling(arguments.coupling) if arguments.coupling else None
-    job = Job(joints, _origin(arguments.params, saved), model, arguments.controller, coupling)
-    made = export_friction(arguments.to, job)
+    request = ExportRequest(joints, _origin(arguments.params, saved), model, coupling)
+    names = {option.name for one in export_formats() for option in one.options}
+    options = {name: value for name, value in vars(arguments).items() if name in names}
+    made = export_friction(arguments.to, request, **options)
     try:
         write_atomically(arguments.output.expanduser(), made.text)
     except OSError as error:

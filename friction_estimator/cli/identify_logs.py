@@ -13,11 +13,10 @@ from friction_estimator.cli.identify_robot import common_joints, movable_joints,
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import JointLog, Payload
-from friction_estimator.io import joint_log as table_log
-from friction_estimator.io.bags import joint_log as bag_log
 from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
+from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.io.table import SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +66,13 @@ def _read(
         only = arguments.joints
         if only is None and robot is not None and len(movable_joints(robot.urdf_xml)) == 1:
             only = movable_joints(robot.urdf_xml)  # bare columns are those of the only joint
-        return table_log.read_joint_log(path, only, places_of_motors(couplings_of(arguments, robot))), None
-    topic = robot.config.output.joint_states_topic if robot is not None else bag_log.JOINT_STATES
+        return joint_log_from_table(path, only, places_of_motors(couplings_of(arguments, robot))), None
+    topic = robot.config.output.joint_states_topic if robot is not None else JOINT_STATES
     reader = BagReader(path, arguments.namespace)
     if reader.damage:
         warn(reader.damage)
     with progress_bar(f"reading {path.name}") as progress:
-        log = bag_log.read_joint_log(path, topic, arguments.joints, namespace=arguments.namespace, progress=progress)
+        log = joint_log_from_bag(path, topic, arguments.joints, namespace=arguments.namespace, progress=progress)
     name = robot_of_bag(reader.custom_data) if robot is None else None
     if name is None:
         return log, None

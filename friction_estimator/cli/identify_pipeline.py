@@ -15,7 +15,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.estimation.diagnosis import advice
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.io.bags.joint_log import read_joint_log
+from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot
 
@@ -58,7 +58,7 @@ def measured_friction(
                 smooth=smooth,
                 progress=progress,
             )
-            found = read_joint_log(
+            found = joint_log_from_bag(
                 bag, robot.config.output.joint_states_topic, log.joint_names, namespace=arguments.namespace
             )
         for text in (*result.missing, *advice(result.diagnoses)):

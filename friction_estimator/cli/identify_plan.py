@@ -19,9 +19,9 @@ from friction_estimator.identification.excitation.planner import (
     plan_excitation,
 )
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.io.bags.trajectory import TRAJECTORY_TOPIC, write_trajectory_bag
+from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC, write_trajectory_bag
+from friction_estimator.io.joint_log import write_trajectory_csv
 from friction_estimator.io.robot import Robot
-from friction_estimator.io.trajectory import write_trajectory_csv
 
 _DEFAULTS = ExcitationOptions()
 

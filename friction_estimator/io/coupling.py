@@ -23,7 +23,7 @@ import numpy as np
 
 from friction_estimator.config.coupling import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.io.yaml_document import read_yaml
+from friction_estimator.io.documents import read_yaml
 from friction_estimator.types import FloatArray
 
 _KEYS = ("joints", "motors", "matrix")

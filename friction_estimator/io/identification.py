@@ -19,6 +19,7 @@ from friction_estimator.identification.result import (
     Provenance,
     operating_range,
 )
+from friction_estimator.io.documents import Lines
 from friction_estimator.io.parameters import (
     IDENTIFICATION,
     parameters_document,
@@ -26,7 +27,6 @@ from friction_estimator.io.parameters import (
     read_document,
     write_document,
 )
-from friction_estimator.io.yaml_document import Lines
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray
 

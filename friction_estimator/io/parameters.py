@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.io.atomic import write_atomically
-from friction_estimator.io.yaml_document import read_yaml, yaml_text
+from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import FloatArray

@@ -11,10 +11,9 @@ from typing import Any
 
 from friction_estimator.config import Config, config_from_parameters
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.io.documents import read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
-from friction_estimator.io.resources import robot_file
-from friction_estimator.io.urdf import find_urdf, read_urdf
-from friction_estimator.io.yaml_document import read_yaml
+from friction_estimator.io.resources import find_urdf, read_urdf, robot_file
 
 NODE_NAME = "friction_estimator"
 """Name of the node whose section of a parameter file is read, beside the wildcards."""

@@ -9,7 +9,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.io.urdf import check_urdf, find_urdf, read_urdf
+from friction_estimator.io.resources import check_urdf, find_urdf, read_urdf
 from friction_estimator.ros.qos import LATCHED
 
 TOPIC = "robot_description"

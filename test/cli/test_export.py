@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.io.export import exporter_names
+from friction_estimator.io.export import export_formats
 from friction_estimator.io.identification import save_identification
 from friction_estimator.io.parameters import save_parameters
 from friction_estimator.io.resources import share_directory
 from test.known_identification import make_identification
 
+EXPORTER_NAMES = [one.name for one in export_formats()]
 URDF = share_directory() / "urdf" / "suralp.urdf"
 
 
@@ -23,7 +24,7 @@ def params(tmp_path: Path) -> Path:
     return tmp_path / "friction.yaml"
 
 
-@pytest.mark.parametrize("name", exporter_names())
+@pytest.mark.parametrize("name", EXPORTER_NAMES)
 def test_every_format_is_written_and_named_on_stdout(
     name: str, params: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,4 +90,4 @@ def test_an_unknown_format_is_wrong_usage_and_the_choices_are_named(
         main(["export", str(params), "--to", "sdf", "-o", "out"])
     assert stop.value.code == 2
     errors = capsys.readouterr().err
-    assert all(name in errors for name in exporter_names())
+    assert all(name in errors for name in EXPORTER_NAMES)

@@ -16,9 +16,9 @@ from friction_estimator.identification.rigid_body.fixed_base_model import FixedB
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.identification import load_identification
+from friction_estimator.io.joint_log import read_columns
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.robot import load_robot
-from friction_estimator.io.table import read_table
 from friction_estimator.messages.topics import JOINT_STATE
 from test.headers import make_header
 
@@ -55,7 +55,7 @@ def recorded(urdf: Path) -> Columns:
     options = ["--duration", "6", "--harmonics", "3", "--starts", "1", "--max-acceleration", "12"]
     assert main(["identify", "--plan", str(plan), "--robot", str(urdf), *options]) == 0
     assert plan.is_dir()
-    table = read_table(plan.with_name("plan.csv")).columns
+    table = read_columns(plan.with_name("plan.csv")).columns
     q, v, a = (
         np.column_stack([table[f"{kind}/{joint}"] for joint in JOINTS])
         for kind in ("position", "velocity", "acceleration")

@@ -23,9 +23,8 @@ from friction_estimator.identification.excitation.trajectory import (
 )
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.trajectory import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag
-from friction_estimator.io.joint_log import read_joint_log
-from friction_estimator.io.trajectory import write_trajectory_csv
+from friction_estimator.io.bags.writer import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag
+from friction_estimator.io.joint_log import joint_log_from_table, write_trajectory_csv
 
 JOINTS = ("shoulder", "elbow", "slide")
 OPTIONS = ExcitationOptions(duration=6.0, bandwidth=1.0, harmonics=4, seeds=2, iterations=15, seed=3)
@@ -215,7 +214,7 @@ def test_impossible_wishes_are_refused(fields: dict[str, float], reason: str) ->
 
 def test_files_hold_the_plan(plan: ExcitationPlan, tmp_path: Path) -> None:
     write_trajectory_csv(tmp_path / "plan.csv", plan)
-    log = read_joint_log(tmp_path / "plan.csv", JOINTS)
+    log = joint_log_from_table(tmp_path / "plan.csv", JOINTS)
     np.testing.assert_allclose(log.position, plan.position, atol=1e-8)
     np.testing.assert_allclose(log.inputs["acceleration"], plan.acceleration, atol=1e-7)
     pytest.importorskip("rosbags", reason="rosbags is not installed")

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.io.export import Job, JointFriction, export_friction, joint_frictions
-from friction_estimator.io.export.c_laws import C_LAWS
-from friction_estimator.io.export.c_names import identifiers
+from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
+from friction_estimator.io.export.c_laws import C_LAWS, identifiers
 from friction_estimator.io.identification import SavedIdentification, saved_form
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters
@@ -65,7 +64,7 @@ def test_c_evaluates_every_law_as_python_does(tmp_path: Path, compiler: str, sta
     laws = sorted(C_LAWS)
     odd = ["l hip", "l-hip", "2nd", "double", 'back\\slash "é" */']
     friction = friction_of(laws, [*(f"joint_{row}" for row in range(len(laws) - len(odd))), *odd])
-    made = export_friction("c_header", Job(friction, ("from a test */ /* \\",)))
+    made = export_friction("c_header", ExportRequest(friction, ("from a test */ /* \\",)))
     found, last_name = torques_in_c(made.text, tmp_path, compiler, standard, len(laws))
     velocity, load = (grid.ravel() for grid in np.meshgrid(VELOCITIES, LOADS, indexing="ij"))
     for row, joint in enumerate(friction):
@@ -80,7 +79,7 @@ def test_a_law_without_a_c_form_is_reduced_and_that_is_told(tmp_path: Path, monk
         pytest.skip("no compiler 'cc' on this machine")
     monkeypatch.setattr("friction_estimator.io.export.c_header.C_LAWS", {})
     friction = joint_frictions(saved_form(make_identification(("hip", "knee"))))
-    made = export_friction("c_header", Job(friction))
+    made = export_friction("c_header", ExportRequest(friction))
     found, _ = torques_in_c(made.text, tmp_path, "cc", "-std=c99", 2)
     velocity = np.repeat(VELOCITIES, len(LOADS))
     for row, joint in enumerate(friction):

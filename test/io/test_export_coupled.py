@@ -15,7 +15,7 @@ from friction_estimator.cli.main import main
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import ParameterTable
-from friction_estimator.io.export import Job, export_friction, joint_frictions
+from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.identification import SavedIdentification, save_identification, saved_form
 from friction_estimator.laws import make_law
 from test.io.test_export_c_header import COMPILERS, STRICT, friction_of
@@ -42,14 +42,14 @@ URDF = """<robot name="r"><link name="a"/><link name="b"/><link name="c"/>
 <joint name="neck" type="revolute"><parent link="b"/><child link="c"/></joint></robot>"""
 
 
-def job(**changes: object) -> Job:
+def job(**changes: object) -> ExportRequest:
     """Two motors and a joint, in an order of its own; the first one's drive is known."""
     names = ["m1", "neck", "m0"]
     friction = friction_of(["load_quadrants", "coulomb_viscous", "asymmetric_stribeck"], names)
     table = ParameterTable(("m1/drive_offset", "m1/drive_gain"), ("N m", "N m/pwm"), np.array([0.25, 3.5]), np.ones(2))
     (first,) = joint_frictions(replace(_saved("m1"), parameters=table))
     drive = first.drive
-    return Job((replace(friction[0], drive=drive), *friction[1:]), **{"coupling": COUPLING, **changes})
+    return ExportRequest((replace(friction[0], drive=drive), *friction[1:]), **{"coupling": COUPLING, **changes})
 
 
 def _saved(motor: str) -> SavedIdentification:
@@ -107,7 +107,7 @@ def test_ros2_control_holds_joints_motors_matrix_and_drive_but_no_gain_of_couple
 def test_a_urdf_gets_the_friction_of_single_joints_and_says_what_it_cannot_hold() -> None:
     made = export_friction("urdf", job(model=URDF))
     assert made.text.count("<dynamics") == 1
-    assert any("that of the motors 'm0', 'm1'" in text and "is left out" in text for text in made.warnings)
+    assert any("the friction of the motors 'm0', 'm1'" in text and "is left out" in text for text in made.warnings)
     # a motor that is called like a joint is still no joint
     same = replace(COUPLING, motor_names=("m1", "neck"))
     with pytest.raises(Exception, match="none of the joints 'm0'.*; friction of 'm1', 'neck' is none of a joint"):

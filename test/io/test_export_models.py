@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError, RobotModelError
-from friction_estimator.io.export import Job, JointFriction, export_friction, exporter_names, joint_frictions
+from friction_estimator.io.export import ExportRequest, JointFriction, export_formats, export_friction, joint_frictions
 from friction_estimator.io.identification import saved_form
 from friction_estimator.io.resources import share_directory
 from test.known_identification import DRIVE_INERTIA, make_identification
 
 JOINTS = ("hip", "knee", "ankle")
+EXPORTER_NAMES = [one.name for one in export_formats()]
 URDF = """<?xml version="1.0" encoding="utf-8"?>\r
 <!-- damping="9" in a comment, and the joint 'hip' -->
 <robot name='leg'>
@@ -61,7 +62,7 @@ def friction_of(*names: str) -> tuple[JointFriction, ...]:
 def test_pinocchio_reads_the_exported_friction_from_the_urdf() -> None:
     pinocchio = pytest.importorskip("pinocchio")
     friction = friction_of(*NAMES)
-    made = export_friction("urdf", Job(friction, model=URDF))
+    made = export_friction("urdf", ExportRequest(friction, model=URDF))
     model = pinocchio.buildModelFromXML(made.text.split("?>")[1])
     rows = [model.joints[model.getJointId(name)].idx_v for name in NAMES]
     np.testing.assert_array_equal(model.damping[rows], [joint.simple.viscous for joint in friction])
@@ -71,7 +72,7 @@ def test_pinocchio_reads_the_exported_friction_from_the_urdf() -> None:
 def test_mujoco_reads_the_exported_friction_from_the_urdf() -> None:
     mujoco = pytest.importorskip("mujoco")
     friction = friction_of(*NAMES)
-    model = mujoco.MjModel.from_xml_string(export_friction("urdf", Job(friction, model=URDF)).text)
+    model = mujoco.MjModel.from_xml_string(export_friction("urdf", ExportRequest(friction, model=URDF)).text)
     np.testing.assert_array_equal(model.dof_damping, [joint.simple.viscous for joint in friction])
     np.testing.assert_array_equal(model.dof_frictionloss, [joint.simple.coulomb for joint in friction])
 
@@ -82,13 +83,13 @@ def test_every_other_byte_of_the_urdf_stays() -> None:
     dynamics = '<dynamics damping="{0.viscous!r}" friction="{0.coulomb!r}"/>'
     expected = expected.replace("\n\t</joint>", "\n\t\t" + dynamics.format(knee.simple) + "\n\t</joint>")
     expected = expected.replace('"0 0 1"/></joint>', f'"0 0 1"/>{dynamics.format(last.simple)}</joint>')
-    made = export_friction("urdf", Job((hip, knee, last), model=URDF))
+    made = export_friction("urdf", ExportRequest((hip, knee, last), model=URDF))
     assert made.text == expected
-    assert export_friction("urdf", Job((hip, knee, last), model=made.text)).text == made.text
+    assert export_friction("urdf", ExportRequest((hip, knee, last), model=made.text)).text == made.text
 
 
 def test_what_a_urdf_cannot_say_is_told() -> None:
-    warnings = export_friction("urdf", Job(friction_of("hip", "toe"), model=URDF)).warnings
+    warnings = export_friction("urdf", ExportRequest(friction_of("hip", "toe"), model=URDF)).warnings
     assert warnings[0] == "the URDF has no joint 'toe': left out"
     assert warnings[1] == "a URDF cannot say the drive inertia of hip: left out"
     assert re.fullmatch(
@@ -100,7 +101,7 @@ def test_what_a_urdf_cannot_say_is_told() -> None:
 def test_mujoco_reads_damping_frictionloss_and_armature_from_the_mjcf() -> None:
     mujoco = pytest.importorskip("mujoco")
     hip, knee = friction_of("hip", "knee")
-    made = export_friction("mjcf", Job((hip, knee), model=MJCF))
+    made = export_friction("mjcf", ExportRequest((hip, knee), model=MJCF))
     model = mujoco.MjModel.from_xml_string(made.text)
     assert model.dof_damping.tolist() == [hip.simple.viscous, knee.simple.viscous, 3.0]
     assert model.dof_frictionloss.tolist() == [hip.simple.coulomb, knee.simple.coulomb, 0.0]
@@ -116,7 +117,7 @@ def test_an_mjcf_made_from_a_urdf_moves_as_the_urdf_in_mujoco(source: str) -> No
     reference = mujoco.MjModel.from_xml_string(urdf)
     names = [reference.joint(row).name for row in range(reference.njnt)]
     friction = friction_of(*names)
-    model = mujoco.MjModel.from_xml_string(export_friction("mjcf", Job(friction, model=urdf)).text)
+    model = mujoco.MjModel.from_xml_string(export_friction("mjcf", ExportRequest(friction, model=urdf)).text)
     assert [model.joint(row).name for row in range(model.njnt)] == names
     np.testing.assert_allclose(model.jnt_range, reference.jnt_range)
     assert model.dof_damping.tolist() == [joint.simple.viscous for joint in friction]
@@ -152,7 +153,7 @@ ROD = '<inertial><mass value="1"/><inertia ixx="0.012" ixy="0" ixz="0" iyy="0" i
 def test_links_without_extent_and_impossible_ones_load_in_mujoco(inertial: str, warning: str) -> None:
     mujoco = pytest.importorskip("mujoco")
     assert SHANK in URDF
-    made = export_friction("mjcf", Job(friction_of("hip"), model=URDF.replace(SHANK, inertial, 1)))
+    made = export_friction("mjcf", ExportRequest(friction_of("hip"), model=URDF.replace(SHANK, inertial, 1)))
     mended = [text for text in made.warnings if "inertia" in text and "law" not in text]
     assert [text.startswith(warning) for text in mended] == ([True] if warning else [])
     model = mujoco.MjModel.from_xml_string(made.text)
@@ -164,14 +165,14 @@ def test_links_without_extent_and_impossible_ones_load_in_mujoco(inertial: str, 
 
 def test_a_root_link_called_world_is_the_world() -> None:
     mujoco = pytest.importorskip("mujoco")
-    made = export_friction("mjcf", Job(friction_of("hip"), model=URDF.replace('"base"', '"world"')))
+    made = export_friction("mjcf", ExportRequest(friction_of("hip"), model=URDF.replace('"base"', '"world"')))
     model = mujoco.MjModel.from_xml_string(made.text)
     assert [model.body(row).name for row in range(model.nbody)] == ["world", "thigh", "shank", "foot"]
 
 
 def test_collision_primitives_come_into_the_mjcf() -> None:
     mujoco = pytest.importorskip("mujoco")
-    made = export_friction("mjcf", Job(friction_of("hip"), model=URDF))
+    made = export_friction("mjcf", ExportRequest(friction_of("hip"), model=URDF))
     model, reference = (mujoco.MjModel.from_xml_string(text) for text in (made.text, URDF))
     np.testing.assert_allclose(model.geom_size, reference.geom_size)
     assert any("<freejoint/> frees it" in text for text in made.warnings)
@@ -181,8 +182,8 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
     ("name", "model", "message"),
     [
         ("urdf", "", "'urdf' changes a model: give the URDF of the robot with --model"),
-        ("c_header", URDF, "'c_header' takes no model; those that change one are 'mjcf', 'urdf'"),
-        ("sdf", "", f"unknown format 'sdf'; the formats are {', '.join(map(repr, exporter_names()))}"),
+        ("c_header", URDF, "'c_header' takes no model; the formats that change a model are 'mjcf', 'urdf'"),
+        ("sdf", "", f"unknown format 'sdf'; the formats are {', '.join(map(repr, EXPORTER_NAMES))}"),
         ("urdf", URDF.replace("hip", "hop"), "the URDF has none of the joints 'hip'; it has 'hop', 'knee', 'é&\"'"),
         ("urdf", URDF.replace("</robot>", ""), "not valid XML, line 26"),
         ("urdf", MJCF, "not a URDF: its root element is <mujoco>"),
@@ -195,4 +196,4 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
 )
 def test_bad_input_is_one_clear_error(name: str, model: str, message: str) -> None:
     with pytest.raises((ConfigError, RobotModelError), match=re.escape(message)):
-        export_friction(name, Job(friction_of("hip"), model=model))
+        export_friction(name, ExportRequest(friction_of("hip"), model=model))

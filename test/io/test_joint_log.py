@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.io.joint_log import read_joint_log
+from friction_estimator.io.joint_log import joint_log_from_table
 
 HEADER = "time,position/hip,position/knee,velocity/hip,velocity/knee,effort/hip,effort/knee"
 ROWS = np.arange(35.0).reshape(5, 7) / 8.0 - 1.0
@@ -24,7 +24,7 @@ def write(folder: Path, text: str, name: str = "log.csv") -> Path:
 
 def test_columns_arrive_where_they_belong(tmp_path: Path) -> None:
     path = write(tmp_path, TEXT, "run_3.csv")
-    log = read_joint_log(path)
+    log = joint_log_from_table(path)
     assert log.name == "run_3" and log.joint_names == ("hip", "knee")
     assert log.velocity is not None and log.effort is not None and not log.inputs
     for signal, columns in ((log.position, [1, 2]), (log.velocity, [3, 4]), (log.effort, [5, 6])):
@@ -52,7 +52,7 @@ def test_columns_arrive_where_they_belong(tmp_path: Path) -> None:
          "header case and units", "torque", "quotes"],
 )  # fmt: skip
 def test_all_ways_to_write_a_table_mean_the_same(tmp_path: Path, text: str) -> None:
-    plain, other = read_joint_log(write(tmp_path, TEXT)), read_joint_log(write(tmp_path, text, "other.csv"))
+    plain, other = joint_log_from_table(write(tmp_path, TEXT)), joint_log_from_table(write(tmp_path, text, "other.csv"))
     assert other.joint_names == plain.joint_names
     for name in ("time", "position", "velocity", "effort"):
         assert np.array_equal(getattr(other, name), getattr(plain, name))
@@ -61,35 +61,35 @@ def test_all_ways_to_write_a_table_mean_the_same(tmp_path: Path, text: str) -> N
 def test_an_npz_with_the_same_columns_is_the_same_log(tmp_path: Path) -> None:
     path = tmp_path / "log.npz"
     np.savez(path, **{name: ROWS[:, place] for place, name in enumerate(HEADER.split(","))})
-    log, plain = read_joint_log(path), read_joint_log(write(tmp_path, TEXT))
+    log, plain = joint_log_from_table(path), joint_log_from_table(write(tmp_path, TEXT))
     assert np.array_equal(log.position, plain.position) and np.array_equal(log.effort, plain.effort)
     assert log.digest == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_single_joint_needs_no_name(tmp_path: Path) -> None:
     path = write(tmp_path, "time,position,velocity,torque,temperature\n0,1,2,3,20\n1,4,5,6,21\n")
-    log = read_joint_log(path)
-    assert log.joint_names == ("joint",) and read_joint_log(path, ["elbow"]).joint_names == ("elbow",)
+    log = joint_log_from_table(path)
+    assert log.joint_names == ("joint",) and joint_log_from_table(path, ["elbow"]).joint_names == ("elbow",)
     assert log.effort is not None and log.effort[:, 0].tolist() == [3.0, 6.0]
     assert log.inputs["temperature"][:, 0].tolist() == [20.0, 21.0]
     with pytest.raises(InputError, match="'position'.*'elbow', 'wrist'"):
-        read_joint_log(path, ["elbow", "wrist"])
+        joint_log_from_table(path, ["elbow", "wrist"])
 
 
 def test_wanted_joints_come_in_the_wanted_order_and_the_others_need_not_be_whole(tmp_path: Path) -> None:
     text = TEXT.replace("effort/hip", "effort/toe")  # a torque without a position
     with pytest.raises(InputError, match="'toe'.*'hip', 'knee'"):
-        read_joint_log(write(tmp_path, text))
-    knee = read_joint_log(write(tmp_path, text), ["knee"])
+        joint_log_from_table(write(tmp_path, text))
+    knee = joint_log_from_table(write(tmp_path, text), ["knee"])
     assert knee.effort is not None and np.array_equal(knee.effort[:, 0], ROWS[:, 6])
-    swapped = read_joint_log(write(tmp_path, TEXT), ["knee", "hip"])
+    swapped = joint_log_from_table(write(tmp_path, TEXT), ["knee", "hip"])
     assert np.array_equal(swapped.position, ROWS[:, [2, 1]])
 
 
 def test_other_columns_are_inputs_and_missing_numbers_are_nan(tmp_path: Path) -> None:
     text = TEXT.replace("velocity/hip", "pwm/knee").replace("velocity/knee", "velocity_filter/knee")
     text = text.replace(f",{ROWS[2, 1]:.17g},", ",,", 1).replace(f",{ROWS[3, 3]:.17g},", ",NaN,", 1)
-    log = read_joint_log(write(tmp_path, text))
+    log = joint_log_from_table(write(tmp_path, text))
     assert log.velocity is None
     assert np.isnan(log.position).sum() == 1 and np.isnan(log.position[2, 0])
     assert np.isnan(log.inputs["pwm"][:, 0]).all() and np.isnan(log.inputs["pwm"][3, 1])
@@ -115,33 +115,33 @@ def test_other_columns_are_inputs_and_missing_numbers_are_nan(tmp_path: Path) ->
 def test_a_bad_table_is_told_by_file_line_and_column(tmp_path: Path, text: str, words: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(InputError, match=words) as caught:
-        read_joint_log(path)
+        joint_log_from_table(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_joints_that_are_not_there_are_told_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'ankle'.*'hip', 'knee'"):
-        read_joint_log(write(tmp_path, TEXT), ["hip", "ankle"])
+        joint_log_from_table(write(tmp_path, TEXT), ["hip", "ankle"])
 
 
 def test_a_header_without_rows_is_an_empty_log(tmp_path: Path) -> None:
-    assert read_joint_log(write(tmp_path, HEADER + "\n")).position.shape == (0, 2)
+    assert joint_log_from_table(write(tmp_path, HEADER + "\n")).position.shape == (0, 2)
 
 
 def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'.xlsx' cannot be read; give one of '.csv', '.npz'"):
-        read_joint_log(write(tmp_path, TEXT, "log.xlsx"))
+        joint_log_from_table(write(tmp_path, TEXT, "log.xlsx"))
     with pytest.raises(InputError, match="No such file"):
-        read_joint_log(tmp_path / "missing.csv")
+        joint_log_from_table(tmp_path / "missing.csv")
     with pytest.raises(InputError, match="arrays of numbers"):
-        read_joint_log(write(tmp_path, TEXT, "text.npz"))
+        joint_log_from_table(write(tmp_path, TEXT, "text.npz"))
     np.savez(tmp_path / "shape.npz", time=np.zeros(3), **{"position/hip": np.zeros((3, 2))})
     with pytest.raises(InputError, match="'position/hip' has the shape"):
-        read_joint_log(tmp_path / "shape.npz")
+        joint_log_from_table(tmp_path / "shape.npz")
     np.savez(tmp_path / "lengths.npz", time=np.zeros(3), **{"position/hip": np.zeros(4)})
     with pytest.raises(InputError, match="lengths differ"):
-        read_joint_log(tmp_path / "lengths.npz")
+        joint_log_from_table(tmp_path / "lengths.npz")
     binary = tmp_path / "binary.csv"
     binary.write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match="not a UTF-8 text"):
-        read_joint_log(binary)
+        joint_log_from_table(binary)

@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 from friction_estimator.errors import ConfigError, RobotModelError
+from friction_estimator.io.documents import parse_value
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.io.resources import robot_names
 from friction_estimator.io.robot import load_robot, read_node_parameters, read_parameters
-from friction_estimator.io.yaml_document import parse_value
 
 URDF = '<?xml version="1.0" encoding="utf-8"?>\n<robot name="arm"><link name="base"/></robot>\n'
 

@@ -1,15 +1,26 @@
-"""The outputs in a bag, as arrays."""
+"""What a bag holds as arrays: the outputs of the estimator for a report, or joint signals for identification."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
-from friction_estimator.errors import BagError
+import numpy as np
+
+from friction_estimator.errors import BagError, choices
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import RECORDED, Recording, RecordingBuilder
 from friction_estimator.messages.topics import FRICTION
+from friction_estimator.types import FloatArray, IntArray
 
 
 def read_recording(
@@ -47,3 +58,156 @@ def read_recording(
             progress(done, reader.message_count)
     own = RunDescription.from_custom_data(reader.custom_data)
     return builder.finish(own if own.robot or description is None else description)
+
+
+JOINT_STATES = "joint_states"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """What one topic says of ``n`` joints at ``N`` stamps; a field that the messages leave empty is None."""
+
+    stamp_ns: IntArray
+    position: FloatArray | None
+    velocity: FloatArray | None
+    effort: FloatArray | None
+
+
+def joint_log_from_bag(
+    path: str | os.PathLike[str],
+    topic: str = JOINT_STATES,
+    joint_names: Sequence[str] | None = None,
+    *,
+    namespace: str = "",
+    progress: Progress | None = None,
+) -> JointLog:
+    """Read the joint states of a bag, and its friction where it has the topic ``joint_friction``.
+
+    Parameters
+    ----------
+    path : of the bag
+    topic : with sensor_msgs/JointState
+    joint_names : (n) wanted joints, in this order; None: those of most messages. Messages without all of them are
+        left out, as those of a second publisher
+    namespace : of the topics
+    progress : called now and then with the number of messages done and of all
+
+    Returns
+    -------
+    log : as recorded, not checked. Time counts from the first header stamp [s]. ``inputs`` holds ``friction`` and
+        ``friction_sigma`` [N m] of the same stamps, NaN where the bag has none and where the friction was not
+        measured (the law spoke, `joint_friction/measured`). A bag with estimates only gives their position and
+        velocity, and no effort. The digest is that of the messages, whatever file they are in
+
+    Raises
+    ------
+    BagError
+        When the topic is missing, of another type, or no message holds positions of the joints.
+    """
+    reader = BagReader(path, namespace)
+    found = _topics(reader, topic)
+    messages, digest = _read(reader, found, progress)
+    main = JOINT_STATES if found[JOINT_STATES] else topics.FRICTION.name
+    names = tuple(joint_names) if joint_names is not None else _usual_joints(reader, found[main], messages[main])
+    samples = _samples(names, messages[main], "position")
+    if not samples.stamp_ns.size or samples.position is None:
+        there = {name for message in messages[main] for name in message.name}
+        raise BagError(f"no message of {found[main]} in {reader.path} has positions of {choices(names)}; "
+                       f"the joints are {choices(there)}")  # fmt: skip
+    inputs = _friction(names, samples.stamp_ns, messages)
+    return JointLog(
+        reader.path.name,
+        names,
+        (samples.stamp_ns - samples.stamp_ns[0]) * 1e-9,
+        samples.position,
+        samples.velocity,
+        samples.effort if main == JOINT_STATES else None,
+        MappingProxyType(inputs),
+        digest=digest,
+    )
+
+
+def _topics(reader: BagReader, topic: str) -> dict[str, str]:
+    """Full name of each topic by its usual one, empty where the bag has none."""
+    found = {JOINT_STATES: reader.find_topic(topic, topics.JOINT_STATE) or ""}
+    for friction in (topics.FRICTION, topics.SIGMA, topics.MEASURED):
+        found[friction.name] = reader.find_topic(friction.name, friction.type) or ""
+    if not found[JOINT_STATES] and (topic != JOINT_STATES or not found[topics.FRICTION.name]):
+        raise BagError(f"the bag {reader.path} has no topic {topic!r}; it has {reader.topic_list()}")
+    return found
+
+
+def _read(reader: BagReader, found: dict[str, str], progress: Progress | None) -> tuple[dict[str, list[Any]], str]:
+    usual = {full: name for name, full in found.items() if full}
+    messages: dict[str, list[Any]] = {name: [] for name in found}
+    digest = hashlib.sha256()
+    for done, message in enumerate(reader.messages(usual)):
+        name = usual[message.topic]
+        digest.update(name.encode())
+        digest.update(message.raw)
+        messages[name].append(reader.decode(message))
+        if progress is not None and done % 1000 == 0:
+            progress(done, reader.message_count)
+    return messages, digest.hexdigest()
+
+
+def _usual_joints(reader: BagReader, topic: str, messages: Sequence[Any]) -> tuple[str, ...]:
+    sets = Counter(tuple(message.name) for message in messages)
+    if not sets:
+        raise BagError(f"the topic {topic} of {reader.path} has no message")
+    return max(sets, key=lambda names: (sets[names], len(names)))
+
+
+def _samples(joint_names: tuple[str, ...], messages: Sequence[Any], needed: str) -> _Samples:
+    """What the messages say that name all the joints and have the needed field."""
+    wanted = set(joint_names)
+    kept = [message for message in messages if wanted.issubset(message.name) and len(getattr(message, needed))]
+    stamps = np.array([header_stamp(message) for message in kept], dtype=np.int64)
+    return _Samples(stamps, *(_block(joint_names, kept, field) for field in ("position", "velocity", "effort")))
+
+
+def _block(joint_names: tuple[str, ...], messages: Sequence[Any], field: str) -> FloatArray | None:
+    """Values (N, n) of one field, NaN in messages that leave it empty; None when all do."""
+    block = np.full((len(messages), len(joint_names)), np.nan)
+    learned: tuple[str, ...] = ()
+    order: list[int] = []
+    for row, message in enumerate(messages):
+        if tuple(message.name) != learned:
+            learned = tuple(message.name)
+            order = [learned.index(joint) for joint in joint_names]
+        values = getattr(message, field)
+        if len(values) == len(learned):
+            block[row] = np.asarray(values)[order]
+    return None if np.isnan(block).all() else block
+
+
+def _friction(
+    joint_names: tuple[str, ...], stamp_ns: IntArray, messages: dict[str, list[Any]]
+) -> dict[str, FloatArray]:
+    """Friction and its standard deviation at these stamps, NaN where nothing was measured."""
+    kinds = {"friction": topics.FRICTION.name, "friction_sigma": topics.SIGMA.name}
+    efforts = {kind: _efforts(joint_names, messages[name]) for kind, name in kinds.items()}
+    inputs = {kind: _at_stamps(stamp_ns, *found) for kind, found in efforts.items() if found is not None}
+    measured = _efforts(joint_names, messages[topics.MEASURED.name])
+    if measured is not None:
+        said, value = measured
+        order = np.argsort(said, kind="stable")
+        newest = np.searchsorted(said[order], stamp_ns, side="right") - 1  # it holds until the next one
+        modelled = (newest < 0)[:, None] | (value[order][np.maximum(newest, 0)] < 0.5)
+        inputs = {kind: np.where(modelled, np.nan, values) for kind, values in inputs.items()}
+    return inputs if "friction" in inputs else {}
+
+
+def _efforts(joint_names: tuple[str, ...], messages: Sequence[Any]) -> tuple[IntArray, FloatArray] | None:
+    """Stamps (K,) and efforts (K, n); None when there is none."""
+    samples = _samples(joint_names, messages, "effort")
+    return None if samples.effort is None else (samples.stamp_ns, samples.effort)
+
+
+def _at_stamps(stamp_ns: IntArray, found_ns: IntArray, found: FloatArray) -> FloatArray:
+    """Values (N, n) at these stamps, NaN where none has that stamp."""
+    values = np.full((stamp_ns.size, found.shape[1]), np.nan)
+    _, here, there = np.intersect1d(stamp_ns, found_ns, return_indices=True)
+    values[here] = found[there]
+    return values

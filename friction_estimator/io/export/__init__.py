@@ -1,19 +1,27 @@
 """Identified friction in the formats of other programs."""
 
-from friction_estimator.io.export import c_header, mjcf, ros2_control, urdf
-from friction_estimator.io.export.exporter import Export, Job, export_friction, exporter_names, needs_model
-from friction_estimator.io.export.joint_friction import JointFriction, joint_frictions
+from friction_estimator.io.export import c_header, robot_models, ros2_control
+from friction_estimator.io.export.exporter import (
+    ExportFormat,
+    ExportOption,
+    ExportRequest,
+    ExportResult,
+    JointFriction,
+    export_formats,
+    export_friction,
+    joint_frictions,
+)
 
 __all__ = [
-    "Export",
-    "Job",
+    "ExportFormat",
+    "ExportOption",
+    "ExportRequest",
+    "ExportResult",
     "JointFriction",
     "c_header",
+    "export_formats",
     "export_friction",
-    "exporter_names",
     "joint_frictions",
-    "mjcf",
-    "needs_model",
+    "robot_models",
     "ros2_control",
-    "urdf",
 ]

@@ -1,17 +1,16 @@
-"""A C header for firmware and controllers: constants, and a function that evaluates each law exactly."""
+"""A C header for firmware and controllers: constants, a function for each law, and the coupling of motors."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import indent, wrap
 
-from friction_estimator.io.export.c_coupling import c_text, coupled_motors, drives
-from friction_estimator.io.export.c_laws import C_LAWS
-from friction_estimator.io.export.c_names import identifiers
-from friction_estimator.io.export.exporter import Export, Job, register_exporter
-from friction_estimator.io.export.joint_friction import JointFriction
+from friction_estimator.io.export.c_laws import C_LAWS, identifiers
+from friction_estimator.io.export.exporter import ExportRequest, ExportResult, JointFriction, register_exporter
 from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import FloatArray
 
 _SIMPLE = ("coulomb", "viscous", "offset")
 _SIGN = """\
@@ -30,31 +29,33 @@ _WIDTH = 116
 
 
 @register_exporter("c_header")
-def export_c_header(job: Job) -> Export:
+def export_c_header(request: ExportRequest) -> ExportResult:
     """Header of one robot, without anything outside of ``<math.h>``."""
-    reduced = [joint for joint in job.joints if joint.law.name not in C_LAWS]
+    reduced = [joint for joint in request.joints if joint.law.name not in C_LAWS]
     warnings = tuple(
         f"joint {joint.joint!r}: the law {joint.law.name!r} has no C form, Coulomb and viscous friction stand in for it"
         + (f"; not said: {'; '.join(joint.simple.lost)}" if joint.simple.lost else "")
         for joint in reduced
     )
-    names = identifiers([joint.joint for joint in job.joints])
-    laws = {joint.law.name: joint.law.parameter_names for joint in job.joints if joint.law.name in C_LAWS}
+    names = identifiers([joint.joint for joint in request.joints])
+    laws = {joint.law.name: joint.law.parameter_names for joint in request.joints if joint.law.name in C_LAWS}
     if reduced:
         laws["simple"] = _SIMPLE
     parts = [
-        _comment((*job.origin, "", *wrap(_USE, _WIDTH), *warnings)),
+        _comment((*request.origin, "", *wrap(_USE, _WIDTH), *warnings)),
         "#ifndef FRICTION_ESTIMATOR_FRICTION_H\n#define FRICTION_ESTIMATOR_FRICTION_H\n\n#include <math.h>\n",
         _SIGN,
         *(_law(law, parameters) for law, parameters in laws.items()),
-        *(_constant(joint, name) for joint, name in zip(job.joints, names, strict=True)),
-        _joints(job.joints, names),
-        _dispatch(job.joints, names),
-        "" if job.coupling is None else coupled_motors(job.moved, Transmission.of(job.coupling, job.moved)),
-        drives(job.joints),
+        *(_constant(joint, name) for joint, name in zip(request.joints, names, strict=True)),
+        _joints(request.joints, names),
+        _dispatch(request.joints, names),
+        ""
+        if request.coupling is None
+        else coupled_motors(request.moved, Transmission.of(request.coupling, request.moved)),
+        drives(request.joints),
         "#endif\n",
     ]
-    return Export("\n".join(filter(None, parts)), warnings)
+    return ExportResult("\n".join(filter(None, parts)), warnings)
 
 
 def _comment(lines: Iterable[str]) -> str:
@@ -116,3 +117,76 @@ def _dispatch_lines(joints: Sequence[JointFriction], names: Sequence[str]) -> It
         law = _stored(joint)[0]
         yield f"    case FRICTION_JOINT_{upper}: return friction_{law}(&friction_of_{name}, velocity, load);\n"
     yield "    default: return NAN;\n    }\n}\n"
+
+
+_FUNCTION = """\
+/* Friction torques of all joints, from their velocities and the motor torques reflected to them. */
+static inline void friction_torques(const double *velocity, const double *load, double *friction)
+{
+    int joint, motor;
+    for (joint = 0; joint < FRICTION_JOINT_COUNT; ++joint) {
+        friction[joint] = 0.0;
+    }
+    for (motor = 0; motor < FRICTION_JOINT_COUNT; ++motor) {
+        double turn = 0.0, pull = 0.0, torque;
+        for (joint = 0; joint < FRICTION_JOINT_COUNT; ++joint) {
+            turn += friction_to_joints[joint][motor] * velocity[joint];
+            pull += friction_coupling[joint][motor] * load[joint];
+        }
+        torque = friction_torque(motor, turn, pull);
+        for (joint = 0; joint < FRICTION_JOINT_COUNT; ++joint) {
+            friction[joint] += friction_to_joints[joint][motor] * torque;
+        }
+    }
+}
+"""
+
+
+def coupled_motors(moved: Sequence[str], motors: Transmission) -> str:
+    """Matrices of the coupling, and a function that gives the friction of all joints.
+
+    Parameters
+    ----------
+    moved : (n) names of the joints, in the order of the motors at their places
+    motors : that move them
+    """
+    names = ", ".join(map(c_text, moved))
+    return (
+        "/* Some of these are motors that move several joints together: friction_torque is theirs, at their own\n"
+        " * velocity and torque; friction_torques is that of the joints, in this order. */\n"
+        f"static const char *const friction_moved_joint_names[FRICTION_JOINT_COUNT] = {{{names}}};\n\n"
+        "/* T: joint velocity = T motor velocity. */\n"
+        f"{_matrix('friction_coupling', motors.matrix)}\n"
+        "/* T^-T: joint torque = T^-T motor torque, motor velocity = (T^-T)^T joint velocity. */\n"
+        f"{_matrix('friction_to_joints', motors.to_joints)}\n{_FUNCTION}"
+    )
+
+
+def drives(joints: Iterable[JointFriction]) -> str:
+    """Gains and offsets of the drives, where they were identified; empty when of none."""
+    known = [joint.drive for joint in joints]
+    units = sorted({drive.unit for drive in known if drive is not None})
+    if not units:
+        return ""
+    columns = {
+        "gain": (f"{', '.join(units)}", [math.nan if drive is None else drive.gain for drive in known]),
+        "offset": ("N m", [math.nan if drive is None else drive.offset for drive in known]),
+    }
+    return "/* Motor torque = offset + gain * drive; NAN where it was not identified. */\n" + "".join(
+        f"static const double friction_drive_{name}[FRICTION_JOINT_COUNT] = {_row(values)}; /* {unit} */\n"
+        for name, (unit, values) in columns.items()
+    )
+
+
+def c_text(name: str) -> str:
+    """A name as a string of C."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _matrix(name: str, values: FloatArray) -> str:
+    rows = ",\n".join(f"    {_row(row)}" for row in values.tolist())
+    return f"static const double {name}[FRICTION_JOINT_COUNT][FRICTION_JOINT_COUNT] = {{\n{rows}\n}};\n"
+
+
+def _row(values: Sequence[float]) -> str:
+    return "{" + ", ".join("NAN" if math.isnan(value) else repr(value) for value in values) + "}"

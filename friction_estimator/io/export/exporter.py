@@ -1,4 +1,4 @@
-"""Formats by name: the registry of exporters.
+"""What an exporter works from and what it returns, and the registry of the formats.
 
 A new format is one file with a function decorated by :func:`register_exporter`, and one import in
 ``export/__init__.py``.
@@ -6,24 +6,143 @@ A new format is one file with a function decorated by :func:`register_exporter`,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.io.export.joint_friction import JointFriction
+from friction_estimator.identification.result import OperatingRange, ParameterTable
+from friction_estimator.io.identification import SavedIdentification
+from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.laws.simple_friction import SimpleFriction, simplify
+from friction_estimator.types import FloatArray
+
+_VELOCITIES = 200
+_UNKNOWN_SPEED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What an exporter works from.
+class Drive:
+    """``motor torque = offset + gain * drive`` at the output of the gearbox: offset [N m], gain in its unit."""
+
+    offset: float
+    gain: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class JointFriction:
+    """One joint, or one motor that moves several.
+
+    Attributes
+    ----------
+    joint : its name
+    law : its friction law
+    values, sigma : (p,) of the law, in SI units
+    simple : the same as Coulomb and viscous friction, over the velocities at which the friction was seen
+    velocity : (m,) those velocities, ascending [rad/s]
+    drive_inertia : inertia of motor and gear seen at the joint, None when it was not identified [kg m^2 or kg]
+    drive : torque by PWM or current, None when it was not identified
+    """
+
+    joint: str
+    law: FrictionLaw
+    values: FloatArray
+    sigma: FloatArray
+    simple: SimpleFriction
+    velocity: FloatArray
+    drive_inertia: float | None
+    drive: Drive | None = None
+
+    @property
+    def reduction(self) -> str:
+        """What Coulomb and viscous friction do not say of this joint, in one sentence; empty when nothing."""
+        if not self.simple.lost:
+            return ""
+        return (
+            f"joint {self.joint!r}: the law {self.law.name!r} became Coulomb and viscous friction, least squares over "
+            f"{self.velocity[0]:.3g} ... {self.velocity[-1]:.3g} rad/s; RMS torque {self.simple.torque_rms:.2g} N m, "
+            f"not said: {'; '.join(self.simple.lost)}"
+        )
+
+
+def joint_frictions(saved: SavedIdentification, speed: float | None = None) -> tuple[JointFriction, ...]:
+    """Friction of every joint of a parameter file.
+
+    Parameters
+    ----------
+    saved : content of the file
+    speed : agree with the law up to this speed [rad/s], at the loads that were seen; None: at the speeds that were
+        seen, or up to 1 rad/s when the file does not say
+
+    Raises
+    ------
+    ConfigError
+        When the speed is not positive.
+    """
+    if speed is not None and not 0.0 < speed < float("inf"):
+        raise ConfigError(f"the speed {speed:g} rad/s is not a positive number")
+    friction, sigma = saved.friction, parameters_sigma(saved.friction)
+    ranges = {one.joint: one for one in saved.ranges}
+    joints = []
+    for row, joint in enumerate(friction.joint_names):
+        law = make_law(friction.law_names[row])
+        values = friction.values[row, : len(law.parameter_names)]
+        velocity, load = _motion(ranges.get(joint), speed)
+        simple = simplify(law, values, velocity, load)
+        inertia = _drive_inertia(saved.parameters, joint)
+        drive = _drive(saved.parameters, joint)
+        joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive))
+    return tuple(joints)
+
+
+def unknown_ranges(saved: SavedIdentification) -> tuple[str, ...]:
+    """Joints of which the file does not say at which velocities their friction was seen."""
+    known = {one.joint for one in saved.ranges}
+    return tuple(joint for joint in saved.friction.joint_names if joint not in known)
+
+
+def _motion(seen: OperatingRange | None, speed: float | None) -> tuple[FloatArray, FloatArray]:
+    """Velocities (m,) and loads (m,) of the projection: those seen, stretched or shrunk to a given speed."""
+    if seen is None:
+        velocity = np.linspace(-1.0, 1.0, _VELOCITIES) * (_UNKNOWN_SPEED if speed is None else speed)
+        return velocity, np.zeros(velocity.size)
+    velocity = np.array(seen.velocity)
+    if speed is not None:
+        velocity *= speed / np.abs(velocity).max()
+    return velocity, np.array(seen.load) if seen.load else np.zeros(velocity.size)
+
+
+def _drive(parameters: ParameterTable | None, motor: str) -> Drive | None:
+    """``<motor>/drive_offset`` and ``<motor>/drive_gain`` of the method `motor`."""
+    names = [f"{motor}/drive_offset", f"{motor}/drive_gain"]
+    if parameters is None or not set(names) <= set(parameters.names):
+        return None
+    offset, gain = (parameters.names.index(name) for name in names)
+    return Drive(float(parameters.values[offset]), float(parameters.values[gain]), parameters.units[gain])
+
+
+def _drive_inertia(parameters: ParameterTable | None, joint: str) -> float | None:
+    """Of ``Ia <joint>``; one that is grouped with inertias of links is not that of the drive."""
+    name = f"Ia {joint}"
+    if parameters is None or name not in parameters.names:
+        return None
+    value = float(parameters.values[parameters.names.index(name)])
+    return value if value >= 0.0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """Friction to export.
 
     Attributes
     ----------
     joints : friction of every joint
-    origin : lines that say where the numbers come from, for comments
+    origin : lines that name the source of the numbers, for comments
     model : text of the model that is changed, empty when there is none
-    controller : name of the controller whose parameters are written
     coupling : of the motors among ``joints`` that move several joints together; None: there are none
 
     Raises
@@ -35,7 +154,6 @@ class Job:
     joints: tuple[JointFriction, ...]
     origin: tuple[str, ...] = ()
     model: str = ""
-    controller: str = "joint_trajectory_controller"
     coupling: Coupling | None = None
 
     def __post_init__(self) -> None:
@@ -66,13 +184,13 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
-    """What it makes.
+class ExportResult:
+    """An exported file.
 
     Attributes
     ----------
     text : of the file
-    warnings : what the format could not say, one sentence each
+    warnings : what the format cannot express, one sentence each
     """
 
     text: str
@@ -80,59 +198,85 @@ class Export:
 
 
 @dataclass(frozen=True, slots=True)
-class _Format:
-    export: Callable[[Job], Export]
-    model: str
+class ExportOption:
+    """An option of one format.
 
-
-_FORMATS: dict[str, _Format] = {}
-
-
-def register_exporter(name: str, model: str = "") -> Callable[[Callable[[Job], Export]], Callable[[Job], Export]]:
-    """Function decorator: make a format available under a name.
-
-    Parameters
+    Attributes
     ----------
-    model : what kind of model the exporter changes, in words; empty when it needs none
+    name : of the keyword argument of the exporter, and of the option ``--name`` of the verb `export`
+    description : one sentence
+    default : used when the option is not given
     """
 
-    def register(export: Callable[[Job], Export]) -> Callable[[Job], Export]:
-        _FORMATS[name] = _Format(export, model)
+    name: str
+    description: str
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    """One format.
+
+    Attributes
+    ----------
+    name : of the format
+    export : the exporter; it takes the request, and the options as keyword arguments
+    model : kind of model that the exporter changes, in words; empty when it needs none
+    options : of this format only
+    """
+
+    name: str
+    export: Callable[..., ExportResult]
+    model: str = ""
+    options: tuple[ExportOption, ...] = ()
+
+
+_FORMATS: dict[str, ExportFormat] = {}
+
+
+def register_exporter(
+    name: str, model: str = "", options: Sequence[ExportOption] = ()
+) -> Callable[[Callable[..., ExportResult]], Callable[..., ExportResult]]:
+    """Function decorator: make a format available under a name; the parameters are those of :class:`ExportFormat`."""
+
+    def register(export: Callable[..., ExportResult]) -> Callable[..., ExportResult]:
+        _FORMATS[name] = ExportFormat(name, export, model, tuple(options))
         return export
 
     return register
 
 
-def exporter_names() -> tuple[str, ...]:
-    """Names of all formats."""
-    return tuple(sorted(_FORMATS))
+def export_formats() -> tuple[ExportFormat, ...]:
+    """All formats, sorted by name."""
+    return tuple(_FORMATS[name] for name in sorted(_FORMATS))
 
 
-def needs_model(name: str) -> bool:
-    """Whether a format is a change of a given model."""
-    return bool(_format(name).model)
-
-
-def export_friction(name: str, job: Job) -> Export:
+def export_friction(name: str, request: ExportRequest, **options: str) -> ExportResult:
     """Write friction in one of the formats.
+
+    Parameters
+    ----------
+    name : of the format
+    request : friction, and the model that is changed where the format needs one
+    options : of this format, see :attr:`ExportFormat.options`
 
     Raises
     ------
     ConfigError
-        When there is no such format, or the model is missing or superfluous.
+        When there is no such format, the model is missing or superfluous, or the format has no such option.
     RobotModelError
         When the model cannot be read or has none of the joints.
     """
-    chosen = _format(name)
-    if chosen.model and not job.model:
-        raise ConfigError(f"the format {name!r} changes a model: give {chosen.model} with --model")
-    if job.model and not chosen.model:
-        changing = choices(other for other, one in _FORMATS.items() if one.model)
-        raise ConfigError(f"the format {name!r} takes no model; those that change one are {changing}")
-    return chosen.export(job)
-
-
-def _format(name: str) -> _Format:
     if name not in _FORMATS:
         raise ConfigError(f"unknown format {name!r}; the formats are {choices(_FORMATS)}")
-    return _FORMATS[name]
+    chosen = _FORMATS[name]
+    if chosen.model and not request.model:
+        raise ConfigError(f"the format {name!r} changes a model: give {chosen.model} with --model")
+    if request.model and not chosen.model:
+        changing = choices(other for other, one in _FORMATS.items() if one.model)
+        raise ConfigError(f"the format {name!r} takes no model; the formats that change a model are {changing}")
+    known = {option.name: option.default for option in chosen.options}
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise ConfigError(f"the format {name!r} has no option {choices(unknown)}; its options are {choices(known)}")
+    return chosen.export(request, **{**known, **options})

@@ -11,9 +11,14 @@ from collections.abc import Iterable
 from textwrap import wrap
 from typing import Any
 
-from friction_estimator.io.export.exporter import Export, Job, register_exporter
-from friction_estimator.io.export.joint_friction import JointFriction
-from friction_estimator.io.yaml_document import yaml_text
+from friction_estimator.io.documents import yaml_text
+from friction_estimator.io.export.exporter import (
+    ExportOption,
+    ExportRequest,
+    ExportResult,
+    JointFriction,
+    register_exporter,
+)
 
 _WIDTH = 118
 
@@ -30,16 +35,21 @@ _COUPLING = (
 )
 
 
-@register_exporter("ros2_control")
-def export_ros2_control(job: Job) -> Export:
+_CONTROLLER = ExportOption(
+    "controller", "Name of the controller, which is the name of its node.", "joint_trajectory_controller"
+)
+
+
+@register_exporter("ros2_control", options=(_CONTROLLER,))
+def export_ros2_control(request: ExportRequest, controller: str) -> ExportResult:
     """YAML that ``--params-file`` takes, for the controller of that name."""
     parameters = {
-        "joints": list(job.moved),
-        "gains": _by_joint((joint.joint, {"ff_velocity_scale": joint.simple.viscous}) for joint in job.alone),
-        "friction": _by_joint((joint.joint, _friction(joint)) for joint in job.joints),
+        "joints": list(request.moved),
+        "gains": _by_joint((joint.joint, {"ff_velocity_scale": joint.simple.viscous}) for joint in request.alone),
+        "friction": _by_joint((joint.joint, _friction(joint)) for joint in request.joints),
     }
     told: tuple[str, ...] = ()
-    if (coupling := job.coupling) is not None:
+    if (coupling := request.coupling) is not None:
         parameters["coupling"] = {
             "joints": list(coupling.joint_names),
             "motors": list(coupling.motor_names),
@@ -49,11 +59,11 @@ def export_ros2_control(job: Job) -> Export:
             f"the friction of {', '.join(coupling.motor_names)} is that of motors which move several joints together: "
             "'gains' cannot say it, controllers must apply 'coupling'",
         )
-    reductions = tuple(filter(None, (joint.reduction for joint in job.joints)))
-    notes = (*job.origin, *_EXPLANATION, *((_COUPLING,) if told else ()), *reductions)
+    reductions = tuple(filter(None, (joint.reduction for joint in request.joints)))
+    notes = (*request.origin, *_EXPLANATION, *((_COUPLING,) if told else ()), *reductions)
     comments = "".join(f"# {line}\n" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  "))
-    document = {job.controller: {"ros__parameters": parameters}}
-    return Export(comments + yaml_text(document), (*told, *reductions))
+    document = {controller: {"ros__parameters": parameters}}
+    return ExportResult(comments + yaml_text(document), (*told, *reductions))
 
 
 def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:

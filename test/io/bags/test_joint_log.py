@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import BagError
-from friction_estimator.io.bags.joint_log import read_joint_log
+from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot
 
@@ -27,7 +27,7 @@ def states(messages: Recorded) -> Recorded:
 
 def test_joint_states_come_by_name_on_their_header_stamps(write_bag: WriteBag, states: Recorded) -> None:
     late = [(topic, time_ns + 7 * MS, message) for topic, time_ns, message in states]  # time of recording
-    log = read_joint_log(write_bag("bag", late))
+    log = joint_log_from_bag(write_bag("bag", late))
     first = states[0][2]
     assert log.name == "bag" and log.joint_names == tuple(first.name)
     assert np.allclose(log.time, np.arange(len(states)) * 1e-3, atol=1e-12)
@@ -49,8 +49,8 @@ def test_the_order_of_joints_may_change_from_message_to_message(write_bag: Write
     names = tuple(states[0][2].name)
     wanted = (names[3], names[0])
     plain, other = (
-        read_joint_log(write_bag("plain", states)),
-        read_joint_log(write_bag("turned", turned), "joint_states", wanted),
+        joint_log_from_bag(write_bag("plain", states)),
+        joint_log_from_bag(write_bag("turned", turned), "joint_states", wanted),
     )
     assert other.joint_names == wanted
     assert np.array_equal(other.position, plain.position[:, [3, 0]])
@@ -69,11 +69,11 @@ def test_messages_of_a_second_publisher_and_empty_fields_do_no_harm(write_bag: W
             gripper = copy.deepcopy(message)
             gripper.name, gripper.position, gripper.velocity = ["finger"], message.position[:1], message.velocity[:0]
             mixed.append((topic, time_ns, gripper))
-    log = read_joint_log(write_bag("bag", mixed))
+    log = joint_log_from_bag(write_bag("bag", mixed))
     assert log.joint_names == tuple(states[0][2].name) and log.time.size == len(states)
     assert log.effort is None and log.velocity is not None
     assert np.isnan(log.velocity[1::2]).all() and np.isfinite(log.velocity[::2]).all()
-    assert read_joint_log(write_bag("bag2", mixed), joint_names=["finger"]).position.shape == (40, 1)
+    assert joint_log_from_bag(write_bag("bag2", mixed), joint_names=["finger"]).position.shape == (40, 1)
 
 
 def with_effort(message: Any, effort: Any) -> Any:
@@ -93,7 +93,7 @@ def test_friction_comes_by_stamp_and_only_where_it_was_measured(write_bag: Write
         said.append(("joint_friction/sigma", time_ns, with_effort(message, sigma[step])))
     for step, measured in ((10, np.ones(n)), (50, np.r_[0.0, np.ones(n - 1)]), (80, np.ones(n))):
         said.append(("joint_friction/measured", states[step][1], with_effort(states[step][2], measured)))
-    log = read_joint_log(write_bag("bag", sorted(said, key=lambda entry: entry[1])))
+    log = joint_log_from_bag(write_bag("bag", sorted(said, key=lambda entry: entry[1])))
     wanted = np.full((len(states), n), np.nan)
     wanted[10::2] = friction[10::2]
     wanted[50:80, 0] = np.nan
@@ -106,7 +106,7 @@ def test_a_bag_with_estimates_only_has_motion_and_friction_but_no_motor_torque(
     write_bag: WriteBag, messages: Recorded, robot: Robot, tmp_path: Path
 ) -> None:
     replay(write_bag("bag", messages), tmp_path / "out", robot.config, robot.urdf_xml)
-    log, source = read_joint_log(tmp_path / "out"), read_joint_log(tmp_path / "bag")
+    log, source = joint_log_from_bag(tmp_path / "out"), joint_log_from_bag(tmp_path / "bag")
     same = np.searchsorted(source.time, log.time + (source.time[-1] - log.time[-1]) - 1e-9)
     assert log.effort is None and log.time.size > 100
     assert np.array_equal(log.position, source.position[same])
@@ -114,17 +114,17 @@ def test_a_bag_with_estimates_only_has_motion_and_friction_but_no_motor_torque(
 
 
 def test_the_digest_is_that_of_the_messages_not_of_the_file(write_bag: WriteBag, states: Recorded) -> None:
-    mcap, sqlite = read_joint_log(write_bag("a", states)), read_joint_log(write_bag("b", states, "sqlite3"))
-    shorter = read_joint_log(write_bag("c", states[1:]))
+    mcap, sqlite = joint_log_from_bag(write_bag("a", states)), joint_log_from_bag(write_bag("b", states, "sqlite3"))
+    shorter = joint_log_from_bag(write_bag("c", states[1:]))
     assert mcap.digest == sqlite.digest != shorter.digest
 
 
 def test_what_is_missing_is_told_with_what_is_there(write_bag: WriteBag, messages: Recorded, states: Recorded) -> None:
     with pytest.raises(BagError, match="no topic 'arm/joint_states'.*joint_states"):
-        read_joint_log(write_bag("a", states), "arm/joint_states")
+        joint_log_from_bag(write_bag("a", states), "arm/joint_states")
     with pytest.raises(BagError, match="no topic 'joint_states'.*imu/data"):
-        read_joint_log(write_bag("b", [entry for entry in messages if entry[0] == "imu/data"]))
+        joint_log_from_bag(write_bag("b", [entry for entry in messages if entry[0] == "imu/data"]))
     with pytest.raises(BagError, match=f"positions of 'tail'; the joints are .*'{states[0][2].name[0]}'"):
-        read_joint_log(write_bag("c", states), joint_names=["tail"])
+        joint_log_from_bag(write_bag("c", states), joint_names=["tail"])
     with pytest.raises(BagError, match="expected a sensor_msgs/msg/JointState"):
-        read_joint_log(write_bag("d", messages), "imu/data")
+        joint_log_from_bag(write_bag("d", messages), "imu/data")

@@ -1,7 +1,8 @@
-"""YAML as the ROS parameter parser reads it, with typing mistakes reported by file and line."""
+"""Documents on disk: YAML as the ROS parameter parser reads it, and files that are replaced as a whole."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,3 +94,29 @@ def _where(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
+
+
+def write_atomically(target: Path, text: str) -> None:
+    """Replace a file; line ends are written as they stand in the text.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written; the old file is still there then.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target = target.resolve()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(target.parent, os.O_RDONLY)  # the rename itself must reach the disk too
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

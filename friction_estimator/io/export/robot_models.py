@@ -1,0 +1,207 @@
+"""Friction on the joints of a URDF or a MuJoCo model, while every other byte of the file stays as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.io.export.exporter import ExportRequest, ExportResult, JointFriction, register_exporter
+from friction_estimator.io.export.urdf_to_mjcf import urdf_to_mjcf
+from friction_estimator.io.resources import check_urdf
+
+
+@register_exporter("urdf", model="the URDF of the robot")
+def export_urdf(request: ExportRequest) -> ExportResult:
+    """The given URDF with other ``<dynamics>``; every other byte stays."""
+    check_urdf(request.model, "given as the model")
+    document = XmlText(request.model, "URDF")
+    elements = [element for element in document.elements if element.path == ("robot", "joint")]
+    pairs, warnings = matched(request, elements, "URDF")
+    for joint, element in pairs:
+        attributes = {"damping": repr(joint.simple.viscous), "friction": repr(joint.simple.coulomb)}
+        dynamics = next((child for child in element.children if child.path[-1] == "dynamics"), None)
+        if dynamics is None:
+            document.append(element, "dynamics", attributes)
+        else:
+            document.set(dynamics, attributes)
+        if element.attributes.get("type") == "fixed":
+            warnings.append(f"joint {joint.joint!r} is fixed in the URDF: its friction has no effect")
+    inertias = [joint.joint for joint, _ in pairs if joint.drive_inertia is not None]
+    if inertias:
+        warnings.append(f"a URDF cannot say the drive inertia of {', '.join(inertias)}: left out")
+    return ExportResult(document.text(), (*warnings, *reductions(pairs)))
+
+
+@register_exporter("mjcf", model="an MJCF, or the URDF to make one from,")
+def export_mjcf(request: ExportRequest) -> ExportResult:
+    """The given MJCF with other friction, every other byte as it was; or a new one from a URDF."""
+    warnings: tuple[str, ...] = ()
+    document = XmlText(request.model, "model")
+    if document.root == "robot":
+        text, warnings = urdf_to_mjcf(request.model)
+        document = XmlText(text, "MJCF")
+    if document.root != "mujoco":
+        raise RobotModelError(
+            f"the model is neither an MJCF nor a URDF: its root element is <{document.root}>, expected <mujoco> or "
+            "<robot>"
+        )
+    elements = [one for one in document.elements if one.path[-1] == "joint" and "worldbody" in one.path]
+    pairs, missing = matched(request, elements, "MJCF (files that it includes do not count)")
+    for joint, element in pairs:
+        document.set(element, _attributes(joint))
+    return ExportResult(document.text(), (*warnings, *missing, *reductions(pairs)))
+
+
+def _attributes(joint: JointFriction) -> dict[str, str]:
+    attributes = {"damping": repr(joint.simple.viscous), "frictionloss": repr(joint.simple.coulomb)}
+    if joint.drive_inertia is not None:
+        attributes["armature"] = repr(joint.drive_inertia)
+    return attributes
+
+
+def matched(
+    request: ExportRequest, elements: Sequence[Element], what: str
+) -> tuple[list[tuple[JointFriction, Element]], list[str]]:
+    """Joints with their elements, and warnings about those that the model lacks, and about motors of several joints.
+
+    Raises
+    ------
+    RobotModelError
+        When it has none of them.
+    """
+    by_name = {element.attributes["name"]: element for element in elements if "name" in element.attributes}
+    joints = request.alone
+    pairs = [(joint, by_name[joint.joint]) for joint in joints if joint.joint in by_name]
+    if not pairs:
+        raise RobotModelError(
+            f"the {what} has none of the joints {choices(joint.joint for joint in joints)}; it has {choices(by_name)}"
+            + (f"; friction of {choices(request.motor_names)} is none of a joint" if request.motor_names else "")
+        )
+    missing = [joint.joint for joint in joints if joint.joint not in by_name]
+    warnings = [f"the {what} has no joint {choices(missing)}: left out"] if missing else []
+    if request.motor_names:
+        warnings.append(
+            f"a {what} has friction joint by joint: the friction of the motors {choices(request.motor_names)}, which "
+            "move several joints together, is left out"
+        )
+    return pairs, warnings
+
+
+def reductions(pairs: Sequence[tuple[JointFriction, Element]]) -> Iterator[str]:
+    """What Coulomb and viscous friction do not say of these joints."""
+    return filter(None, (joint.reduction for joint, _ in pairs))
+
+
+_ATTRIBUTE = re.compile(rb"""\s+([^\s=/>]+)\s*=\s*("[^"]*"|'[^']*')""")
+_NAME = re.compile(rb"<[^\s/>]+")
+
+
+@dataclass(slots=True)
+class Element:
+    """One element of the document.
+
+    Attributes
+    ----------
+    path : names of the elements around it, outermost first, its own last
+    attributes : as they are in the text
+    start : of its start tag [bytes]
+    end : of its end tag; equal to ``start`` for a tag that closes itself [bytes]
+    children : direct ones, in the order of the text
+    """
+
+    path: tuple[str, ...]
+    attributes: Mapping[str, str]
+    start: int
+    end: int = 0
+    children: list[Element] = field(default_factory=list)
+
+
+class XmlText:
+    """An XML document and the changes to it.
+
+    Parameters
+    ----------
+    text : of the document
+    what : it is, for messages
+
+    Raises
+    ------
+    RobotModelError
+        When it is not well-formed; the message names the line.
+    """
+
+    def __init__(self, text: str, what: str) -> None:
+        self._data = text.encode("utf-8")
+        self._changes: list[tuple[int, int, bytes]] = []
+        self.elements: list[Element] = []
+        open_elements: list[Element] = []
+        parser = expat.ParserCreate(encoding="utf-8")
+
+        def start(name: str, attributes: dict[str, str]) -> None:
+            path = (*open_elements[-1].path, name) if open_elements else (name,)
+            element = Element(path, attributes, parser.CurrentByteIndex)
+            if open_elements:
+                open_elements[-1].children.append(element)
+            open_elements.append(element)
+            self.elements.append(element)
+
+        def end(_: str) -> None:
+            open_elements.pop().end = parser.CurrentByteIndex
+
+        parser.StartElementHandler, parser.EndElementHandler = start, end
+        try:
+            parser.Parse(self._data, True)
+        except expat.ExpatError as error:
+            raise RobotModelError(f"the {what} is not valid XML, line {error.lineno}: {error}") from None
+
+    @property
+    def root(self) -> str:
+        """Name of the outermost element."""
+        return self.elements[0].path[0]
+
+    def set(self, element: Element, attributes: Mapping[str, str]) -> None:
+        """Set attributes of an element; those that it has already keep their place."""
+        tag = _NAME.match(self._data, element.start)
+        if tag is None:
+            raise RobotModelError(f"the element <{element.path[-1]}> comes from an entity, which cannot be changed")
+        missing, at = dict(attributes), tag.end()
+        while match := _ATTRIBUTE.match(self._data, at):
+            name, at = match[1].decode("utf-8"), match.end()
+            if name in missing:
+                self._changes.append((*match.span(2), _quoted(missing.pop(name))))
+        added = b"".join(b" " + name.encode("utf-8") + b"=" + _quoted(value) for name, value in missing.items())
+        if added:
+            self._changes.append((at, at, added))
+
+    def append(self, parent: Element, name: str, attributes: Mapping[str, str]) -> None:
+        """Add a last child, indented as its siblings are.
+
+        Raises
+        ------
+        RobotModelError
+            When the parent has no children: its tag may close itself.
+        """
+        if not parent.children:
+            raise RobotModelError(f"the element <{parent.path[-1]}> {parent.attributes.get('name', '')!r} is empty")
+        before = self._data[: parent.children[0].start]
+        indent = before[len(before.rstrip()) :]
+        at = len(self._data[: parent.end].rstrip())
+        tag = name.encode("utf-8") + b"".join(
+            b" " + key.encode("utf-8") + b"=" + _quoted(value) for key, value in attributes.items()
+        )
+        self._changes.append((at, at, indent + b"<" + tag + b"/>"))
+
+    def text(self) -> str:
+        """The document with all changes."""
+        data = self._data
+        for start, end, replacement in sorted(self._changes, reverse=True):
+            data = data[:start] + replacement + data[end:]
+        return data.decode("utf-8")
+
+
+def _quoted(value: str) -> bytes:
+    return b'"' + escape(value, {'"': "&quot;"}).encode("utf-8") + b'"'
