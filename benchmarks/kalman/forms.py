@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from friction_estimator.config import Config, KalmanConfig
 from friction_estimator.errors import ConfigError
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter, LimbState, LimbWindow
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.linear_algebra import kalman_gain
@@ -50,16 +50,16 @@ class Problem:
         """F (s, s), input (s,), Q (s, s) of a window."""
         layout, T = self.layout, window.duration
         rows, model_error, law = layout.momentum, layout.model_error, layout.law
-        decay = math.exp(-T / self.config.mismatch_time)
+        decay = math.exp(-T / MODEL_ERROR_TIME)
         F, Q, given = np.eye(layout.size), np.zeros((layout.size,) * 2), np.zeros(layout.size)
         F[rows] -= T * window.force_columns
         F[model_error] *= decay
         given[rows] = T * window.force
         Q[rows, rows] = T * T * window.force_variance + _MOMENTUM_VARIANCE * np.eye(rows.stop)
-        Q[model_error, model_error] = (1.0 - decay**2) * self.config.mismatch_std**2 * np.eye(rows.stop)
-        Q[law, law] = T * np.diag((self.config.law_walk * layout.prior_std[law]) ** 2)
+        Q[model_error, model_error] = (1.0 - decay**2) * self.config.model_error_std**2 * np.eye(rows.stop)
+        Q[law, law] = T * np.diag((self.config.law_process_noise * layout.prior_std[law]) ** 2)
         part = layout.calibration
-        Q[part, part] = T * self.config.calibration_walk**2 * layout.prior_covariance()[part, part]
+        Q[part, part] = T * self.config.calibration_process_noise**2 * layout.prior_covariance()[part, part]
         return F, given, Q
 
 

@@ -14,10 +14,10 @@ from friction_estimator.types import JointFriction
 
 LAG = 2.0
 """Of the smoother [s]."""
-_CALIBRATION = ("force_bias", "moment_bias", "force_gain", "effort_gain", "specific_force_bias")
+_SENSOR_ERRORS = ("force_bias", "moment_bias", "force_gain", "effort_gain", "specific_force_bias")
 _EXACT_MODEL = {"kalman.link_mass_std": 0.0, "kalman.link_com_std": 0.0}
-_DATASHEET = {**_EXACT_MODEL, **{f"kalman.{name}_std": 0.0 for name in _CALIBRATION}}
-_PERFECT_SENSORS = {**_DATASHEET, **{f"sensors.{name}_std": 0.0 for name in _CALIBRATION}}
+_DATASHEET = {**_EXACT_MODEL, "kalman.calibrate_sensors": False}
+_PERFECT_SENSORS = {**_DATASHEET, **{f"sensors.{name}_std": 0.0 for name in _SENSOR_ERRORS}}
 
 
 class _SmoothedVelocities(KalmanSmoother):
@@ -70,7 +70,7 @@ VARIANTS = (
     Variant("only the velocities smoothed", make=_smoothed_velocities),
     Variant("no calibration states", _PERFECT_SENSORS),
     Variant("priors exactly those of the datasheet, masses right", _DATASHEET),
-    Variant("no model error state", {"kalman.mismatch_std": 0.0, "kalman.mismatch_floor": 0.0}),
+    Variant("no model error state", {"kalman.model_error_std": 0.0}),
     Variant("no motion models that keep the velocity", {"kalman.acceleration_densities": ()}),
     Variant("one motion filter, jerk 1e3", _one_filter(1e3)),
     Variant("one motion filter, jerk 1e5", _one_filter(1e5)),

@@ -35,6 +35,12 @@ from friction_estimator.types import GRAVITY, Attitude, FloatArray
 
 _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3.0
 """Variance of an angle that may have any value [rad^2]."""
+ACCELERATION_TIME = 0.2
+"""Correlation time of the trunk's linear acceleration [s]: a fraction of a step."""
+IMU_GAP_RATE = 0.5
+"""Standard deviation of the trunk's angular rate while the IMU sends nothing [rad/s]."""
+_ACCELERATION_CUTOFF = 8.0
+"""Cutoff of the low-pass filter on the differentiated gyroscope [Hz]: a trunk moves more slowly than that."""
 _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
 
@@ -270,17 +276,18 @@ class AttitudeEstimator:
     """
 
     def __init__(self, config: AttitudeConfig, noise: SensorNoise, rotation_imu_to_base: FloatArray) -> None:
-        self._config = config
+        first_std = math.hypot(config.acceleration_std, config.vibration_std)
+        self._first_stds = first_std, config.acceleration_std, config.acceleration_bias_std, config.gyro_bias_std
         self._gyro_std = noise.angular_velocity_std
         self._reading_variance = noise.specific_force_std**2 + config.vibration_std**2
         self._imu_to_base = rotation_imu_to_base
         self._tuning = (
-            config.acceleration_time,
+            ACCELERATION_TIME,
             config.acceleration_std,
             self._reading_variance,
             self._gyro_std,
             config.gyro_bias_walk,
-            config.angular_acceleration_cutoff,
+            _ACCELERATION_CUTOFF,
         )
         self.reset()
 
@@ -340,13 +347,10 @@ class AttitudeEstimator:
         self, gyro: FloatArray, specific_force: FloatArray, gyro_bias: FloatArray, yaw: float, yaw_variance: float
     ) -> None:
         """Split the first reading by the prior-weighted pseudo-inverse; the tilt follows from gravity."""
-        config = self._config
         length = float(np.linalg.norm(specific_force))
         up = specific_force / length if length > 1e-6 else np.array([0.0, 0.0, 1.0])
-        first_std = math.hypot(config.acceleration_std, config.vibration_std)
-        stds = (first_std, config.acceleration_std, config.acceleration_bias_std, config.gyro_bias_std)
         self.gravity_state = np.concatenate((-GRAVITY * up, np.zeros(6), gyro_bias))
-        self.gravity_covariance = np.diag(np.maximum(np.repeat(stds, 3) ** 2, _LEAST_VARIANCE))
+        self.gravity_covariance = np.diag(np.maximum(np.repeat(self._first_stds, 3) ** 2, _LEAST_VARIANCE))
         correct_gravity(self.gravity_state, self.gravity_covariance, specific_force, self._reading_variance)
         gravity = self.gravity_state[:3]
         self.quaternion = quaternion_from_rpy(*roll_pitch(gravity), yaw)
@@ -359,7 +363,7 @@ class AttitudeEstimator:
         self._running, self._silent_for = True, 0.0
 
     def _silent_variance(self) -> float:
-        return (self._config.silent_rate * self._silent_for) ** 2
+        return (IMU_GAP_RATE * self._silent_for) ** 2
 
     def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
         out = np.empty((12, 3))

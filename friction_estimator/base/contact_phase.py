@@ -10,6 +10,9 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import ContactPhaseConfig
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray
 
+_SIGN_SUSPECT_AFTER = 0.2
+"""A foot that is pulled to the ground for longer than this probably has a flipped sensor [s]."""
+
 
 @kernel("B V V V B M B f8 f8 f8 f8 b1 B V")
 def step_contact(
@@ -62,7 +65,6 @@ class ContactPhaseDetector:
 
     def __init__(self, config: ContactPhaseConfig, weight: float, support_names: tuple[str, ...]) -> None:
         self._thresholds = config.on_fraction * weight, config.off_fraction * weight, config.debounce
-        self._sign_suspect_after = config.sign_suspect_after
         self._names = support_names
         self._phase_names: dict[bytes, str] = {}
         self.reset()
@@ -101,7 +103,7 @@ class ContactPhaseDetector:
 
     def sign_suspect(self) -> BoolArray:
         """Feet that seem to be pulled to the ground, (k,): the sensor's sign is probably flipped."""
-        return self._pulling_for > self._sign_suspect_after
+        return self._pulling_for > _SIGN_SUSPECT_AFTER
 
     def name(self, contact: BoolArray) -> str:
         """Name of the phase: ``flight``, one foot's name, ``double_support`` of two feet, or joined names."""

@@ -22,12 +22,15 @@ from friction_estimator.base.soles import (
     step_heights,
     step_places,
 )
-from friction_estimator.base.velocity import InertialVelocity, level_attitude, step_velocity
+from friction_estimator.base.velocity import ACCELERATION_ERROR_TIME, InertialVelocity, level_attitude, step_velocity
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.rotations import cross, product, skew, turned
 from friction_estimator.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
+
+REST_SPEED = 0.001
+"""Soles of a robot at rest twist and settle as if it moved this fast [m/s]: joints at rest still give a little."""
 
 
 @kernel
@@ -199,7 +202,7 @@ class Odometry:
         self._places = SolePlaces(feet, base.landing_std)
         self._heights = SoleHeights(base, feet)
         sole_speed_variance = self._velocity.sole_speed_variance
-        self._settings = np.array([base.rest_speed, base.acceleration_error_time, sole_speed_variance])
+        self._settings = np.array([REST_SPEED, ACCELERATION_ERROR_TIME, sole_speed_variance])
         self.reset()
 
     def reset(self) -> None:

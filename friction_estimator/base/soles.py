@@ -20,10 +20,17 @@ import math
 
 import numpy as np
 
+from friction_estimator.base.attitude import IMU_GAP_RATE
 from friction_estimator.compiled import kernel
 from friction_estimator.config import BaseStateConfig, Config
 from friction_estimator.types import BoolArray, FloatArray
 
+ROTATION_STD = 0.002
+"""Standard deviation of the rotation of a sole by the joints [rad]: encoder offsets and bending links."""
+_TWIST_GATE = 3.0
+"""A sole that is more than this many standard deviations from its heading has slipped."""
+_HEIGHT_STD = 0.002
+"""Standard deviation of the height of a sole by the joints [m]: encoder offsets and bending links."""
 _LEAST_LOAD = 0.02
 """A sole that carries a smaller part of the mean load than this moves as if it carried this part."""
 
@@ -185,11 +192,11 @@ class HeadingFilter:
         self.tuning = np.array(
             [
                 config.sensors.angular_velocity_std**2,
-                attitude.silent_rate,
+                IMU_GAP_RATE,
                 attitude.gyro_bias_walk,
                 base.twist_std,
-                base.rotation_std,
-                base.twist_gate,
+                ROTATION_STD,
+                _TWIST_GATE,
             ]
         )
         self.reset()
@@ -256,7 +263,7 @@ class SoleHeights:
     """
 
     def __init__(self, config: BaseStateConfig, feet: int) -> None:
-        self.tuning = np.array([config.settle_std, config.height_std, config.landing_std])
+        self.tuning = np.array([config.settle_std, _HEIGHT_STD, config.landing_std])
         self._feet = feet
         self.reset()
 

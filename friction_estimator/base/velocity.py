@@ -15,11 +15,24 @@ import math
 
 import numpy as np
 
+from friction_estimator.base.attitude import ACCELERATION_TIME
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.rotations import cross, matrix_from_quaternion, product, quaternion_exp, turned
 from friction_estimator.types import GRAVITY, BoolArray, FloatArray
 
+ACCELERATION_ERROR_TIME = 1.0
+"""Correlation time of the tilt error, seen as an error of the acceleration [s]: about two steps."""
+_FIRST_VARIANCE = 10.0
+"""Variance of the velocity before the first sample [m^2/s^2]: nothing is known."""
+_FIRST_SQUARE = 1e-4
+"""Mean squared innovation before the first sample [m^2/s^2]."""
+_NOISE_TIME = 1.0
+"""Time over which the noise of the legs' velocity is measured [s]: about two steps."""
+_TURNING_TIME = 0.1
+"""A leg whose standing sole has seemed to turn stays uncertain for this long [s]."""
+_LEVEL_TIME = 0.02
+"""Time over which the tilt by accelerometer and legs is averaged [s]: longer than the vibration of an impact."""
 _LEAST_PART = 0.05
 """Part of the innovation's variance that always counts as noise of the legs: less cannot be separated from the
 prediction."""
@@ -231,7 +244,7 @@ def level_attitude(
     """Rotation and covariance (3, 3) without the tilt that explains the error of the acceleration, ``e = g x tilt``.
 
     The tilt's share of the error is its share of the variance; the covariance falls as that of the error. The error is
-    averaged over ``base_state.level_time``, since noise of the legs must not shake the trunk.
+    averaged over ``_LEVEL_TIME``, since noise of the legs must not shake the trunk.
     """
     bias_variance, tilt, scale = tuning[7], np.zeros(3), np.ones(3)
     for along, about in ((0, 1), (1, 0)):  # an error along x is a tilt about y, one along y a tilt about x
@@ -259,7 +272,7 @@ class InertialVelocity:
 
     of innovations ``r``: their mean square less that of the prediction, as in eqs. 21-23 but over a time and not over
     samples; ``rho`` is the correlation of successive innovations, since errors that last are not averaged out. It is
-    at least what :func:`imu_velocity_by_turning` gave within ``base_state.turning_time``.
+    at least what :func:`imu_velocity_by_turning` gave within ``_TURNING_TIME``.
 
     Parameters
     ----------
@@ -277,16 +290,16 @@ class InertialVelocity:
         base, attitude, sensors = config.base_state, config.attitude, config.sensors
         self.sole_speed_variance = base.sole_speed_std**2
         bias_variance = attitude.acceleration_bias_std**2 + sensors.specific_force_bias_std**2
-        self._first_variance, self._first_square = base.initial_covariance, base.measurement_noise
+        self._first_variance, self._first_square = _FIRST_VARIANCE, _FIRST_SQUARE
         self.tuning = np.array(
             [
                 attitude.vibration_std**2 + sensors.specific_force_std**2,
-                base.acceleration_error_time,
+                ACCELERATION_ERROR_TIME,
                 attitude.acceleration_std,
-                attitude.acceleration_time,
-                base.velocity_noise_time,
-                base.turning_time,
-                base.level_time,
+                ACCELERATION_TIME,
+                _NOISE_TIME,
+                _TURNING_TIME,
+                _LEVEL_TIME,
                 bias_variance,
             ]
         )

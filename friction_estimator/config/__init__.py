@@ -1,14 +1,20 @@
-"""Every number that somebody may want to tune: one frozen dataclass a stage, with unit, range and description.
+"""Parameters of a robot and of all stages: one frozen dataclass per stage, with unit, range and description.
 
 The parameter YAML of the ROS node, seen as a flat mapping ``{"contact_phase.debounce": 0.01, ...}``, is the only way
 in: :func:`config_from_parameters` builds and validates a :class:`Config`, refusing unknown keys by name.
 :func:`parameter_fields` lists the same fields for the node, which declares its ROS parameters from them.
 """
 
-from friction_estimator.config.base import AttitudeConfig, BaseStateConfig, ContactPhaseConfig
-from friction_estimator.config.friction import CompensationConfig, IdentifierConfig, TrustConfig
-from friction_estimator.config.kalman import KalmanConfig
-from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, MomentumConfig
+from friction_estimator.config.estimation import (
+    AttitudeConfig,
+    BaseStateConfig,
+    CompensationConfig,
+    ContactPhaseConfig,
+    DiagnosisConfig,
+    IdentifierConfig,
+    SynchronizerConfig,
+)
+from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, KalmanConfig, MomentumConfig
 from friction_estimator.config.parameters import (
     ParameterField,
     ParameterValue,
@@ -21,7 +27,6 @@ from friction_estimator.config.robot import (
     ImuConfig,
     RobotConfig,
     SensorNoise,
-    SynchronizerConfig,
 )
 from friction_estimator.config.root import OBSERVER_NAMES, Config, OutputConfig
 from friction_estimator.config.validation import Range
@@ -34,6 +39,7 @@ __all__ = [
     "ConstrainedConfig",
     "ContactPhaseConfig",
     "CouplingConfig",
+    "DiagnosisConfig",
     "FbseConfig",
     "FootConfig",
     "IdentifierConfig",
@@ -48,7 +54,6 @@ __all__ = [
     "RobotConfig",
     "SensorNoise",
     "SynchronizerConfig",
-    "TrustConfig",
     "config_from_parameters",
     "parameter_fields",
 ]

@@ -1,4 +1,4 @@
-"""Between flat parameters, as ROS knows them, and the tree of dataclasses."""
+"""Conversion of flat ROS parameters to the tree of dataclasses, and the list of all parameters."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from typing import Any, TypeVar, get_type_hints
 
 from friction_estimator.config.robot import FootConfig
 from friction_estimator.config.root import Config
-from friction_estimator.config.validation import Range, Validated
+from friction_estimator.config.validation import Range, Validated, check_range
 from friction_estimator.errors import ConfigError, choices
 
 ParameterValue = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
+_KINDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    tuple[str, ...]: "a list of names",
+    tuple[float, ...]: "a list of numbers",
+}
+"""Types of parameters, in the words of an error message."""
+
 
 @dataclass(frozen=True, slots=True)
 class ParameterField:
-    """One leaf of the configuration: what the ROS node declares."""
+    """One parameter of the configuration, as the ROS node declares it."""
 
     name: str
     kind: type
@@ -26,7 +36,10 @@ class ParameterField:
     range: Range
 
 
-def _leaves(section: type[Validated], prefix: str) -> Iterator[ParameterField]:
+_FEET_NAMES = ParameterField("feet.names", tuple[str, ...], (), Range("Names of the feet that have a force sensor."))
+
+
+def _leaves(section: type[Validated], prefix: str, feet_names: tuple[str, ...] = ()) -> Iterator[ParameterField]:
     hints = get_type_hints(section)
     for item in dataclasses.fields(section):
         limits, hint = item.metadata.get("range"), hints[item.name]
@@ -35,17 +48,15 @@ def _leaves(section: type[Validated], prefix: str) -> Iterator[ParameterField]:
             yield ParameterField(prefix + item.name, hint, default, limits)
         elif isinstance(hint, type) and issubclass(hint, Validated):
             yield from _leaves(hint, f"{prefix}{item.name}.")
-
-
-_FEET_NAMES = ParameterField("feet.names", tuple[str, ...], (), Range("names of the feet that carry a force sensor"))
+        elif item.name == "feet":
+            yield _FEET_NAMES
+            for name in feet_names:
+                yield from _leaves(FootConfig, f"feet.{name}.")
 
 
 def parameter_fields(feet_names: tuple[str, ...]) -> tuple[ParameterField, ...]:
-    """Every parameter of a robot whose feet have these names, in YAML order."""
-    fields = [*_leaves(Config, ""), _FEET_NAMES]
-    for name in feet_names:
-        fields += _leaves(FootConfig, f"feet.{name}.")
-    return tuple(fields)
+    """Every parameter of a robot whose feet have these names, in the order of the YAML."""
+    return tuple(_leaves(Config, "", feet_names))
 
 
 def config_from_parameters(parameters: Mapping[str, Any]) -> Config:
@@ -64,19 +75,22 @@ def config_from_parameters(parameters: Mapping[str, Any]) -> Config:
     known = {item.name: item for item in parameter_fields(feet_names)}
     unknown = [key for key in parameters if key not in known]
     if unknown:
-        raise ConfigError(_unknown_keys_message(unknown, list(known)))
+        raise ConfigError("; ".join(_unknown_key_message(key, list(known)) for key in unknown))
     values = {name: _convert(item, parameters[name]) for name, item in known.items() if name in parameters}
     feet = tuple(FootConfig(name=name, **_section(values, f"feet.{name}.")) for name in feet_names)
     return _build(Config, values, "", feet=feet)
 
 
-def _unknown_keys_message(unknown: list[str], known: list[str]) -> str:
-    lines = []
-    for key in unknown:
-        near = difflib.get_close_matches(key, known, n=1)
-        lines.append(f"unknown parameter {key!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
-    sections = {name.split(".")[0] for name in known}
-    return "; ".join(lines) + f". The sections are {choices(sections)}"
+def _unknown_key_message(key: str, known: list[str]) -> str:
+    """Name a key and the nearest valid one; without a near one the parameters of its section, or all sections."""
+    near = difflib.get_close_matches(key, known, n=1)
+    if near:
+        return f"unknown parameter {key!r} (did you mean {near[0]!r}?)"
+    section = key.split(".")[0]
+    siblings = [name for name in known if name.split(".")[0] == section]
+    if siblings:
+        return f"unknown parameter {key!r}; the parameters of {section!r} are {choices(siblings)}"
+    return f"unknown parameter {key!r}; the sections are {choices({name.split('.')[0] for name in known})}"
 
 
 def _section(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -97,26 +111,29 @@ def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **ex
                 arguments[item.name] = values[prefix + item.name]
         else:
             arguments[item.name] = _build(hints[item.name], values, f"{prefix}{item.name}.")
-    try:
-        return section(**arguments)
-    except ConfigError as error:
-        raise ConfigError(f"in section {prefix.rstrip('.')!r}: {error}" if prefix else str(error)) from None
+    return section(**arguments)
 
 
 def _convert(item: ParameterField, value: Any) -> Any:
-    """Check the type of one YAML value and return it as the dataclass wants it."""
-    if item.kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+    """Check type and range of one YAML value and return it as the dataclass needs it."""
+    converted = _typed(item.kind, value)
+    if converted is None:
+        raise ConfigError(f"{item.name} = {value!r} has the wrong type: expected {_KINDS[item.kind]}")
+    check_range(item.name, converted, item.range)
+    return converted
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """Return the value as this type; None when it is of another one."""
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    if item.kind in (bool, int, str) and type(value) is item.kind:
+    if kind in (bool, int, str) and type(value) is kind:
         return value
-    if item.kind == tuple[str, ...] and _is_list_of(value, str):
+    if kind == tuple[str, ...] and _is_list_of(value, str):
         return tuple(value)
-    if item.kind == tuple[float, ...] and _is_list_of(value, (int, float)):
+    if kind == tuple[float, ...] and _is_list_of(value, (int, float)):
         return tuple(float(number) for number in value)
-    wanted = getattr(item.kind, "__name__", str(item.kind)) if isinstance(item.kind, type) else str(item.kind)
-    if item.kind in (tuple[str, ...], tuple[float, ...]):
-        wanted = "list of names" if item.kind == tuple[str, ...] else "list of numbers"
-    raise ConfigError(f"{item.name} = {value!r} has the wrong type: expected a {wanted}")
+    return None
 
 
 def _is_list_of(value: Any, kinds: Any) -> bool:

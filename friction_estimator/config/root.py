@@ -1,47 +1,65 @@
-"""All of it: what one robot's YAML says."""
+"""The whole configuration: the parameters in one robot's YAML."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from friction_estimator.config.base import AttitudeConfig, BaseStateConfig, ContactPhaseConfig
-from friction_estimator.config.friction import CompensationConfig, IdentifierConfig, TrustConfig
-from friction_estimator.config.kalman import KalmanConfig
-from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, MomentumConfig
-from friction_estimator.config.robot import FootConfig, ImuConfig, RobotConfig, SensorNoise, SynchronizerConfig
+from friction_estimator.config.estimation import (
+    AttitudeConfig,
+    BaseStateConfig,
+    CompensationConfig,
+    ContactPhaseConfig,
+    DiagnosisConfig,
+    IdentifierConfig,
+    SynchronizerConfig,
+)
+from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, KalmanConfig, MomentumConfig
+from friction_estimator.config.robot import FootConfig, ImuConfig, RobotConfig, SensorNoise
 from friction_estimator.config.validation import Validated, parameter
 from friction_estimator.errors import ConfigError
 
 OBSERVER_NAMES = ("kalman", "fbse", "momentum", "constrained")
-"""What ``Config.observer`` may name: the Kalman stage, or one of the table in ``estimation.observers``."""
+"""Values of ``Config.observer``: the Kalman stage, or an observer of the table in ``estimation.observers``."""
 
 STAGES = ("all", "base_state", "friction")
-"""What ``Config.stages`` may name: the whole pipeline, or one of the two parts that can run as nodes of their own."""
+"""Values of ``Config.stages``: the whole pipeline, or one of the two parts that can run as separate nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputConfig(Validated):
-    """How often the slow topics leave."""
+    """Topics in and out."""
 
-    slow_rate: float = parameter(50.0, "rate of the topics that do not come with every joint sample", "Hz", 0.1, 1e4)
-    joint_states_topic: str = parameter("joint_states", "topic of the sensor_msgs/JointState input")
+    slow_rate: float = parameter(
+        50.0, "Rate of the topics that are not published with every joint sample.", "Hz", 0.1, 1e4
+    )
+    joint_states_topic: str = parameter("joint_states", "Topic of the joint states (sensor_msgs/JointState).")
 
 
 @dataclass(frozen=True, slots=True)
 class Config(Validated):
-    """All of it: what one robot's YAML says."""
+    """The whole configuration of one robot."""
 
     robot: RobotConfig = RobotConfig()
     imu: ImuConfig = ImuConfig()
     feet: tuple[FootConfig, ...] = ()
-    observer: str = parameter("kalman", "how friction is measured", choices=OBSERVER_NAMES)
+    sensors: SensorNoise = SensorNoise()
+    observer: str = parameter(
+        "kalman",
+        "Method that measures friction: kalman, the most accurate one, or the published methods fbse, momentum and "
+        "constrained.",
+        choices=OBSERVER_NAMES,
+    )
     stages: str = parameter(
         "all",
-        "what is estimated: all; base_state: base state and contact phase only; friction: all but these. "
-        "graph:=split of the launch file starts one node for each of the last two",
+        "Stages that run. base_state: base state and contact phase only. friction: all others. graph:=split starts "
+        "a node for each.",
         choices=STAGES,
+        advanced=True,
     )
-    sensors: SensorNoise = SensorNoise()
+    identifier: IdentifierConfig = IdentifierConfig()
+    kalman: KalmanConfig = KalmanConfig()
+    compensation: CompensationConfig = CompensationConfig()
+    output: OutputConfig = OutputConfig()
     synchronizer: SynchronizerConfig = SynchronizerConfig()
     attitude: AttitudeConfig = AttitudeConfig()
     contact_phase: ContactPhaseConfig = ContactPhaseConfig()
@@ -49,11 +67,7 @@ class Config(Validated):
     fbse: FbseConfig = FbseConfig()
     momentum: MomentumConfig = MomentumConfig()
     constrained: ConstrainedConfig = ConstrainedConfig()
-    kalman: KalmanConfig = KalmanConfig()
-    identifier: IdentifierConfig = IdentifierConfig()
-    compensation: CompensationConfig = CompensationConfig()
-    trust: TrustConfig = TrustConfig()
-    output: OutputConfig = OutputConfig()
+    diagnosis: DiagnosisConfig = DiagnosisConfig()
 
     @property
     def has_base_state(self) -> bool:

@@ -1,4 +1,4 @@
-"""A parameter with unit, range and description, and the check of it."""
+"""One parameter with unit, range and description, and the check of its value."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from friction_estimator.errors import ConfigError, choices
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Description, unit and allowed values of one parameter; lives in the metadata of a dataclass field."""
+    """Description, unit and allowed values of one parameter; lives in the metadata of a dataclass field.
+
+    Attributes
+    ----------
+    description : a sentence that stands alone, as in ``ros2 param describe``
+    unit : empty without one
+    low, high : smallest and largest valid number
+    choices : valid names; empty: any
+    advanced : True for a parameter that few robots need; the documentation lists those last
+    """
 
     description: str
     unit: str = ""
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
+    advanced: bool = False
 
 
 def parameter(
@@ -28,9 +38,11 @@ def parameter(
     low: float = -math.inf,
     high: float = math.inf,
     choices: tuple[str, ...] = (),
+    *,
+    advanced: bool = False,
 ) -> Any:
     """Dataclass field with the metadata that validation, ROS declaration and docs need."""
-    return field(default=default, metadata={"range": Range(description, unit, low, high, choices)})
+    return field(default=default, metadata={"range": Range(description, unit, low, high, choices, advanced)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +53,11 @@ class Validated:
         for item in dataclasses.fields(self):
             limits: Range | None = item.metadata.get("range")
             if limits is not None:
-                _check(item.name, getattr(self, item.name), limits)
+                check_range(item.name, getattr(self, item.name), limits)
 
 
-def _check(name: str, value: Any, limits: Range) -> None:
+def check_range(name: str, value: Any, limits: Range) -> None:
+    """Raise ConfigError for a value, or an element of it, that the range does not allow."""
     if limits.choices and value not in limits.choices:
         raise ConfigError(f"{name} = {value!r} is not valid; choose one of {choices(limits.choices)}")
     numbers = value if isinstance(value, tuple) else (value,)

@@ -59,10 +59,12 @@ class FrictionCompensation:
     def __init__(
         self, config: CompensationConfig, laws: TransmittedLaws, effort_limit: FloatArray, velocity_std: float
     ) -> None:
-        self._config = config
         self._laws = laws
         self._limit: FloatArray = np.minimum(effort_limit, config.limit)
-        noise = SURE_SIGN * velocity_std if config.velocity == "measured" else 0.0
+        self._measured = config.velocity == "measured"
+        self._max_relative_sigma, self._slew_rate = config.max_relative_sigma, config.slew_rate
+        self._timeout = config.timeout
+        noise = SURE_SIGN * velocity_std if self._measured else 0.0
         self._fade_velocity = max(config.fade_velocity, noise)
         self._commands: deque[CommandSample] = deque(maxlen=_QUEUE)
         self.gain = config.gain
@@ -90,33 +92,32 @@ class FrictionCompensation:
             self._torque = np.zeros(self._limit.size)
             self.compensated = np.zeros(self._limit.size, dtype=bool)
             return self._torque
-        config = self._config
         friction = self._laws.torque(estimate.parameters, velocity, estimate.effort)
-        confident = confident_torque(friction, estimate.model_sigma / config.max_relative_sigma)
+        confident = confident_torque(friction, estimate.model_sigma / self._max_relative_sigma)
         wanted = bounded(self.gain * faded(confident, velocity, self._fade_velocity), self._limit)
         self.idle, self.compensated = "", confident != 0.0
-        self._torque = self._torque + bounded(wanted - self._torque, config.slew_rate * elapsed)
+        self._torque = self._torque + bounded(wanted - self._torque, self._slew_rate * elapsed)
         return self._torque
 
     def _elapsed(self, stamp_ns: int) -> float | None:
         """Time since the sample before [s]; None after a gap, a jump back and at the start."""
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         elapsed = None if before is None else 1e-9 * (stamp_ns - before)
-        if elapsed is None or not 0.0 <= elapsed <= self._config.timeout:
+        if elapsed is None or not 0.0 <= elapsed <= self._timeout:
             self.idle = "the joint states have just begun, or come more slowly than compensation.timeout"
             return None
         return elapsed
 
     def _velocity_at(self, estimate: FrictionEstimate) -> FloatArray | None:
         """Velocity at which the law is evaluated (n,); None while there is none."""
-        if self._config.velocity == "measured":
+        if self._measured:
             return estimate.velocity
         commands, now = self._commands, estimate.stamp_ns
         while len(commands) > 1 and commands[1].stamp_ns <= now:
             commands.popleft()
-        if commands and 0 <= now - commands[0].stamp_ns <= 1e9 * self._config.timeout:
+        if commands and 0 <= now - commands[0].stamp_ns <= 1e9 * self._timeout:
             return commands[0].velocity
-        self.idle = f"no desired velocity within {self._config.timeout:g} s"
+        self.idle = f"no desired velocity within {self._timeout:g} s"
         return None
 
 

@@ -10,8 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.config import TrustConfig
+from friction_estimator.config import DiagnosisConfig
 from friction_estimator.types import BoolArray, FloatArray
+
+EVIDENCE = 1.0
+"""A diagnosis needs samples of at least this duration [s]: fewer may be chance."""
+UNLEARNED = 0.5
+"""A law is unknown while the standard deviation of every parameter is above this fraction of its prior."""
+_CALIBRATION_RATIO = 1.0
+"""Errors of model and sensors may explain at most this multiple of the friction torque (RMS)."""
+_DISTURBED_SHARE = 0.1
+"""Fraction of the time in which pushes may interrupt the identification."""
+_DRIFT_GATE = 1.0
+"""A change of the law is drift only beyond this many standard deviations of its torque."""
 
 ADVICE = {
     "excitation": "friction is not identified yet, too little motion so far: keep walking, or start from saved "
@@ -92,7 +103,9 @@ class JointDiagnosis:
         return "; ".join(f"{problem.kind}: {problem.text}" for problem in self.problems) or NO_PROBLEM
 
 
-def diagnose(figures: DiagnosisFigures, config: TrustConfig, joint_names: Sequence[str]) -> tuple[JointDiagnosis, ...]:
+def diagnose(
+    figures: DiagnosisFigures, config: DiagnosisConfig, joint_names: Sequence[str]
+) -> tuple[JointDiagnosis, ...]:
     """Diagnosis of every joint (n)."""
     found = {kind: where.tolist() for kind, where in _find_problems(figures, config)}
     return tuple(
@@ -109,16 +122,16 @@ def advice(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
     return tuple(f"{ADVICE[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
 
 
-def _find_problems(figures: DiagnosisFigures, config: TrustConfig) -> Iterator[tuple[str, BoolArray]]:
+def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterator[tuple[str, BoolArray]]:
     """Each kind of problem and which joints (n,) have it; NaN, for too few samples, compares as False."""
-    still = (figures.moving_time < config.evidence) & ~figures.known_at_start & np.isfinite(figures.disturbed)
-    yield "excitation", still | (figures.unlearned > config.unlearned)
+    still = (figures.moving_time < EVIDENCE) & ~figures.known_at_start & np.isfinite(figures.disturbed)
+    yield "excitation", still | (figures.unlearned > UNLEARNED)
     yield "passivity", figures.driving > config.driving_share
-    yield "calibration", figures.calibration > config.calibration_ratio * figures.friction
+    yield "calibration", figures.calibration > _CALIBRATION_RATIO * figures.friction
     large = figures.drift > config.drift_ratio * figures.law
-    yield "drift", large & (figures.drift > config.drift_gate * figures.drift_sigma)
+    yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma)
     yield "consistency", figures.consistency > figures.consistency_limit
-    yield "disturbance", figures.disturbed > config.disturbed_share
+    yield "disturbance", figures.disturbed > _DISTURBED_SHARE
 
 
 def _describe(kind: str, figures: DiagnosisFigures, row: int) -> str:

@@ -16,13 +16,23 @@ import numpy as np
 from scipy.special import chdtri
 
 from friction_estimator.compiled import kernel
-from friction_estimator.config import TrustConfig
-from friction_estimator.estimation.diagnosis import DiagnosisFigures
+from friction_estimator.config import DiagnosisConfig
+from friction_estimator.estimation.diagnosis import EVIDENCE, UNLEARNED, DiagnosisFigures
 from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
 from friction_estimator.robot.sensor_variances import SURE_SIGN
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
 
+_SLOWEST = 0.02
+"""A joint moves above this speed [rad/s]: below it static friction decides."""
+_PASSIVITY_GATE = 3.0
+"""Friction drives a joint when it points along the motion by more than this many standard deviations."""
+_KNOWN = 0.3
+"""A law becomes the reference for drift once its standard deviation is below this fraction of its torque."""
+_CONFIDENCE = 0.999
+"""Probability below the upper end of the chi-square band of the mean innovation."""
+_LARGEST_INNOVATION = 5.0
+"""Larger innovations count as this many standard deviations: impacts are no error of the noise model."""
 _KNOWN_FOR = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
 
@@ -123,18 +133,18 @@ class Innovations:
 
     Parameters
     ----------
-    config : confidence, largest counted innovation
+    config : ``consistency_slack``
     joints : n
     """
 
-    def __init__(self, config: TrustConfig, joints: int) -> None:
-        self._config = config
+    def __init__(self, config: DiagnosisConfig, joints: int) -> None:
+        self._slack = config.consistency_slack
         self._mean = FadingMean(1, joints)
         self._newest: FloatArray = np.full(joints, np.nan)
 
     def add(self, consistency: FloatArray, keep: float) -> None:
         """Add the newest NIS (n,); one that has not changed is an old one and does not count again."""
-        add_innovations(self._newest, consistency, self._mean.sums, self._config.largest_innovation**2, keep)
+        add_innovations(self._newest, consistency, self._mean.sums, _LARGEST_INNOVATION**2, keep)
 
     @property
     def count(self) -> FloatArray:
@@ -148,7 +158,7 @@ class Innovations:
         independent; then the band is wider than this, and ``consistency_slack`` has to cover it.
         """
         count = np.maximum(self._mean.effective_count, 1.0)
-        limit = self._config.consistency_slack * chdtri(count, 1.0 - self._config.confidence) / count
+        limit = self._slack * chdtri(count, 1.0 - _CONFIDENCE) / count
         return self._mean.mean[0], limit
 
 
@@ -235,16 +245,16 @@ class LawDrift:
 
     Parameters
     ----------
-    config : when a law is known
+    period : time between the estimates [s]
     laws : friction laws of the motors
     motors : that move the joints, in whose torque the laws are compared
     """
 
-    def __init__(self, config: TrustConfig, laws: JointLaws, motors: Transmission) -> None:
-        self._config = config
+    def __init__(self, period: float, laws: JointLaws, motors: Transmission) -> None:
+        self._enough = _KNOWN_FOR * EVIDENCE / period
         self._tables = laws.codes, laws.scales, motors.matrix, motors.to_joints
         n, p = laws.scales.shape
-        self._keep_known = math.exp(-config.period / max(config.evidence, config.period))
+        self._keep_known = math.exp(-period / max(EVIDENCE, period))
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
         self.restart()
@@ -258,7 +268,6 @@ class LawDrift:
         self, estimate: FrictionEstimate | RecordedEstimate, counts: BoolArray, known_at_start: BoolArray, keep: float
     ) -> None:
         """Compare at one instant, for the joints (n,) that count."""
-        config = self._config
         add_law_change(
             estimate.velocity,
             estimate.effort,
@@ -267,8 +276,8 @@ class LawDrift:
             counts,
             known_at_start,
             *self._tables,
-            config.known,
-            _KNOWN_FOR * config.evidence / config.period,
+            _KNOWN,
+            self._enough,
             self._keep_known,
             keep,
             self._reference,
@@ -349,7 +358,7 @@ class DiagnosisMonitor:
 
     Parameters
     ----------
-    config : memory and limits
+    config : ``period``, ``memory``, ``consistency_slack``
     laws : whose parameters the estimates hold
     prior_sigma : (n, p) standard deviations of the parameters before any data; NaN where unknown, zero where there is
         no such parameter
@@ -359,17 +368,18 @@ class DiagnosisMonitor:
 
     def __init__(
         self,
-        config: TrustConfig,
+        config: DiagnosisConfig,
         laws: JointLaws,
         prior_sigma: FloatArray,
         velocity_std: float,
         motors: Transmission | None = None,
     ) -> None:
         self._motors = motors or Transmission.of(None, laws.law_names)
+        self._period, self._memory = config.period, config.memory
         self._config = config
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
-        self._slowest = max(config.slowest, SURE_SIGN * velocity_std)
+        self._slowest = max(_SLOWEST, SURE_SIGN * velocity_std)
         self._joints = len(laws.law_names)
         self.forget()
 
@@ -381,11 +391,11 @@ class DiagnosisMonitor:
         parameters_sigma : (n, p) of parameters that came from an earlier run; None: nothing is known
         """
         n = self._joints
-        self._drift = LawDrift(self._config, self._laws, self._motors)
+        self._drift = LawDrift(self._period, self._laws, self._motors)
         self._moving_time = np.zeros(n)
         self._known_at_start: BoolArray = np.zeros(n, dtype=bool)
         if parameters_sigma is not None:
-            self._known_at_start = self._smallest_ratio(parameters_sigma) < self._config.unlearned
+            self._known_at_start = self._smallest_ratio(parameters_sigma) < UNLEARNED
         self._parameters_sigma: FloatArray = np.full_like(self._prior_sigma, np.nan)
         self.restart()
 
@@ -398,17 +408,17 @@ class DiagnosisMonitor:
         self._stamp_ns: int | None = None
 
     def add(self, estimate: FrictionEstimate | RecordedEstimate) -> None:
-        """Use an estimate, unless less than ``trust.period`` has passed since the one before."""
+        """Use an estimate, unless less than ``diagnosis.period`` has passed since the one before."""
         elapsed = math.inf if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
-        if 0.0 <= elapsed < self._config.period * (1.0 - 1e-9):
+        if 0.0 <= elapsed < self._period * (1.0 - 1e-9):
             return
-        if not 0.0 <= elapsed <= self._config.memory:
-            elapsed = self._config.period
+        if not 0.0 <= elapsed <= self._memory:
+            elapsed = self._period
         self._stamp_ns = estimate.stamp_ns
         self._use(estimate, elapsed)
 
     def _use(self, estimate: FrictionEstimate | RecordedEstimate, elapsed: float) -> None:
-        keep = math.exp(-elapsed / self._config.memory)
+        keep = math.exp(-elapsed / self._memory)
         counts = np.empty(self._joints, dtype=bool)
         add_motion(
             estimate.velocity,
@@ -419,7 +429,7 @@ class DiagnosisMonitor:
             self._motors.matrix,
             self._motors.to_joints,
             self._slowest,
-            self._config.passivity_gate,
+            _PASSIVITY_GATE,
             elapsed,
             keep,
             self._moving_time,
@@ -439,7 +449,7 @@ class DiagnosisMonitor:
 
     def figures(self) -> DiagnosisFigures:
         """Figures of the newest estimates."""
-        fewest = self._config.evidence / self._config.period
+        fewest = EVIDENCE / self._period
         disturbed = _enough(self._always.mean, self._always.weight, fewest)[0]
         driving, friction, calibration = _enough(self._moving.mean, self._moving.weight, fewest)
         consistency, limit = _enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count, fewest)

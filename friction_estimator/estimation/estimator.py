@@ -73,6 +73,10 @@ class Estimator:
             config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health
         )
         self.compensation: FrictionCompensation | None = None
+        limits, imu = config.robot, config.imu
+        self._joint_limits = math.inf, limits.max_velocity, limits.max_effort
+        self._imu_limits = imu.max_rate, imu.max_specific_force
+        self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
@@ -80,7 +84,7 @@ class Estimator:
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std
             )
         self.monitor = DiagnosisMonitor(
-            config.trust, laws, parameters_sigma(self.identified), velocity_std, robot.motors
+            config.diagnosis, laws, parameters_sigma(self.identified), velocity_std, robot.motors
         )
 
     @property
@@ -130,11 +134,11 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        limits, names = self.config.robot, self.joint_names
-        self._refuse_glitch(sample.position, math.inf, "joint position", names)
-        self._refuse_glitch(sample.velocity, limits.max_velocity, "joint velocity", names)
+        (position, velocity, effort), names = self._joint_limits, self.joint_names
+        self._refuse_glitch(sample.position, position, "joint position", names)
+        self._refuse_glitch(sample.velocity, velocity, "joint velocity", names)
         if has_effort(sample):
-            self._refuse_glitch(sample.effort, limits.max_effort, "joint effort", names)
+            self._refuse_glitch(sample.effort, effort, "joint effort", names)
         else:
             self._health.without_effort += 1
             self._health.add_lasting_event("missing_effort", sample.stamp_ns, _MISSING_EFFORT)
@@ -142,15 +146,14 @@ class Estimator:
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
         """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
-        imu = self.config.imu
-        self._refuse_glitch(sample.angular_velocity, imu.max_rate, "angular velocity", "xyz")
-        self._refuse_glitch(sample.specific_force, imu.max_specific_force, "specific force", "xyz")
+        rate, specific_force = self._imu_limits
+        self._refuse_glitch(sample.angular_velocity, rate, "angular velocity", "xyz")
+        self._refuse_glitch(sample.specific_force, specific_force, "specific force", "xyz")
         return self._estimates(self._synchronizer.add_imu(sample))
 
     def add_wrench(self, sample: WrenchSample) -> list[FrictionEstimate]:
         """Add a foot wrench; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
-        foot = self.config.feet[sample.foot]
-        self._refuse_glitch(sample.wrench, foot.max_force, f"wrench of {foot.name}", _WRENCH_NAMES)
+        self._refuse_glitch(sample.wrench, *self._wrench_limits[sample.foot], _WRENCH_NAMES)
         return self._estimates(self._synchronizer.add_wrench(sample))
 
     def add_command(self, sample: CommandSample) -> list[FrictionEstimate]:
@@ -161,7 +164,7 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        self._refuse_glitch(sample.velocity, self.config.robot.max_velocity, "desired velocity", self.joint_names)
+        self._refuse_glitch(sample.velocity, self._joint_limits[1], "desired velocity", self.joint_names)
         if self.compensation is not None:
             self.compensation.set_command(sample)
         return []
@@ -219,7 +222,7 @@ class Estimator:
 
     def diagnose(self) -> tuple[JointDiagnosis, ...]:
         """Which joints should not be trusted now, and why, (n)."""
-        return diagnose(self.monitor.figures(), self.config.trust, self.joint_names)
+        return diagnose(self.monitor.figures(), self.config.diagnosis, self.joint_names)
 
     @staticmethod
     def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:

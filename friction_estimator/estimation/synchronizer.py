@@ -21,6 +21,8 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.types import BoolArray, FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
 
 _NS = 1_000_000_000
+_LONGEST_GAP = 3.0
+"""A gap of a sensor is bridged up to this many of its usual periods, and its last value is held for half as long."""
 _FRAMES = 100
 """Number of frames over which the new readings of a sensor are counted."""
 _FEWEST = 1e-3
@@ -70,7 +72,6 @@ class Synchronizer:
     def __init__(self, config: SynchronizerConfig, foot_count: int, use_imu: bool, health: Health) -> None:
         self._max_wait = int(config.max_wait * _NS)
         self._stale_after = int(config.stale_after * _NS)
-        self._stale_periods = config.stale_periods
         self._reset_after = int(config.reset_after * _NS)
         self._use_imu = use_imu
         self._health = health
@@ -254,7 +255,7 @@ class Synchronizer:
         if before > stamp:
             track.last = value
             return before - stamp <= self._max_wait
-        longest = min(self._stale_periods * track.period, self._stale_after)
+        longest = min(_LONGEST_GAP * track.period, self._stale_after)
         if len(values) > 1 and values[1][0] - before <= longest:
             after, next_value = values[1]
             part = (stamp - before) / (after - before)

@@ -1,7 +1,6 @@
-"""Parameters of the nodes beside the configuration: the nodes declare them, offline tools pass over them.
+"""Parameters of the nodes that are not part of the configuration: the nodes declare them, offline tools skip them.
 
-They may stand in the same YAML as the configuration, which offline tools read, too; hence their place is here, below
-ROS.
+A YAML may set them together with the configuration, and offline tools read the same YAML: hence this place below ROS.
 """
 
 from __future__ import annotations
@@ -12,55 +11,78 @@ _INPUTS_RELIABLE = ParameterField(
     "inputs_reliable",
     bool,
     False,
-    Range("every message is needed: only reliable publishers are heard, and no joint sample is left out"),
+    Range("Subscribe to reliable publishers only, and use every joint sample even when the node is late."),
 )
 
 _PLAYING = (
-    ParameterField("publish_clock", bool, False, Range("publish /clock, for nodes with use_sim_time")),
-    ParameterField("wait_for_subscribers", int, 0, Range("subscribers of joint_states to wait for", "", 0, 100)),
+    ParameterField("publish_clock", bool, False, Range("Publish /clock, for nodes with use_sim_time.")),
+    ParameterField(
+        "wait_for_subscribers",
+        int,
+        0,
+        Range("Number of subscribers of the joint states that must be connected before the start.", "", 0, 100),
+    ),
     ParameterField(
         "max_lead",
         float,
         0.0,
-        Range(
-            "how far it may run ahead of an estimator that cannot keep up; 0: it never waits, unless rate is 0",
-            "s",
-            0.0,
-            10.0,
-        ),
+        Range("Largest lead over an estimator that cannot keep up. 0: no limit, except at rate 0.", "s", 0.0, 10.0),
     ),
 )
 
 ESTIMATOR_FIELDS = (
     ParameterField(
-        "parameters_file", str, "", Range("YAML with the identified parameters: read at start, written at the end")
+        "parameters_file",
+        str,
+        "",
+        Range("YAML file of the identified parameters. The node reads it at the start and writes it at the end."),
     ),
-    ParameterField("robot_description", str, "", Range("text of the URDF; empty: robot.urdf, else the topic")),
+    ParameterField(
+        "robot_description",
+        str,
+        "",
+        Range("Text of the URDF. Empty: the file in robot.urdf, or else the topic robot_description."),
+    ),
     ParameterField(
         "display.effort_fraction",
         float,
         0.01,
-        Range("effort limits on robot_description_friction, as a part of the true ones (rviz)", "", 1e-6, 1.0),
+        Range("Scale of the effort limits in robot_description_friction, which rviz shows.", "", 1e-6, 1.0),
     ),
     _INPUTS_RELIABLE,
 )
 
 SIMULATION_FIELDS = (
-    ParameterField("scenario", str, "walk", Range("what the simulated robot does")),
-    ParameterField("noise", str, "paper_std", Range("level of the sensor noise")),
-    ParameterField("seed", int, 0, Range("seed of the noise; equal seeds give equal runs", "", 0, 2**31)),
-    ParameterField("duration", float, 0.0, Range("simulated time after which it ends; 0: never", "s", 0.0, 1e6)),
-    ParameterField("real_time_factor", float, 1.0, Range("simulated by real time; 0: no waiting", "", 0.0, 1e3)),
+    ParameterField("scenario", str, "walk", Range("Motion of the simulated robot.")),
+    ParameterField("noise", str, "paper_std", Range("Sensor noise level.")),
+    ParameterField(
+        "seed",
+        int,
+        0,
+        Range("Random seed of the sensor noise. The same seed gives the same noise.", "", 0, 2**31),
+    ),
+    ParameterField("duration", float, 0.0, Range("Simulated time until the end. 0: no end.", "s", 0.0, 1e6)),
+    ParameterField(
+        "real_time_factor",
+        float,
+        1.0,
+        Range("Simulated time per real time. 0: as fast as possible.", "", 0.0, 1e3),
+    ),
     *_PLAYING,
 )
 
 REPLAY_FIELDS = (
-    ParameterField("bag", str, "", Range("rosbag2 to play")),
-    ParameterField("rate", float, 1.0, Range("playing speed; 0: no waiting", "", 0.0, 1e3)),
+    ParameterField("bag", str, "", Range("Path of the rosbag2 to replay.")),
+    ParameterField(
+        "rate",
+        float,
+        1.0,
+        Range("Recorded time per real time. 0: as fast as possible.", "", 0.0, 1e3),
+    ),
     *_PLAYING,
 )
 
-RECORDER_FIELDS = (ParameterField("record_to", str, "", Range("rosbag2 to write")), _INPUTS_RELIABLE)
+RECORDER_FIELDS = (ParameterField("record_to", str, "", Range("Path of the rosbag2 to write.")), _INPUTS_RELIABLE)
 
 NODE_FIELDS = {
     "estimator_node": ESTIMATOR_FIELDS,
@@ -71,4 +93,4 @@ NODE_FIELDS = {
 """Fields by executable."""
 
 NODE_PARAMETERS = frozenset(item.name for fields in NODE_FIELDS.values() for item in fields)
-"""Names of all of them."""
+"""Names of the fields of all nodes."""

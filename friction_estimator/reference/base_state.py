@@ -29,6 +29,10 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
+PROCESS_NOISE, MEASUREMENT_NOISE, INITIAL_COVARIANCE = 1.0, 1e-4, 10.0
+"""Q_0, R_0 and P_0 of Table II, each times the identity."""
+MEASUREMENT_WINDOW, PROCESS_WINDOW = 1000.0, 5000.0
+"""N_R of eqs. 20-23 and N_Q of eqs. 27-31, Table II [samples]."""
 _I3, _I9 = np.eye(3), np.eye(9)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
 
@@ -70,12 +74,12 @@ class BaseStateEstimator:
 
     Parameters
     ----------
-    config : ``base_state`` (Table II), and the feet
+    config : ``base_state.landing_std``, and the feet
     robot : whose centre of mass follows the pendulum
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._config = config.base_state
+        self._landing_variance = config.base_state.landing_std**2
         self._robot = robot
         self._imu = robot.imu_position_in_base
         self._foot_count = len(config.feet)
@@ -113,15 +117,14 @@ class BaseStateEstimator:
         height = -feet_from_base[:, 2].min() if self._foot_count else 0.0
         base = np.array([0.0, 0.0, height])
         state = np.concatenate((base + com_from_base, np.zeros(3), acceleration))
-        config = self._config
         self._running = True
         self._kalman = AdaptiveKalmanFilter(
             state,
-            config.initial_covariance * np.eye(9),
-            np.full(9, config.process_noise),
-            np.full(3, config.measurement_noise),
-            config.process_window,
-            config.measurement_window,
+            INITIAL_COVARIANCE * np.eye(9),
+            np.full(9, PROCESS_NOISE),
+            np.full(3, MEASUREMENT_NOISE),
+            PROCESS_WINDOW,
+            MEASUREMENT_WINDOW,
         )
 
     def _predict(self, acceleration: FloatArray, dt: float) -> None:
@@ -138,7 +141,7 @@ class BaseStateEstimator:
         landed = contact & ~self._anchored
         if landed.any():
             first = np.isnan(self._anchor).all()  # these feet define the world
-            known = self._kalman.covariance.ravel()[::10][:3] + self._drift_variance + self._config.landing_std**2
+            known = self._kalman.covariance.ravel()[::10][:3] + self._drift_variance + self._landing_variance
             self._anchor[landed] = feet_in_world[landed]
             self._anchor_variance[landed] = 0.0 if first else known
         if contact.any():

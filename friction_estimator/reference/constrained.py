@@ -22,6 +22,9 @@ from friction_estimator.reference.differences import DerivativeWeights, Differen
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, MeasuredFriction, SensorFrame
 
+MOTION_FREQUENCY = 10.0
+"""Highest frequency of the motion (section 7.1.2) [Hz]: sigma covers the error of the differences up to there."""
+
 
 class ConstrainedDynamicsObserver:
     """Friction at an instant up to half a window or ``trim_end`` ago, whichever is longer.
@@ -33,12 +36,14 @@ class ConstrainedDynamicsObserver:
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._config = settings = config.constrained
+        settings = config.constrained
+        self._signal, self._trim_start, self._max_sigma = settings.signal, settings.trim_start, settings.max_sigma
+        self._regularised = settings.double_support == "regularised"
         self._friction = ConstrainedFriction(config, robot)
         after = settings.window // 2 if settings.differences == "central" else 0
         self._line = DelayLine(settings.window - 1 - after, after, settings.trim_end)
         derivative = 2 if settings.signal == "position" else 1
-        self._differentiator = Differentiator(settings.order, derivative, settings.motion_frequency)
+        self._differentiator = Differentiator(settings.order, derivative, MOTION_FREQUENCY)
         self._sigma_period = 1.0 / config.sensors.sigma_rate
         self._unknown = np.full(len(robot.joint_names), np.nan)
         self.reset()
@@ -66,12 +71,11 @@ class ConstrainedDynamicsObserver:
         if self._line.ready and self._quiet_for > self._needed_quiet():
             standing = self._line.delayed.phase.contact
             unique = self._friction.unique(standing)
-            regularised = self._config.double_support == "regularised"
-            if unique.any() or regularised:
+            if unique.any() or self._regularised:
                 joints = self._friction.joints
                 friction[joints] = self._measure(standing.tobytes())
                 sigma[joints], noise_sigma[joints] = self._sigma, self._noise_sigma
-                available = (unique | (regularised & np.isfinite(sigma))) & (sigma <= self._config.max_sigma)
+                available = (unique | (self._regularised & np.isfinite(sigma))) & (sigma <= self._max_sigma)
                 for values in (friction, sigma, noise_sigma):
                     values[~available] = np.nan
         return MeasuredFriction(friction, sigma, noise_sigma, available)
@@ -84,15 +88,15 @@ class ConstrainedDynamicsObserver:
 
     def _needed_quiet(self) -> float:
         """The whole window, and ``trim_start`` before the delayed instant, must lie in one phase [s]."""
-        return max(self._line.age, self._line.lag + self._config.trim_start) - 1e-9
+        return max(self._line.age, self._line.lag + self._trim_start) - 1e-9
 
     def _measure(self, key: bytes) -> FloatArray:
         """Friction of the torque-controlled joints at the delayed instant, (m,); refreshes its sigma."""
         times, frames = self._line.window()
         weights = self._differentiator.weights(times)
-        samples = np.array([getattr(frame, self._config.signal) for frame in frames])
+        samples = np.array([getattr(frame, self._signal) for frame in frames])
         acceleration = weights.values @ samples
-        forget = min(self._config.motion_frequency * self._line.delayed.frame.dt, 1.0)
+        forget = min(MOTION_FREQUENCY * self._line.delayed.frame.dt, 1.0)
         self._motion = np.maximum(acceleration**2, self._motion + forget * (acceleration**2 - self._motion))
         solution = self._friction.solve(self._line.delayed, acceleration)
         self._refresh_sigma(solution, weights, key)

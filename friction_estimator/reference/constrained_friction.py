@@ -25,6 +25,11 @@ from friction_estimator.robot.sensor_variances import constant_vector, white_vec
 from friction_estimator.rotations import skew
 from friction_estimator.types import GRAVITY, BoolArray, FloatArray, IntArray
 
+_REGULARISATION = 1e-8
+"""Lambda / W of eq. 6.1 [(rad/s^2)^2/(N m)^2]: it decides only where the accelerations determine nothing."""
+_FRICTION_STD = 2.0
+"""Standard deviation of friction that eq. 6.1 leaves out [N m]."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedSolution:
@@ -69,14 +74,14 @@ class ConstrainedFriction:
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._config = config.constrained
+        self._differentiates_position = config.constrained.signal == "position"
         self._noise = config.sensors
         self._robot = robot
         held = _held_joints(config.constrained.position_controlled, robot.joint_names)
         self.joints: IntArray = np.flatnonzero(~held)
         self._columns = robot.base_dofs + self.joints
         self._held_rows = np.eye(robot.base_dofs + held.size)[robot.base_dofs :][held]  # S_pc of eq. 5.3
-        rows = [[True] * 3 + [foot.contact == "surface"] * 3 for foot in config.feet]
+        rows = [foot.held_axes for foot in config.feet]
         self._row_mask = np.array(rows, dtype=bool).reshape(-1, 6)
 
     def unique(self, standing: BoolArray) -> BoolArray:
@@ -104,7 +109,7 @@ class ConstrainedFriction:
         response = system.response(self._columns)
         inertia = None if self._loops(standing) else unique_inverse(response)
         if inertia is None:
-            inertia = regularised_inverse(response, self._config.regularisation)
+            inertia = regularised_inverse(response, _REGULARISATION)
         friction = -inertia @ difference  # eq. 5.13, our sign
         force[self._columns] -= friction
         acceleration = system.acceleration(force, b)
@@ -137,7 +142,7 @@ class ConstrainedFriction:
         noise += gains[1][:, base:].sum(axis=1) * white[5] + by_rate * white[6]
         biases = resolved**2 @ effort[self.joints] ** 2 * constant[0] + by_rate * constant[5]
         missed = weights.missed**2 * by_acceleration**2 @ motion
-        ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * self._config.friction_std**2
+        ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * _FRICTION_STD**2
         lasting = missed + ambiguous + self._tilt_variance(solution)
         return noise, lasting + biases
 
@@ -150,7 +155,7 @@ class ConstrainedFriction:
         """
         middle = weights.values[weights.middle]
         others = weights.values @ weights.values - middle**2
-        if self._config.signal == "position":
+        if self._differentiates_position:
             return (by_position + middle * by_acceleration) ** 2 + others * by_acceleration**2, by_velocity**2
         gains, joints = by_velocity**2, slice(self._robot.base_dofs, None)
         gains[:, joints] = (by_velocity[:, joints] + middle * by_acceleration) ** 2 + others * by_acceleration**2

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from friction_estimator.config import TrustConfig
+from friction_estimator.config import DiagnosisConfig
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, RecordedEstimate
 from friction_estimator.laws.joint_laws import JointLaws
@@ -145,8 +145,8 @@ def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[Diagno
     after : samples before this time are left out [s]
     """
     duration = max(float(recording.time[-1]), 1e-3)
-    period = min(max(TrustConfig().period, duration / _MOST_EVALUATIONS), 10.0)
-    config = TrustConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
+    period = min(max(DiagnosisConfig().period, duration / _MOST_EVALUATIONS), 10.0)
+    config = DiagnosisConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
     n = len(recording.joint_names)
     laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
     monitor = DiagnosisMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from friction_estimator import rotations
-from friction_estimator.base.attitude import AttitudeEstimator, gravity_transition, predict_gravity
+from friction_estimator.base.attitude import ACCELERATION_TIME, AttitudeEstimator, gravity_transition, predict_gravity
 from friction_estimator.config import AttitudeConfig, SensorNoise
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -118,15 +118,14 @@ def test_gyro_bias_is_learned_about_the_horizontal_axes():
 
 def test_transition_jacobian_of_the_gravity_filter_matches_finite_differences():
     rng = np.random.default_rng(1)
-    config = AttitudeConfig()
     state, gyro = rng.normal(size=12) * ([5.0] * 3 + [0.0] * 3 + [1.0] * 3 + [0.1] * 3), rng.normal(size=3)
 
     def predicted(state):
         moved = state.copy()
-        predict_gravity(moved, np.zeros((12, 12)), gyro, DT, config.acceleration_time, 0.0, 0.0, 0.0)
+        predict_gravity(moved, np.zeros((12, 12)), gyro, DT, ACCELERATION_TIME, 0.0, 0.0, 0.0)
         return moved
 
-    jacobian = gravity_transition(state, gyro, DT, config.acceleration_time)
+    jacobian = gravity_transition(state, gyro, DT, ACCELERATION_TIME)
     eps = 1e-5
     numeric = np.array([(predicted(state + eps * e) - predicted(state - eps * e)) / (2 * eps) for e in np.eye(12)]).T
     np.testing.assert_allclose(jacobian, numeric, atol=5e-5)

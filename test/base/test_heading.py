@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from friction_estimator.base.soles import HeadingFilter, correct_heading, step_heading
+from friction_estimator.base.odometry import REST_SPEED
+from friction_estimator.base.soles import ROTATION_STD, HeadingFilter, correct_heading, step_heading
 from friction_estimator.estimation.estimator import Estimator
 from test.biped import suralp_config
 from test.sway import sway
@@ -26,7 +27,7 @@ def turn(yaw):
 
 def use(filter_, soles, standing, load, distance):
     """Advance the filter by one sample; soles of a robot at rest twist as if it moved slowly."""
-    distance = max(distance, suralp_config().base_state.rest_speed * DT)
+    distance = max(distance, REST_SPEED * DT)
     own = filter_.state, filter_.covariance, filter_.stood, filter_.landed_as, filter_.tuning
     step_heading(*own, soles, standing & filter_.holds, load, distance, DT, True)
 
@@ -102,7 +103,7 @@ def test_sigma_of_the_heading_covers_its_error():
         for _ in range(200):
             yaw += (bias + noise * rng.normal()) * DT
             twists = twists + kept.twist_std * math.sqrt(speed * DT) * rng.normal(size=2)
-            seen = twists + kept.rotation_std * rng.normal(size=2)
+            seen = twists + ROTATION_STD * rng.normal(size=2)
             use(filter_, np.array([turn(yaw + x) for x in seen]), BOTH, EVEN, speed * DT)
         squares.append((filter_.state[0] + yaw) ** 2 / filter_.covariance[0, 0])
     assert 0.5 < np.mean(squares) < 1.7

@@ -63,7 +63,7 @@ def test_wrong_usage_ends_with_two(words: list[str], capsys: pytest.CaptureFixtu
         ),
         (
             ["replay", "nothing", "-o", "x", "--set", "momentum.gain=.nan"],
-            "(with momentum.gain replaced): in section 'momentum': gain = nan",
+            "(with momentum.gain replaced): momentum.gain = nan",
         ),
         (["replay", "nothing", "-o", "x", "--set", "momentum.gain=.inf"], "gain = inf"),
     ],

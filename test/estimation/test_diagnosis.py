@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.config import Config, TrustConfig
+from friction_estimator.config import Config, DiagnosisConfig
 from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, diagnose
 from friction_estimator.estimation.diagnosis_monitor import FadingMean, Innovations, _fade
 from friction_estimator.estimation.estimator import Estimator
@@ -21,7 +21,7 @@ ROBOT = load_robot("suralp")
 NOISE = make_noise("paper_std")
 AVERAGED = 4
 """Simulated samples that become one: held torques and forces count with their mean, which is their impulse."""
-CALIBRATION = ("link_mass", "link_com", "force_bias", "moment_bias", "force_gain", "effort_gain", "specific_force_bias")
+WITHOUT_CALIBRATION = {"kalman__link_mass_std": 0.0, "kalman__link_com_std": 0.0, "kalman__calibrate_sensors": False}
 Change = Callable[[SimulationSample], SimulationSample]
 
 
@@ -125,8 +125,7 @@ def test_a_flipped_torque_drives_and_a_biased_foot_is_calibration(walk):
 def test_masses_too_large_without_calibration_make_innovations_too_large(walk, factor, inconsistent):
     """Of a law with few parameters; one of many slopes and its model error take much of the error for friction."""
     heavy = re.sub(r'mass value="([^"]*)"', lambda found: f'mass value="{factor * float(found[1])}"', ROBOT.urdf_xml)
-    off = {f"kalman__{name}_std": 0.0 for name in CALIBRATION}
-    estimator = watched(walk, config(identifier__law="coulomb_viscous", **off), heavy)
+    estimator = watched(walk, config(identifier__law="coulomb_viscous", **WITHOUT_CALIBRATION), heavy)
     assert inconsistent <= joints_with(estimator, "consistency") and bool(inconsistent) == bool(
         joints_with(estimator, "consistency")
     )
@@ -159,7 +158,7 @@ def test_forgetting_the_law_forgets_its_diagnosis(healthy):
 
 def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_small():
     rng = np.random.default_rng(0)
-    config, keep = TrustConfig(consistency_slack=1.0), np.exp(-0.01 / 10.0)
+    config, keep = DiagnosisConfig(consistency_slack=1.0), np.exp(-0.01 / 10.0)
     right, wrong = Innovations(config, 500), Innovations(config, 500)
     for _ in range(400):
         square = rng.normal(size=500) ** 2
@@ -186,4 +185,4 @@ def test_fading_mean_of_a_step_approaches_it_exponentially():
 def test_without_samples_there_is_no_problem():
     estimator = Estimator(config(), ROBOT.urdf_xml)
     assert all(str(diagnosis) == NO_PROBLEM for diagnosis in estimator.diagnose())
-    assert diagnose(estimator.monitor.figures(), TrustConfig(), estimator.joint_names) == estimator.diagnose()
+    assert diagnose(estimator.monitor.figures(), DiagnosisConfig(), estimator.joint_names) == estimator.diagnose()

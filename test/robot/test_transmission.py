@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from friction_estimator.config import IdentifierConfig, TrustConfig, config_from_parameters
+from friction_estimator.config import DiagnosisConfig, IdentifierConfig, config_from_parameters
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
@@ -110,7 +110,7 @@ def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joint
 def test_friction_that_drives_a_joint_but_no_motor_is_no_problem_and_one_that_drives_a_motor_is():
     """A strong motor's friction pushes the other joint along: passivity is a property of motors."""
     motors = Transmission.of(Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b"))
-    laws, config = JointLaws(["coulomb_viscous"] * 2), TrustConfig()
+    laws, config = JointLaws(["coulomb_viscous"] * 2), DiagnosisConfig()
     parameters = np.array([[2.0, 0.0], [0.1, 0.0]])
     velocity = np.array([0.5, -0.2])
     friction = TransmittedLaws(laws, motors).torque(parameters, velocity, np.zeros(2))
@@ -157,7 +157,7 @@ def ankles(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"matrix": [1.0, 0.0]}, "2 numbers; 4 joints need 4 rows of 4 numbers"),
+        ({"matrix": [1.0, 0.0]}, "2 numbers; the 4 joints of robot.coupling.joints need 4 rows of 4 numbers"),
         ({"motors": ["a", "b", "c"]}, "as many motors as joints"),
         ({"matrix": [1.0] * 16}, "cannot be inverted"),
     ],

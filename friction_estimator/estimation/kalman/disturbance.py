@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.config import Config, KalmanConfig, SensorNoise
+from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.law_now import (
     LAW_VARIANCE,
@@ -26,6 +26,16 @@ from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, Dynamics, FloatArray, SensorFrame, record
 
+GATE = 5.0
+"""External torques within this many standard deviations of zero are noise."""
+FRICTION_RATIO, SMALLEST_PUSH = 3.0, 1.0
+"""A push exceeds SMALLEST_PUSH [N m] plus this many times the friction: smaller torques may be errors of the law."""
+LONGEST_PUSH = 0.5
+"""External torques that last longer are errors of the law [s]."""
+PUSH_SETTLING = 0.03
+"""For this long after a push the friction comes from the law alone [s]: about one time constant of the observer."""
+_GAIN = 40.0
+"""Bandwidth of the momentum observer [rad/s]: a push shows within 25 ms."""
 _CORRELATED = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
 
@@ -135,16 +145,14 @@ class DisturbanceObserver:
 
     Parameters
     ----------
-    config : ``kalman.disturbance_*``, ``momentum.input_hold``, ``sensors``
+    config : ``momentum.input_hold``, ``sensors``
     robot : the model that also made the :class:`Dynamics`
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        kalman = config.kalman
-        self._settings = kalman.disturbance_gain, config.momentum.inputs_are_held, robot.base_dofs
-        self._gates = kalman.disturbance_gate, kalman.disturbance_ratio, kalman.smallest_push
+        self._settings = _GAIN, config.momentum.inputs_are_held, robot.base_dofs
         self._limb, self._shape = robot.limb, (len(robot.joint_names), len(robot.foot_names))
-        self._variances = ResidualVariances(config.sensors, kalman.disturbance_gain, robot)
+        self._variances = ResidualVariances(config.sensors, _GAIN, robot)
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -194,7 +202,9 @@ class DisturbanceObserver:
             estimates.calibration_variance,
             self._variances.white,
             self._low_pass,
-            *self._gates,
+            GATE,
+            FRICTION_RATIO,
+            SMALLEST_PUSH,
             wrenches,
             torque,
             sigma,
@@ -208,7 +218,6 @@ class DisturbanceWatch:
 
     Parameters
     ----------
-    config : gates and times
     limbs : joints that are judged together
     joint_count : n
 
@@ -217,8 +226,7 @@ class DisturbanceWatch:
     pushed : (n,) True while the limb of a joint is pushed, and a little longer
     """
 
-    def __init__(self, config: KalmanConfig, limbs: tuple[Limb, ...], joint_count: int) -> None:
-        self._config = config
+    def __init__(self, limbs: tuple[Limb, ...], joint_count: int) -> None:
         self._limbs = limbs
         self._joint_count = joint_count
         self.reset()
@@ -239,7 +247,6 @@ class DisturbanceWatch:
         ----------
         large : (n,) joints with a large external torque; None where there is none
         """
-        config = self._config
         lasting: list[int] = []
         self._since_release += dt
         if self._calm and large is None:
@@ -249,20 +256,19 @@ class DisturbanceWatch:
             rows = limb.joints
             if self._push(index, large is not None and bool(large[rows].any()), dt):
                 lasting.append(index)
-            self.pushed[rows] = self._since_push[index] < config.push_settle
+            self.pushed[rows] = self._since_push[index] < PUSH_SETTLING
         self._calm = not self.pushed.any()
         return lasting
 
     def _push(self, index: int, large: bool, dt: float) -> bool:
         """Follow a push; True when it has lasted too long to be one. Then nothing is a push for as long again."""
-        longest = self._config.longest_push
-        large = large and self._since_release[index] > longest
+        large = large and self._since_release[index] > LONGEST_PUSH
         self._since_push[index] = 0.0 if large else self._since_push[index] + dt
-        if self._since_push[index] >= self._config.push_settle:
+        if self._since_push[index] >= PUSH_SETTLING:
             self._pushed_for[index] = 0.0
             return False
         self._pushed_for[index] += dt
-        if self._pushed_for[index] < longest:
+        if self._pushed_for[index] < LONGEST_PUSH:
             return False
         self._since_push[index], self._since_release[index] = math.inf, 0.0
         return True

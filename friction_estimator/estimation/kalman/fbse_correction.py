@@ -15,6 +15,9 @@ from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimatio
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
 
+CORRECTION_THRESHOLD = 0.2
+"""Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
+
 
 @kernel("V V V V B V V")
 def weigh_measurement(
@@ -47,12 +50,11 @@ class FbseCorrection:
 
     Parameters
     ----------
-    config : ``fbse``, ``sensors``, ``kalman.instant_std``
+    config : ``fbse``, ``sensors``
     robot : the model that also made the :class:`Dynamics`
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._threshold = config.kalman.instant_std**2
         self._useful = bool(robot.base_dofs) and bool(robot.foot_names)
         self._observer = FootBaseSensorEstimation(config, robot)
 
@@ -90,7 +92,7 @@ class FbseCorrection:
         -------
         friction, velocity_variance : (n,), (n,) what is left of it
         """
-        if not self._useful or max(velocity_variance.tolist()) < self._threshold:
+        if not self._useful or max(velocity_variance.tolist()) < CORRECTION_THRESHOLD**2:
             return friction, velocity_variance
         measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
         corrected, left = friction.copy(), velocity_variance.copy()

@@ -29,6 +29,8 @@ _IGNORED = 1e6
 """Standard deviation of a reading that carries nothing, in units of that of the position."""
 _FINEST_POSITION = 1e-7
 """Lower bound on the noise of an encoder, or of a simulator's integrator [rad]."""
+_CHANGE_TIME = 1.0
+"""Mean time until another motion model becomes the best for a joint [s]: about once a step of a walk."""
 
 
 @record(frozen=True, slots=True)
@@ -280,12 +282,11 @@ class JointMotionFilter:
 
     Parameters
     ----------
-    config : ``jerk_densities``, ``acceleration_densities``, ``motion_change_time``
+    config : ``jerk_densities``, ``acceleration_densities``
     noise : of the joint positions and velocities
     """
 
     def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
-        self._change_time = config.motion_change_time
         models = MotionModels(np.array(config.jerk_densities), np.array(config.acceleration_densities))
         self._bank = MotionBank(models, noise)
         self.reset()
@@ -315,7 +316,7 @@ class JointMotionFilter:
             position,
             velocity,
             dt,
-            -math.expm1(-dt / self._change_time),
+            -math.expm1(-dt / _CHANGE_TIME),
             filters.transition,
             filters.gain,
             filters.information,

@@ -17,7 +17,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbWindow, lay_out, sensor_errors
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, WindowTerms
 from friction_estimator.estimation.kalman.windows import Window
@@ -26,6 +26,8 @@ from friction_estimator.robot.limbs import Limb, find_limbs
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, record
 
+_RESTING_SPEED = 0.02
+"""A limb whose joints are all slower teaches nothing: every window repeats the same equation [rad/s]."""
 _SWEEPS = 2
 """Moving to one bound may leave another."""
 
@@ -285,7 +287,6 @@ class LimbBank:
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws, history: bool = False) -> None:
-        self._config = config.kalman
         group = robot.motors.group.shape[1]
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         # a kernel takes no read-only arrays
@@ -306,7 +307,7 @@ class LimbBank:
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
             config.sensors.force_std,
-            max(config.kalman.force_bias_std, config.sensors.force_bias_std),
+            sensor_errors(config.kalman, config.sensors).force_bias_std,
             config.contact_phase.on_fraction * robot.weight,
         )
         self.reset()
@@ -385,7 +386,7 @@ class LimbBank:
         layout, state = limb_filter.layout, limb_filter.state
         limb_window = self._dynamics.of_limb(terms, link_columns, limb, self._motors[index], layout, state)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
-        resting = fastest < self._config.least_velocity
+        resting = fastest < _RESTING_SPEED
         limb_filter.step(limb_window, frozen or resting, touching=bool(self.contact_transition[limb.joints[0]]))
         if not frozen:
             for place, foot in enumerate(limb.feet):

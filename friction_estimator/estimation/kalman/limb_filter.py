@@ -15,6 +15,7 @@ low-pass on residual and regressors, as a momentum observer has it, is then not 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,6 +41,24 @@ _IMPACT = 10.0
 """Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
 _LEAST_BIAS_VARIANCE = 1e-12
 """Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
+MODEL_ERROR_TIME = 0.2
+"""Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
+_MODEL_ERROR_FLOOR = 0.1
+"""Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
+_SENSOR_ERRORS = {
+    "force_bias_std": 2.0,  # [N]
+    "moment_bias_std": 0.1,  # [N m]
+    "force_gain_std": 0.01,
+    "effort_gain_std": 0.01,
+    "specific_force_bias_std": 0.02,  # [m/s^2]
+}
+"""Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
+_CHANGE_TIME = 0.025
+"""Impacts of the same direction for this long mean that friction has changed [s]: landings are shorter."""
+_MAX_IMPACT_DURATION = 0.25
+"""Impacts of any direction for this long mean that the law is wrong [s]: no impact lasts that long."""
+LAW_INFLATION = 0.2
+"""Standard deviation added to a law that has been wrong for long, as a fraction of the prior standard deviation."""
 _FEWEST_COHERENT = 2
 _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
@@ -94,6 +113,13 @@ class LimbState:
         return slice(block.start + 6 * foot, block.start + 6 * foot + 6)
 
 
+def sensor_errors(config: KalmanConfig, noise: SensorNoise) -> SensorNoise:
+    """Return the noise with the constant sensor errors that calibration starts from: the larger of noise and usual."""
+    if not config.calibrate_sensors:
+        return noise
+    return replace(noise, **{name: max(usual, getattr(noise, name)) for name, usual in _SENSOR_ERRORS.items()})
+
+
 def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNoise, floating: bool) -> LimbState:
     """State of a limb.
 
@@ -102,19 +128,16 @@ def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNois
     floating : False for a fixed base, which has no accelerometer
     """
     m, f = limb.joints.size, limb.feet.size
-    bias = np.repeat(
-        (max(config.force_bias_std, noise.force_bias_std), max(config.moment_bias_std, noise.moment_bias_std)), 3
-    )
-    accelerometer = max(config.specific_force_bias_std, noise.specific_force_bias_std) if floating else 0.0
+    errors = sensor_errors(config, noise)
     blocks = (
         np.zeros(m),
-        np.full(m, config.mismatch_std),
+        np.full(m, config.model_error_std),
         laws.prior_std[limb.joints].ravel(),
         np.tile((config.link_mass_std, *(config.link_com_std,) * 3), m),
-        np.tile(bias, f),
-        np.full(6 * f, max(config.force_gain_std, noise.force_gain_std)),
-        np.full(m, max(config.effort_gain_std, noise.effort_gain_std)),
-        np.full(3, accelerometer),
+        np.tile(np.repeat((errors.force_bias_std, errors.moment_bias_std), 3), f),
+        np.full(6 * f, errors.force_gain_std),
+        np.full(m, errors.effort_gain_std),
+        np.full(3, errors.specific_force_bias_std if floating else 0.0),
     )
     ends = np.cumsum([block.size for block in blocks]).tolist()
     parts = dict(
@@ -375,10 +398,11 @@ class ImpactDetector:
         self._duration += duration
         self._coherent = float(self._impulse @ np.linalg.solve(S, self._impulse)) / self._count
 
-    def is_change(self, config: KalmanConfig) -> bool:
+    @property
+    def is_change(self) -> bool:
         """True when the row is long, and its windows agree or it is very long."""
         agree = self._count >= _FEWEST_COHERENT and self._coherent > _COHERENT * self._distance
-        return (agree and self._duration >= config.change_time) or self._duration > config.longest_blow
+        return (agree and self._duration >= _CHANGE_TIME) or self._duration > _MAX_IMPACT_DURATION
 
     @property
     def force(self) -> FloatArray:
@@ -392,7 +416,7 @@ class LimbFilter:
     Parameters
     ----------
     layout : of the state
-    config : model error, gates, random walk
+    config : model error, process noise, impacts
     bounds : (m, b, p) rows whose product with the law's parameters of each joint (or motor) cannot be negative
     history : True keeps a record of every change, for the smoother
 
@@ -409,23 +433,24 @@ class LimbFilter:
     def __init__(self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, history: bool = False) -> None:
         self.layout = layout
         self.history: list[Record] | None = [] if history else None
-        self._config = config
+        self._innovation_gate, self._change_ratio = config.innovation_gate, config.change_ratio
+        self._model_error_variance, self._model_error_memory = config.model_error_std**2, config.model_error_memory
         self._bounds = bounds
         self._joints = m = layout.momentum.stop
         self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
         part = layout.calibration
         self._law_noise = np.zeros(layout.size)
-        self._law_noise[layout.law] = (config.law_walk * layout.prior_std[layout.law]) ** 2
+        self._law_noise[layout.law] = (config.law_process_noise * layout.prior_std[layout.law]) ** 2
         self._innovation, self._S = np.empty(m), np.empty((m, m))
         self._direction = np.empty(layout.law.stop - layout.law.start)
-        self._calibration_noise = config.calibration_walk**2 * layout.prior_covariance()[part, part]
+        self._calibration_noise = config.calibration_process_noise**2 * layout.prior_covariance()[part, part]
         self.forget()
 
     def forget(self) -> None:
         """Back to the prior."""
         self.state = np.zeros(self.layout.size)
         self.covariance = self.layout.prior_covariance()
-        self.model_error_variance: FloatArray = np.full(self._joints, self._config.mismatch_std**2)
+        self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self.windows = 0
         self.restart()
 
@@ -449,7 +474,7 @@ class LimbFilter:
 
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
-        decay = math.exp(-duration / self._config.mismatch_time)
+        decay = math.exp(-duration / MODEL_ERROR_TIME)
         decay_model_error(self.state, self.covariance, self.model_error_variance, self._joints, decay)
         self._record(Decay(self.layout.model_error, decay))
         self.running = False
@@ -462,8 +487,8 @@ class LimbFilter:
         frozen : True keeps law and calibration as they are
         touching : True while a foot lands or lifts off: what does not fit then is an impact, never changed friction
         """
-        layout, config = self.layout, self._config
-        decay = math.exp(-window.duration / config.mismatch_time)
+        layout = self.layout
+        decay = math.exp(-window.duration / MODEL_ERROR_TIME)
         innovation, S, consistency = self._innovation, self._S, np.empty(self._joints)
         distance = predict_limb(
             self.state,
@@ -488,10 +513,10 @@ class LimbFilter:
             transition = Transition(self._momentum, window.duration * window.force_columns)
             self._record(transition, Decay(layout.model_error, decay))
         self.consistency = consistency
-        impact = distance > config.innovation_gate * self._joints
+        impact = distance > self._innovation_gate * self._joints
         if impact:
             self._impacts.add(innovation, S, distance, window.duration)
-            if not touching and self._impacts.is_change(config):
+            if not touching and self._impacts.is_change:
                 self._inflate_covariance(window, self._impacts.force, frozen)
                 self._impacts.clear()
             else:
@@ -506,7 +531,8 @@ class LimbFilter:
                 self._record(ConstraintStep(layout.law, self._direction.copy()))
             self.windows += 1
             if not impact:
-                part, least = window.duration / config.mismatch_memory, config.mismatch_floor**2
+                part = window.duration / self._model_error_memory
+                least = _MODEL_ERROR_FLOOR**2 * self._model_error_variance
                 adapt_model_error(self.state, self.covariance, self.model_error_variance, self._joints, part, least)
 
     def close(self, time: float) -> None:
@@ -532,7 +558,7 @@ class LimbFilter:
     def inflate_law_covariance(self) -> None:
         """Forget a part of the law: what was taken for something else has lasted too long."""
         law = self.layout.law
-        self._diagonal(law)[:] += (self._config.relearn_ratio * self.layout.prior_std[law]) ** 2
+        self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
 
     def replace(self, columns: IntArray, values: FloatArray, covariance: FloatArray) -> None:
         """Set some states (c,) to values known from elsewhere, with their covariance (c, c)."""
@@ -543,7 +569,7 @@ class LimbFilter:
     def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
         """The momentum alone jumps by an impact, at landing for instance; nothing else is learned from it."""
         rows = self._momentum
-        unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
+        unexplained = 1.0 - self._innovation_gate * self._joints / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT * unexplained)
 
     def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
@@ -551,7 +577,7 @@ class LimbFilter:
         layout, P = self.layout, self.covariance
         more = np.zeros(layout.size)
         known = layout.prior_std[layout.law] > 0.0
-        more[layout.law] = 0.0 if frozen else known * (self._config.change_ratio * np.abs(self.state[layout.law])) ** 2
+        more[layout.law] = 0.0 if frozen else known * (self._change_ratio * np.abs(self.state[layout.law])) ** 2
         rows, T, G = self._momentum, window.duration, window.force_columns
         more[layout.model_error] = np.linalg.solve(G[:, layout.model_error], force) ** 2
         into_momentum = -T * G * more

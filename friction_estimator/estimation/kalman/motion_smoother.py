@@ -26,6 +26,9 @@ from friction_estimator.estimation.kalman.joint_motion import (
 )
 from friction_estimator.types import FloatArray
 
+MOTION_MEMORY = 0.1
+"""Time over which the motion models are compared, before and after each reading [s]: shorter than a step."""
+
 
 @dataclass(frozen=True, slots=True)
 class StationarySmoothers:
@@ -97,12 +100,11 @@ class MotionSmoother:
 
     Parameters
     ----------
-    config : ``jerk_densities``, ``motion_memory``
+    config : ``jerk_densities``
     noise : of the joint positions and velocities
     """
 
     def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
-        self._memory = config.motion_memory
         self._bank = MotionBank(MotionModels(np.array(config.jerk_densities), np.zeros(0)), noise)
         self.retune(noise)
         self.reset()
@@ -129,7 +131,7 @@ class MotionSmoother:
             advance_bank(state, position, velocity, dt, *gains, distance)
             newest = -0.5 * (distance + filters.log_determinant[:, None])
             self._state = state
-            self._log_likelihood = math.exp(-dt / self._memory) * self._log_likelihood + newest
+            self._log_likelihood = math.exp(-dt / MOTION_MEMORY) * self._log_likelihood + newest
         self._filtered.append(_Filtered(dt, self._state, self._log_likelihood))
 
     def smoothed(self, count: int) -> list[JointMotion]:
@@ -142,7 +144,7 @@ class MotionSmoother:
             now = filtered[index]
             if index < len(filtered) - 1:
                 after = filtered[index + 1]
-                keep = math.exp(-after.dt / self._memory)
+                keep = math.exp(-after.dt / MOTION_MEMORY)
                 gain = self._smoothers_for(after.dt).gain
                 state = smoothed_before(now.state, state, gain, after.dt)
                 later = keep * (later + after.log_likelihood - keep * now.log_likelihood)

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
-from friction_estimator.estimation.kalman.motion_smoother import MotionSmoother
-from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.kalman.motion_smoother import MOTION_MEMORY, MotionSmoother
+from friction_estimator.estimation.kalman.stage import LOAD_ERROR, KalmanFriction
 from friction_estimator.estimation.kalman.window_smoother import FilteredFrame, SmoothedWindows, WindowSmoother
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
 
 _MOTION_MEMORIES = 5.0
-"""Velocities are smoothed with this many ``motion_memory`` of later readings: the bank remembers nothing longer."""
+"""Velocities are smoothed with this many ``MOTION_MEMORY`` of later readings: the bank remembers nothing longer."""
 _BLOCK = 0.5
 """Work is done in blocks of this length, or of half a lag [s]."""
 
@@ -76,9 +76,8 @@ class KalmanSmoother:
         self._given = SmoothedMotions(self._motion)
         self.stage = KalmanFriction(config, robot, self._given, history=True)
         self._windows = WindowSmoother(self.stage.laws, robot.motors, self.stage.bank.limbs)
-        self._ahead = _MOTION_MEMORIES * config.kalman.motion_memory
+        self._ahead = _MOTION_MEMORIES * MOTION_MEMORY
         self._lag = lag
-        self._load_error = config.kalman.load_error
         self._block = max(_BLOCK, 0.5 * lag)
         self._clear()
 
@@ -136,7 +135,7 @@ class KalmanSmoother:
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 
     def _frictions(self, ready: list[FilteredFrame], windows: SmoothedWindows) -> list[JointFriction]:
-        values, laws = windows.at(ready, self.stage.model_error_variance, self._load_error)
+        values, laws = windows.at(ready, self.stage.model_error_variance, LOAD_ERROR)
         return [
             dataclasses.replace(passed.friction, law=law, **{name: column[row] for name, column in values.items()})
             for row, (passed, law) in enumerate(zip(ready, laws, strict=True))

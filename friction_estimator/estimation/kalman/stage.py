@@ -49,6 +49,8 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
+LOAD_ERROR = 1e-3
+"""Part of the motor torque that timing, elasticity and rounding spoil; only sigma contains it."""
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
@@ -139,7 +141,6 @@ class KalmanFriction:
     def __init__(
         self, config: Config, robot: RobotModel, motion: MotionSource | None = None, history: bool = False
     ) -> None:
-        self._config = config.kalman
         self._motors = motors = robot.motors
         self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
         self.frozen = False
@@ -150,8 +151,9 @@ class KalmanFriction:
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
         self._disturbance = DisturbanceObserver(config, robot)
+        self._window = config.kalman.window
         self._correction = FbseCorrection(config, robot)
-        self._watch = DisturbanceWatch(config.kalman, self.bank.limbs, len(robot.joint_names))
+        self._watch = DisturbanceWatch(self.bank.limbs, len(robot.joint_names))
         self.reset()
 
     def reset(self) -> None:
@@ -163,7 +165,7 @@ class KalmanFriction:
         self.bank.reset()
         self._publish_law()
         self.time = 0.0
-        self._window_length = self._config.window
+        self._window_length = self._window
 
     def forget(self) -> None:
         """Reset, and drop law and calibration too."""
@@ -213,7 +215,7 @@ class KalmanFriction:
             self._watch.pushed,
         )
         if window is not None:
-            self._window_length = max(self._config.window, window.duration)
+            self._window_length = max(self._window, window.duration)
             self.finish_pending_updates()
             self._schedule.open(window, self._noise.ready)
 
@@ -255,7 +257,7 @@ class KalmanFriction:
             self._watch.pushed,
             self.bank.contact_transition,
             self.time - _STALE * self._window_length,
-            self._config.load_error,
+            LOAD_ERROR,
             measured,
             out,
         )

@@ -32,6 +32,11 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
+_ANGULAR_ACCELERATION_STD = 0.3
+"""Standard deviation of the base angular acceleration that the method assumes or differentiates [rad/s^2]."""
+_SETTLING_TIME = 0.05
+"""A foot that has landed moves for this long [s]; until then its limb is not measured."""
+
 
 @dataclass(frozen=True, slots=True)
 class SupportSet:
@@ -292,16 +297,14 @@ class FootBaseSensorEstimation:
 
     Parameters
     ----------
-    config : ``fbse``, ``contact_phase.settle``, ``sensors`` and the feet's kind of contact
+    config : ``fbse``, ``sensors`` and the feet's kind of contact
     robot : the model that also made the :class:`Dynamics`
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._gyro = config.fbse.base_angular_acceleration == "gyro"
-        self._alpha_std = config.fbse.angular_acceleration_std
-        self._settle = config.contact_phase.settle
         self._robot = robot
-        self._row_mask = np.array([[True] * 3 + [foot.contact == "surface"] * 3 for foot in config.feet])
+        self._row_mask = np.array([foot.held_axes for foot in config.feet])
         self._support_sets: dict[bytes, SupportSet] = {}
         self._sigma_period_ns = round(1e9 / config.sensors.sigma_rate)
         self._lever = robot.imu_lever
@@ -337,7 +340,7 @@ class FootBaseSensorEstimation:
         dynamics: Dynamics,
     ) -> MeasuredFriction:
         """The same with wrenches (k, 6) of the ground on the feet that may be calibrated."""
-        standing = phase.contact & frame.wrench_fresh & (phase.since >= self._settle)
+        standing = phase.contact & frame.wrench_fresh & (phase.since >= _SETTLING_TIME)
         key = standing.tobytes()
         support = self._support_sets.get(key) or self._support_set(standing)
         if not frame.imu_fresh or not support.joints.size:
@@ -441,5 +444,5 @@ class FootBaseSensorEstimation:
             self._lever,
             self._white,
             self._constant,
-            self._alpha_std,
+            _ANGULAR_ACCELERATION_STD,
         )

@@ -14,6 +14,11 @@ from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray, LawEstimate
 
+_OUTLIER_GATE = 10.0
+"""Errors of more than this many standard deviations are cut to that: a glitch then cannot spoil the law."""
+_RESIDUAL_WINDOW = 2000.0
+"""Window of the residual variance from which the law's standard deviation follows [samples]."""
+
 
 @kernel
 def _dot(left: FloatArray, right: FloatArray) -> float:
@@ -237,7 +242,7 @@ class FrictionIdentifier:
     def __init__(
         self, config: IdentifierConfig, joint_names: tuple[str, ...], motors: Transmission | None = None
     ) -> None:
-        self._config = config
+        self._forgetting = config.forgetting
         self._motors = motors or Transmission.of(None, joint_names)
         names = self._motors.names
         self.laws = JointLaws(laws_of_joints(config.law or COULOMB_VISCOUS.name, config.joint_laws, names))
@@ -292,9 +297,9 @@ class FrictionIdentifier:
             measured,
             noise,
             active,
-            self._config.forgetting,
-            self._config.outlier_gate,
-            self._config.residual_window,
+            self._forgetting,
+            _OUTLIER_GATE,
+            _RESIDUAL_WINDOW,
         ):
             self._publish()
 
@@ -329,7 +334,7 @@ class FrictionIdentifier:
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
         samples, noise = identified.samples[there], identified.measurement_variance[there]
-        weight = np.minimum(samples, self._config.residual_window)
+        weight = np.minimum(samples, _RESIDUAL_WINDOW)
         error = noise + identified.residual_variance[there]
         self._sums[:, here] = samples, weight, weight * error, weight * noise
         refresh_statistics(self._sums, self._statistics)

@@ -9,7 +9,13 @@ import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_bank import law_bounds
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbState, LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_filter import (
+    MODEL_ERROR_TIME,
+    LimbFilter,
+    LimbState,
+    LimbWindow,
+    lay_out,
+)
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb
 
@@ -39,14 +45,12 @@ class SyntheticLimb:
     Parameters
     ----------
     layout : of the filter
-    config : correlation time of the model error
     rng : source of the truth, the motion and the noise
     model_error_std : of the model error [N m]
     force_std, momentum_std : white noise of the mean forces of a window [N m], and of the momentum [kg m^2/s]
     """
 
     layout: LimbState
-    config: KalmanConfig
     rng: np.random.Generator
     model_error_std: float = 0.0
     force_std: float = 0.0
@@ -74,7 +78,7 @@ class SyntheticLimb:
         columns, force = self._columns(), _FORCE_STD * rng.normal(size=JOINTS)
         felt = force + rng.normal(size=JOINTS) * self.force_std
         state[layout.momentum] += WINDOW * (force - columns @ state) + (0.0 if blow is None else blow)
-        decay = math.exp(-WINDOW / self.config.mismatch_time)
+        decay = math.exp(-WINDOW / MODEL_ERROR_TIME)
         kick = rng.normal(size=JOINTS) * self.model_error_std * math.sqrt(1.0 - decay * decay)
         state[layout.model_error] = decay * state[layout.model_error] + kick
         momentum = state[layout.momentum] + rng.normal(size=JOINTS) * self.momentum_std

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.disturbance import DisturbanceWatch, is_large
+from friction_estimator.estimation.kalman.disturbance import (
+    FRICTION_RATIO,
+    GATE,
+    LONGEST_PUSH,
+    PUSH_SETTLING,
+    SMALLEST_PUSH,
+    DisturbanceWatch,
+    is_large,
+)
 from friction_estimator.robot.limbs import Limb
 
-CONFIG = KalmanConfig()
 LIMBS = (Limb(np.array([0, 1]), np.array([0])), Limb(np.array([2]), np.array([], dtype=int)))
 FRICTION = np.array([1.0, -0.5, 0.2])
 DT = 1e-3
@@ -16,7 +22,7 @@ DT = 1e-3
 
 def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[list[int]]]:
     """Pushed joints (t, 3), and the limbs that were given back, at every instant of torques (t, 3)."""
-    watch, pushed, lasting = DisturbanceWatch(CONFIG, LIMBS, 3), [], []
+    watch, pushed, lasting = DisturbanceWatch(LIMBS, 3), [], []
     for torque in torques:
         lasting.append(step(watch, torque, sigma))
         pushed.append(watch.pushed)
@@ -24,7 +30,7 @@ def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[
 
 
 def step(watch: DisturbanceWatch, torque: np.ndarray, sigma: float = 0.1) -> list[int]:
-    gates = CONFIG.disturbance_gate, CONFIG.disturbance_ratio, CONFIG.smallest_push
+    gates = GATE, FRICTION_RATIO, SMALLEST_PUSH
     large = np.array([is_large(one, sigma, friction, *gates) for one, friction in zip(torque, FRICTION, strict=True)])
     return watch.step(large if large.any() else None, DT)
 
@@ -38,25 +44,25 @@ def pulse(joint: int, size: float, start: int, stop: int, length: int = 400) -> 
 def test_a_push_is_noticed_at_once_in_its_limb_and_in_no_other():
     pushed, lasting = watch_of(pulse(1, 8.0, 100, 180))
     assert not pushed[:100].any() and not pushed[:, 2].any()
-    settle = round(CONFIG.push_settle / DT)
+    settle = round(PUSH_SETTLING / DT)
     assert pushed[100 : 180 + settle - 1, :2].all() and not pushed[180 + settle + 1 :].any()
     assert not any(lasting)
 
 
 def test_small_torques_and_torques_of_the_size_of_the_friction_are_no_pushes():
-    below = CONFIG.disturbance_ratio * 0.5 + CONFIG.smallest_push
+    below = FRICTION_RATIO * 0.5 + SMALLEST_PUSH
     assert not watch_of(pulse(1, 0.99 * below, 100, 180))[0].any()
     assert watch_of(pulse(1, 1.01 * below, 100, 180))[0].any()
 
 
 def test_uncertain_torques_are_no_pushes():
-    assert not watch_of(pulse(1, 8.0, 100, 180), sigma=8.0 / (0.99 * CONFIG.disturbance_gate))[0].any()
+    assert not watch_of(pulse(1, 8.0, 100, 180), sigma=8.0 / (0.99 * GATE))[0].any()
     assert not watch_of(pulse(1, 8.0, 100, 180), sigma=np.nan)[0].any()
     assert not watch_of(np.full((50, 3), np.nan))[0].any()
 
 
 def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
-    longest = round(CONFIG.longest_push / DT)
+    longest = round(LONGEST_PUSH / DT)
     pushed, lasting = watch_of(pulse(2, -8.0, 100, 3 * longest, 4 * longest))
     given_back = [k for k, limbs in enumerate(lasting) if limbs]
     assert lasting[given_back[0]] == [1] and abs(given_back[0] - 100 - longest) <= 2
@@ -65,7 +71,7 @@ def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
 
 
 def test_arrays_that_left_do_not_change_and_reset_forgets_the_push():
-    watch = DisturbanceWatch(CONFIG, LIMBS, 3)
+    watch = DisturbanceWatch(LIMBS, 3)
     step(watch, np.array([9.0, 0.0, 0.0]))
     kept = watch.pushed
     for _ in range(100):

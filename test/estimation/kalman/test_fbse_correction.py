@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import config_from_parameters
-from friction_estimator.estimation.kalman.fbse_correction import FbseCorrection
+from friction_estimator.estimation.kalman.fbse_correction import CORRECTION_THRESHOLD, FbseCorrection
 from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
 
@@ -37,7 +37,7 @@ def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_
 
 
 def test_an_estimate_that_is_sure_of_its_velocity_stays_as_it_is(robot, instant):
-    sure = np.full(12, 0.9 * CONFIG.kalman.instant_std**2)
+    sure = np.full(12, 0.9 * CORRECTION_THRESHOLD**2)
     friction, variance = FbseCorrection(CONFIG, robot).correct(np.ones(12), sure, *sensed(robot, instant), NOTHING)
     np.testing.assert_array_equal(friction, 1.0)
     np.testing.assert_array_equal(variance, sure)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import LimbState, lay_out
+from friction_estimator.estimation.kalman.limb_filter import LimbState, lay_out, sensor_errors
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb
 
@@ -38,18 +38,17 @@ def test_a_joint_whose_law_is_shorter_has_nothing_to_learn_in_the_other_columns(
 
 
 @pytest.mark.parametrize(
-    ("kalman", "sensors", "block"),
+    ("name", "block", "usual"),
     [
-        ("force_gain_std", "force_gain_std", "foot_gain"),
-        ("effort_gain_std", "effort_gain_std", "effort_gain"),
-        ("specific_force_bias_std", "specific_force_bias_std", "accelerometer_bias"),
-        ("moment_bias_std", "moment_bias_std", "foot_bias"),
+        ("force_gain_std", "foot_gain", 0.01),
+        ("effort_gain_std", "effort_gain", 0.01),
+        ("specific_force_bias_std", "accelerometer_bias", 0.02),
+        ("moment_bias_std", "foot_bias", 0.1),
     ],
 )
-def test_the_worse_of_tuning_and_datasheet_counts(kalman, sensors, block):
-    quiet = {kalman: 0.0}
-    for tuned, told, expected in ((0.0, 0.0, 0.0), (0.3, 0.1, 0.3), (0.1, 0.3, 0.3)):
-        found = layout(KalmanConfig(**(quiet | {kalman: tuned})), SensorNoise(**{sensors: told}))
+def test_the_larger_of_usual_and_given_sensor_errors_counts(name, block, usual):
+    for calibrate, given, expected in ((False, 0.0, 0.0), (False, 0.3, 0.3), (True, 0.003, usual), (True, 0.3, 0.3)):
+        found = layout(KalmanConfig(calibrate_sensors=calibrate), SensorNoise(**{name: given}))
         np.testing.assert_array_equal(found.prior_std[getattr(found, block)][-1], expected)
 
 
@@ -63,6 +62,8 @@ def test_motor_torques_are_right_on_average():
     covariance = found.prior_covariance()
     gains = covariance[found.effort_gain, found.effort_gain]
     np.testing.assert_allclose(gains.sum(axis=0), 0.0, atol=1e-18)
-    assert np.linalg.eigvalsh(gains)[1:].min() == pytest.approx(KalmanConfig().effort_gain_std ** 2)
+    assert np.linalg.eigvalsh(gains)[1:].min() == pytest.approx(
+        sensor_errors(KalmanConfig(), SensorNoise()).effort_gain_std ** 2
+    )
     others = np.delete(np.arange(found.size), np.r_[found.effort_gain])
     np.testing.assert_array_equal(covariance[np.ix_(others, others)], np.diag(found.prior_std[others] ** 2))

@@ -11,7 +11,13 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.history import sweep
 from friction_estimator.estimation.kalman.joint_motion import TRANSITION, WHITE_JERK, JointMotionFilter
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbState, LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_filter import (
+    MODEL_ERROR_TIME,
+    LimbFilter,
+    LimbState,
+    LimbWindow,
+    lay_out,
+)
 from friction_estimator.estimation.kalman.motion_smoother import MotionSmoother
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.laws.joint_laws import JointLaws
@@ -20,7 +26,7 @@ from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, W
 from test.biped import suralp_config
 from test.one_leg import one_leg
 
-CONFIG = KalmanConfig(innovation_gate=1e6, law_walk=0.1, calibration_walk=0.1)
+CONFIG = KalmanConfig(innovation_gate=1e6, law_process_noise=0.1, calibration_process_noise=0.1)
 DURATION = 0.01
 WINDOWS = 12
 EMPTY = (4, 9)
@@ -65,11 +71,11 @@ def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarr
     P = layout.prior_covariance()
     P[rows] = P[:, rows] = 0.0
     P[rows, rows] = windows[0].momentum_covariance
-    P[layout.model_error, layout.model_error] = np.eye(2) * CONFIG.mismatch_std**2
+    P[layout.model_error, layout.model_error] = np.eye(2) * CONFIG.model_error_std**2
     mean = [np.r_[windows[0].momentum, np.zeros(s - 2)]]
     covariance = P
     decay = np.ones(s)
-    decay[layout.model_error] = np.exp(-DURATION / CONFIG.mismatch_time)
+    decay[layout.model_error] = np.exp(-DURATION / MODEL_ERROR_TIME)
     for window, variance in zip(windows[1:], variances, strict=True):
         F = np.eye(s)
         F[rows] -= DURATION * window.force_columns
@@ -78,9 +84,9 @@ def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarr
         Q[rows, rows] = DURATION**2 * window.force_variance + 1e-10 * np.eye(2)
         Q[layout.model_error, layout.model_error] = np.diag((1 - decay[layout.model_error] ** 2) * variance)
         known = layout.prior_std[layout.law]
-        Q[layout.law, layout.law] = DURATION * np.diag((CONFIG.law_walk * known) ** 2)
+        Q[layout.law, layout.law] = DURATION * np.diag((CONFIG.law_process_noise * known) ** 2)
         part = layout.calibration
-        Q[part, part] = DURATION * CONFIG.calibration_walk**2 * layout.prior_covariance()[part, part]
+        Q[part, part] = DURATION * CONFIG.calibration_process_noise**2 * layout.prior_covariance()[part, part]
         state = F @ mean[-1]
         state[rows] += DURATION * window.force
         mean.append(state)
@@ -161,7 +167,7 @@ def test_a_bound_that_was_reached_late_is_known_early() -> None:
     limb_filter.close(DURATION)
     smoothed = [state for _, state, _ in sweep(limb_filter.history, np.inf)]
     assert limb_filter.state[layout.law.start] > -50.0
-    walked = np.sqrt(DURATION) * CONFIG.law_walk * layout.prior_std[layout.law.start]
+    walked = np.sqrt(DURATION) * CONFIG.law_process_noise * layout.prior_std[layout.law.start]
     assert smoothed[1][2] == pytest.approx(smoothed[2][2], abs=walked)
 
 

@@ -1,0 +1,255 @@
+"""Parameters of the stages that every observer needs: from the synchronizer to compensation and diagnosis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from friction_estimator.config.validation import Validated, parameter
+from friction_estimator.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class SynchronizerConfig(Validated):
+    """How samples of different sensors become one frame."""
+
+    max_wait: float = parameter(
+        0.005,
+        "Longest time that a joint sample waits for the other sensors, in header time.",
+        "s",
+        0.0,
+        1.0,
+        advanced=True,
+    )
+    stale_after: float = parameter(
+        0.1, "A sensor whose newest message is older than this is not used.", "s", 1e-3, 10.0, advanced=True
+    )
+    reset_after: float = parameter(
+        0.5,
+        "A gap or a backward jump of the joint-state stamps by more than this restarts the filters.",
+        "s",
+        1e-2,
+        60.0,
+        advanced=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttitudeConfig(Validated):
+    """Gravity Kalman filter and quaternion extended Kalman filter (Hashlamon & Erbatur 2014, section 3)."""
+
+    acceleration_std: float = parameter(
+        0.5, "Standard deviation of the trunk's linear acceleration.", "m/s^2", 1e-6, 100.0, advanced=True
+    )
+    vibration_std: float = parameter(
+        1.0,
+        "Standard deviation of trunk accelerations that last for one sample only, from impacts and vibration.",
+        "m/s^2",
+        0.0,
+        100.0,
+        advanced=True,
+    )
+    acceleration_bias_std: float = parameter(
+        0.02, "Standard deviation of the accelerometer bias at the start.", "m/s^2", 0.0, 10.0, advanced=True
+    )
+    gyro_bias_std: float = parameter(
+        0.01, "Standard deviation of the gyroscope bias at the start.", "rad/s", 0.0, 1.0, advanced=True
+    )
+    gyro_bias_walk: float = parameter(
+        1e-5, "Random walk of the gyroscope bias.", "rad/s/sqrt(s)", 0.0, 1.0, advanced=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ContactPhaseConfig(Validated):
+    """Hysteresis and debounce on the normal force of each foot."""
+
+    on_fraction: float = parameter(
+        0.03, "A foot that carries more than this fraction of the weight is in contact.", "", 0.0, 1.0, advanced=True
+    )
+    off_fraction: float = parameter(
+        0.015, "A foot that carries less than this fraction of the weight is in the air.", "", 0.0, 1.0, advanced=True
+    )
+    debounce: float = parameter(
+        0.008,
+        "Time for which a contact threshold must stay crossed before the contact changes.",
+        "s",
+        0.0,
+        1.0,
+        advanced=True,
+    )
+
+    def __post_init__(self) -> None:
+        Validated.__post_init__(self)
+        if self.off_fraction > self.on_fraction:
+            raise ConfigError(
+                f"contact_phase.off_fraction = {self.off_fraction} must not exceed contact_phase.on_fraction = "
+                f"{self.on_fraction}: without hysteresis the contact would chatter"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BaseStateConfig(Validated):
+    """Position, velocity and heading of the base: legged odometry, or the published filter (eqs. 7-33, Table II)."""
+
+    method: str = parameter(
+        "odometry",
+        "Estimator of the base state. odometry: standing feet and IMU. lipm: published filter on the linear inverted "
+        "pendulum.",
+        choices=("lipm", "odometry"),
+        advanced=True,
+    )
+    sole_speed_std: float = parameter(
+        0.003,
+        "Standard deviation of the speed at which standing soles creep, a lower bound for the base velocity.",
+        "m/s",
+        0.0,
+        1.0,
+        advanced=True,
+    )
+    landing_std: float = parameter(
+        0.003,
+        "Standard deviation of the distance by which a foot settles or slips while it lands.",
+        "m",
+        0.0,
+        1.0,
+        advanced=True,
+    )
+    settle_std: float = parameter(
+        0.01,
+        "Random walk of the height of a sole over the distance travelled. Lightly loaded soles settle more.",
+        "m/sqrt(m)",
+        0.0,
+        10.0,
+        advanced=True,
+    )
+    twist_std: float = parameter(
+        0.1,
+        "Random walk of the heading of a sole over the distance travelled. Lightly loaded soles twist more.",
+        "rad/sqrt(m)",
+        0.0,
+        10.0,
+        advanced=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifierConfig(Validated):
+    """Friction laws, and recursive least squares per joint (section 6, eqs. 57-67, Table II)."""
+
+    law: str = parameter(
+        "",
+        "Friction law of every joint. Empty: six_slope_load for the observer kalman, coulomb_viscous for the others.",
+    )
+    joint_laws: tuple[str, ...] = parameter(
+        (),
+        "Friction laws of single joints, as entries joint=law. The joint is a name or a pattern such as *_knee.",
+    )
+    phases: str = parameter(
+        "stance",
+        "Joints whose law adapts in recursive least squares. stance: joints of a standing limb, as published. "
+        "all: every measured joint.",
+        choices=("stance", "all"),
+        advanced=True,
+    )
+    initial_covariance: float = parameter(
+        10.0,
+        "Initial covariance of F_c and F_v in recursive least squares, times the identity.",
+        "",
+        0.0,
+        1e6,
+        advanced=True,
+    )
+    forgetting: float = parameter(
+        1.0,
+        "Forgetting factor per sample of recursive least squares. 1: all samples count equally, as published.",
+        "",
+        0.9,
+        1.0,
+        advanced=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CompensationConfig(Validated):
+    """Feed-forward torque that cancels the identified friction (section 7.4)."""
+
+    enabled: bool = parameter(False, "Publish the topic friction_compensation: the torque to add to the motor command.")
+    velocity: str = parameter(
+        "measured",
+        "Velocity at which the law is evaluated. measured: from the joint states. desired: from the commands, without "
+        "noise and delay.",
+        choices=("measured", "desired"),
+    )
+    desired_topic: str = parameter(
+        "joint_commands", "Topic of the desired joint velocities (sensor_msgs/JointState) for friction compensation."
+    )
+    gain: float = parameter(
+        1.0, "Fraction of the friction that is compensated. It may change at run time.", "", 0.0, 1.0
+    )
+    limit: float = parameter(
+        10.0,
+        "Largest compensation torque of a joint. The effort limit of the URDF applies as well.",
+        "N m",
+        0.0,
+        1e9,
+    )
+    fade_velocity: float = parameter(
+        0.01,
+        "Speed below which the compensation torque fades to zero. At least three standard deviations of a measured "
+        "velocity.",
+        "rad/s",
+        0.0,
+        100.0,
+        advanced=True,
+    )
+    max_relative_sigma: float = parameter(
+        1.0,
+        "Relative standard deviation of the law's torque above which a joint is not compensated. Full torque needs "
+        "half of it.",
+        "",
+        1e-6,
+        1e6,
+        advanced=True,
+    )
+    slew_rate: float = parameter(
+        500.0, "Largest rate of change of the compensation torque.", "N m/s", 1e-3, 1e12, advanced=True
+    )
+    timeout: float = parameter(
+        0.1,
+        "Age of the joint states or desired velocities above which the compensation torque is zero.",
+        "s",
+        1e-3,
+        10.0,
+        advanced=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisConfig(Validated):
+    """When the diagnosis of a joint warns."""
+
+    period: float = parameter(
+        0.01, "Time between the estimates that the diagnosis uses.", "s", 1e-4, 10.0, advanced=True
+    )
+    memory: float = parameter(
+        10.0, "Time constant of the means from which the diagnosis is made.", "s", 0.1, 1e6, advanced=True
+    )
+    driving_share: float = parameter(
+        0.05, "Fraction of the moving time in which friction may drive a joint.", "", 0.0, 1.0, advanced=True
+    )
+    drift_ratio: float = parameter(
+        0.25,
+        "Largest change of the law's torque since the start, as a fraction of that torque.",
+        "",
+        0.0,
+        1e3,
+        advanced=True,
+    )
+    consistency_slack: float = parameter(
+        1.15,
+        "Factor on the upper end of the chi-square band of the mean innovation.",
+        "",
+        1.0,
+        1e3,
+        advanced=True,
+    )
