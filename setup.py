@@ -24,10 +24,12 @@ EXTRAS = {
     "simulation": ["mujoco>=3.3"],
     "bags": ["rosbags>=0.11,<0.12", "mcap>=1.2"],
     "report": ["plotly>=6.0"],
+    "robots": ["example-robot-data>=6.0"],  # URDFs of config/robots/talos_legs.yaml, g1.yaml; 400 MB
     "demo": ["rich>=13.0"],
     "test": ["pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100"],
 }
-EXTRAS["all"] = [requirement for extra in EXTRAS.values() for requirement in extra]
+EXTRAS["test"] += EXTRAS["robots"]
+EXTRAS["all"] = list(dict.fromkeys(requirement for extra in EXTRAS.values() for requirement in extra))
 
 
 def files_of(folder):

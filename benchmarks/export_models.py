@@ -20,7 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
-from friction_estimator.io.identification import SavedIdentification
+from friction_estimator.io.identification import identification_of_parameters
 from friction_estimator.laws.identified import IdentifiedParameters
 
 TOLERANCE = 1e-6
@@ -34,7 +34,7 @@ def some_friction(names: list[str]) -> tuple[JointFriction, ...]:
     zeros = np.zeros(n)
     laws = ("coulomb_viscous",) * n
     friction = IdentifiedParameters(tuple(names), laws, values, np.zeros((n, 2, 2)), zeros, zeros, zeros)
-    return joint_frictions(SavedIdentification(friction))
+    return joint_frictions(identification_of_parameters(friction))
 
 
 def urdf_is_right(model: pin.Model, exported: str, joints: tuple[JointFriction, ...]) -> bool:

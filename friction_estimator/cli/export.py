@@ -7,11 +7,12 @@ from pathlib import Path
 
 from friction_estimator.cli.arguments import finite, warn
 from friction_estimator.errors import ConfigError
+from friction_estimator.identification.result import Identification
 from friction_estimator.io.coupling import load_coupling
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.export import ExportRequest, export_formats, export_friction, joint_frictions
 from friction_estimator.io.export.exporter import unknown_ranges
-from friction_estimator.io.identification import SavedIdentification, load_identification
+from friction_estimator.io.identification import load_identification
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,10 +79,11 @@ def _read_model(path: Path) -> str:
         raise ConfigError(f"cannot read the model {path}: it is not a UTF-8 text") from None
 
 
-def _origin(path: Path, saved: SavedIdentification) -> tuple[str, ...]:
+def _origin(path: Path, identification: Identification) -> tuple[str, ...]:
     """Where the numbers come from."""
     lines = [f"Joint friction of {path.name}, written by `friction_estimator export`."]
-    if saved.provenance is not None:
-        lines.append(f"Identified by the method {saved.provenance.method} from")
-        lines += [f"  {name} (SHA-256 {digest or 'unknown'})" for name, digest in saved.provenance.data]
+    provenance = identification.provenance
+    if provenance.data:
+        lines.append(f"Identified by the method {provenance.method} from")
+        lines += [f"  {name} (SHA-256 {digest or 'unknown'})" for name, digest in provenance.data]
     return tuple(lines)

@@ -13,7 +13,7 @@ import yaml
 from friction_estimator.errors import ConfigError
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # compiled where it is there
     """Safe loader that refuses a key given twice and, unlike plain PyYAML, reads ``1e-4`` as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -38,17 +38,24 @@ class Lines(list[str]):
     """Sentences to write one a line."""
 
 
-class _Dumper(yaml.SafeDumper):
-    """Safe dumper that knows :class:`Lines`."""
+class Block(str):
+    """Text of several lines that is written line by line, without quotes."""
 
 
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Safe dumper for :class:`Lines` and :class:`Block` too."""
+
+
+_Dumper.add_representer(
+    Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+)
 _Dumper.add_representer(
     Lines, lambda dumper, lines: dumper.represent_sequence("tag:yaml.org,2002:seq", lines, flow_style=False)
 )
 
 
 def yaml_text(document: Mapping[str, Any]) -> str:
-    """YAML of plain Python types and :class:`Lines`: numbers to the bit, innermost lists and tables on one line."""
+    """YAML of plain types, :class:`Lines` and :class:`Block`: numbers to the bit, innermost lists on one line."""
     return yaml.dump(
         dict(document), Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True
     )

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import (
+    FrictionSamples,
     Identification,
     JointScore,
-    OperatingRange,
     ParameterTable,
     Provenance,
-    operating_range,
 )
-from friction_estimator.io.documents import Lines
+from friction_estimator.io.documents import Block, Lines
 from friction_estimator.io.parameters import (
     IDENTIFICATION,
     parameters_document,
@@ -27,84 +28,43 @@ from friction_estimator.io.parameters import (
     read_document,
     write_document,
 )
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray
 
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "tuple[float, ...]": lambda numbers: tuple(map(float, numbers)),
-}
-
-_Row = TypeVar("_Row", JointScore, OperatingRange)
-
-
-@dataclass(frozen=True, slots=True)
-class SavedIdentification:
-    """What a parameter file holds; of a file that the live node has written only ``friction``.
-
-    Attributes
-    ----------
-    friction : law and parameters of every joint
-    parameters : everything that was estimated
-    scores : one a joint
-    ranges : velocities and loads that the fit used, one a joint
-    condition : of the column-scaled observation matrix, NaN when not known
-    verdicts : in words
-    provenance : how it was made, None when not known
-    """
-
-    friction: IdentifiedParameters
-    parameters: ParameterTable | None = None
-    scores: tuple[JointScore, ...] = ()
-    ranges: tuple[OperatingRange, ...] = ()
-    condition: float = float("nan")
-    verdicts: tuple[str, ...] = ()
-    provenance: Provenance | None = None
-
-
-def saved_form(identification: Identification) -> SavedIdentification:
-    """What a file keeps of an identification: everything but the samples, of which it keeps the range."""
-    return SavedIdentification(
-        identification.friction,
-        identification.parameters,
-        identification.scores,
-        tuple(found for samples in identification.samples if (found := operating_range(samples)) is not None),
-        float(identification.condition),
-        identification.verdicts,
-        identification.provenance,
-    )
+_CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}
+_SAMPLE_COLUMNS = ("velocity", "friction", "load", "fitted", "sigma", "used")
 
 
 def save_identification(path: str | os.PathLike[str], identification: Identification) -> None:
     """Write an identification as a parameter file, atomically.
 
     :func:`~friction_estimator.io.parameters.load_parameters` and the live node read its friction as from any other
-    such file; :func:`load_identification` gives :func:`saved_form` back, every number to the bit.
+    parameter file. :func:`load_identification` returns the identification: every number to the bit, except for the
+    samples, which have six digits.
 
     Raises
     ------
     ConfigError
         When the file cannot be written.
     """
-    write_document(
-        path, parameters_document(identification.friction, {IDENTIFICATION: _section(saved_form(identification))})
-    )
+    write_document(path, parameters_document(identification.friction, {IDENTIFICATION: _section(identification)}))
 
 
-def load_identification(path: str | os.PathLike[str]) -> SavedIdentification:
-    """Read all that a parameter file holds, whoever wrote it.
+def load_identification(path: str | os.PathLike[str]) -> Identification:
+    """Read an identification from a parameter file.
+
+    A file that the live node or `replay` has written gives :func:`identification_of_parameters`.
 
     Raises
     ------
     ConfigError
-        When the file cannot be read, is no such file, or is damaged.
+        When the file cannot be read, is not a parameter file, or is damaged.
     """
     document = read_document(path)
     friction = parse_parameters(document, path)
     if IDENTIFICATION not in document:
-        return SavedIdentification(friction)
+        return identification_of_parameters(friction)
     try:
         return _from_section(document[IDENTIFICATION], friction)
     except (KeyError, TypeError, ValueError) as error:
@@ -112,20 +72,36 @@ def load_identification(path: str | os.PathLike[str]) -> SavedIdentification:
         raise ConfigError(f"{Path(path).expanduser()}: the section {IDENTIFICATION!r} is damaged: {reason}") from None
 
 
-def _section(saved: SavedIdentification) -> dict[str, Any]:
-    provenance, parameters = saved.provenance, saved.parameters
-    if provenance is None or parameters is None:
-        raise ValueError("an identification has a provenance and a table of parameters")
+def identification_of_parameters(friction: IdentifiedParameters) -> Identification:
+    """Identification without samples, scores and provenance, as of parameters that the live node has identified."""
+    laws = [make_law(name) for name in friction.law_names]
+    counts = [len(law.parameter_names) for law in laws]
+    sigma = parameters_sigma(friction)
+    table = ParameterTable(
+        names=tuple(
+            f"{joint}/{name}"
+            for joint, law in zip(friction.joint_names, laws, strict=True)
+            for name in law.parameter_names
+        ),
+        units=tuple(unit for law in laws for unit in law.units),
+        values=np.concatenate([friction.values[row, :count] for row, count in enumerate(counts)]),
+        sigma=np.concatenate([sigma[row, :count] for row, count in enumerate(counts)]),
+    )
+    return Identification(friction, table, (), (), math.nan, (), Provenance("", "", (), ()))
+
+
+def _section(identification: Identification) -> dict[str, Any]:
+    provenance = identification.provenance
     return {
         "method": provenance.method,
         "command": provenance.command,
         "data": [{"name": name, "sha256": digest} for name, digest in provenance.data],
-        "verdicts": Lines(saved.verdicts),
+        "verdicts": Lines(identification.verdicts),
         "choices": Lines(provenance.choices),
-        "condition": saved.condition,
-        "scores": [_plain(asdict(score)) for score in saved.scores],
-        "ranges": [_plain(asdict(one)) for one in saved.ranges],
-        "parameters": list(_parameter_rows(parameters)),
+        "condition": float(identification.condition),
+        "scores": [_plain(asdict(score)) for score in identification.scores],
+        "parameters": list(_parameter_rows(identification.parameters)),
+        "samples": [{"joint": one.joint, "table": Block(_samples_text(one))} for one in identification.samples],
     }
 
 
@@ -144,19 +120,24 @@ def _parameter_rows(table: ParameterTable) -> Iterator[dict[str, Any]]:
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Without tuples and NumPy numbers, which YAML does not know."""
-    return {
-        key: list(value) if isinstance(value, tuple) else value.item() if isinstance(value, np.generic) else value
-        for key, value in entry.items()
-    }
+    """Without NumPy numbers, which YAML cannot write."""
+    return {key: value.item() if isinstance(value, np.generic) else value for key, value in entry.items()}
 
 
-def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) -> SavedIdentification:
-    return SavedIdentification(
+def _samples_text(samples: FrictionSamples) -> str:
+    """Header and one line a sample."""
+    text = io.StringIO()
+    columns = np.column_stack([getattr(samples, name) for name in _SAMPLE_COLUMNS])
+    np.savetxt(text, columns, fmt="%.6g", header=" ".join(_SAMPLE_COLUMNS), comments="")
+    return text.getvalue()
+
+
+def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) -> Identification:
+    return Identification(
         friction,
         _parameter_table(section["parameters"]),
-        _rows(JointScore, section["scores"]),
-        _rows(OperatingRange, section["ranges"]),
+        tuple(map(_score, section["scores"])),
+        tuple(_samples(str(entry["joint"]), str(entry["table"])) for entry in section["samples"]),
         float(section["condition"]),
         tuple(map(str, section["verdicts"])),
         Provenance(
@@ -187,6 +168,16 @@ def _flags(rows: Sequence[Mapping[str, Any]], key: str) -> BoolArray:
     return np.array([bool(row[key]) for row in rows])
 
 
-def _rows(kind: type[_Row], rows: Sequence[Mapping[str, Any]]) -> tuple[_Row, ...]:
-    """Rows of a frozen dataclass whose fields are text, numbers or tuples of numbers."""
-    return tuple(kind(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(kind)}) for row in rows)
+def _score(row: Mapping[str, Any]) -> JointScore:
+    return JointScore(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(JointScore)})
+
+
+def _samples(joint: str, text: str) -> FrictionSamples:
+    names, *lines = text.splitlines() or [""]
+    rows = np.array([line.split() for line in lines], dtype=float).reshape(len(lines), len(names.split()))
+    columns = dict(zip(names.split(), rows.T, strict=True))
+    missing = [name for name in _SAMPLE_COLUMNS if name not in columns]
+    if missing:
+        raise ValueError(f"the samples of {joint!r} lack the column {', '.join(missing)}")
+    numbers = {name: np.ascontiguousarray(columns[name]) for name in _SAMPLE_COLUMNS[:-1]}
+    return FrictionSamples(joint, **numbers, used=columns["used"] > 0.5)

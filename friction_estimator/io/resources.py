@@ -13,6 +13,8 @@ import friction_estimator
 from friction_estimator.errors import ConfigError, RobotModelError, choices
 
 PACKAGE = "friction_estimator"
+_WHEELS = ("example-robot-data",)
+"""Packages with URDFs of ``config/robots`` that pip installs (extra ``robots`` of setup.py)."""
 
 
 @cache
@@ -52,9 +54,13 @@ def package_share(package: str) -> Path:
     for candidate in _shares(package):
         if candidate.is_dir():
             return candidate
+    if package in _WHEELS:
+        remedy = f"install it with `{Path(sys.executable).name} -m pip install {package}`"
+    else:
+        remedy = "source the ROS workspace that holds it, install it, or give the path of the file"
     raise ConfigError(
         f"no package {package!r} on this machine: looked in AMENT_PREFIX_PATH, in {sys.prefix}/share and among the "
-        "Python packages; source the workspace that holds it, install it, or give the path of the file"
+        f"Python packages; {remedy}"
     )
 
 

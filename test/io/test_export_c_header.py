@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
 from friction_estimator.io.export.c_laws import C_LAWS, identifiers
-from friction_estimator.io.identification import SavedIdentification, saved_form
+from friction_estimator.io.identification import identification_of_parameters
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from test.known_identification import make_identification
@@ -43,7 +43,7 @@ def friction_of(law_names: list[str], joint_names: list[str]) -> tuple[JointFric
     zeros = np.zeros(len(law_names))
     covariance = np.stack([np.diag(row**2 * 1e-4) for row in values])
     friction = IdentifiedParameters(tuple(joint_names), tuple(law_names), values, covariance, zeros, zeros, zeros)
-    return joint_frictions(SavedIdentification(friction))
+    return joint_frictions(identification_of_parameters(friction))
 
 
 def torques_in_c(header: str, folder: Path, compiler: str, standard: str, joints: int) -> tuple[np.ndarray, str]:
@@ -78,7 +78,7 @@ def test_a_law_without_a_c_form_is_reduced_and_that_is_told(tmp_path: Path, monk
     if shutil.which("cc") is None:
         pytest.skip("no compiler 'cc' on this machine")
     monkeypatch.setattr("friction_estimator.io.export.c_header.C_LAWS", {})
-    friction = joint_frictions(saved_form(make_identification(("hip", "knee"))))
+    friction = joint_frictions(make_identification(("hip", "knee")))
     made = export_friction("c_header", ExportRequest(friction))
     found, _ = torques_in_c(made.text, tmp_path, "cc", "-std=c99", 2)
     velocity = np.repeat(VELOCITIES, len(LOADS))

@@ -14,9 +14,9 @@ import yaml
 from friction_estimator.cli.main import main
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.result import ParameterTable
+from friction_estimator.identification.result import Identification, ParameterTable
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
-from friction_estimator.io.identification import SavedIdentification, save_identification, saved_form
+from friction_estimator.io.identification import save_identification
 from friction_estimator.laws import make_law
 from test.io.test_export_c_header import COMPILERS, STRICT, friction_of
 from test.known_identification import make_identification
@@ -52,8 +52,8 @@ def job(**changes: object) -> ExportRequest:
     return ExportRequest((replace(friction[0], drive=drive), *friction[1:]), **{"coupling": COUPLING, **changes})
 
 
-def _saved(motor: str) -> SavedIdentification:
-    return saved_form(make_identification((motor,)))
+def _saved(motor: str) -> Identification:
+    return make_identification((motor,))
 
 
 @pytest.mark.parametrize(("compiler", "standard"), COMPILERS)

@@ -9,7 +9,6 @@ import pytest
 
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.io.export import ExportRequest, JointFriction, export_formats, export_friction, joint_frictions
-from friction_estimator.io.identification import saved_form
 from friction_estimator.io.resources import share_directory
 from test.known_identification import DRIVE_INERTIA, make_identification
 
@@ -56,7 +55,7 @@ MJCF = """<mujoco>
 
 
 def friction_of(*names: str) -> tuple[JointFriction, ...]:
-    return joint_frictions(saved_form(make_identification(names)))
+    return joint_frictions(make_identification(names))
 
 
 def test_pinocchio_reads_the_exported_friction_from_the_urdf() -> None:

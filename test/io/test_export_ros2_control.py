@@ -9,7 +9,6 @@ import pytest
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
-from friction_estimator.io.identification import saved_form
 from test.known_identification import make_identification
 
 ODD = ("hip", "l_knee.pitch", "é joint: #1")
@@ -20,7 +19,7 @@ def test_a_node_of_that_name_gets_the_parameters(tmp_path: Path, joints: tuple[s
     rclpy = pytest.importorskip("rclpy")
     os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 101)
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-    friction = joint_frictions(saved_form(make_identification(joints)))
+    friction = joint_frictions(make_identification(joints))
     made = export_friction("ros2_control", ExportRequest(friction, ("two\nlines",)), controller="arm_controller")
     (tmp_path / "controller.yaml").write_text(made.text, encoding="utf-8")
     context = rclpy.Context()
@@ -45,7 +44,7 @@ def test_a_node_of_that_name_gets_the_parameters(tmp_path: Path, joints: tuple[s
 
 
 def test_what_was_reduced_stands_in_the_comment() -> None:
-    made = export_friction("ros2_control", ExportRequest(joint_frictions(saved_form(make_identification()))))
+    made = export_friction("ros2_control", ExportRequest(joint_frictions(make_identification())))
     comments = " ".join(line.lstrip("# ") for line in made.text.splitlines() if line.startswith("#"))
     assert "joint 'hip': the law 'load_quadrants' became Coulomb and viscous friction" in comments
     assert any("the dependence on load" in text for text in made.warnings)
@@ -53,7 +52,7 @@ def test_what_was_reduced_stands_in_the_comment() -> None:
 
 
 def test_an_option_belongs_to_its_format() -> None:
-    request = ExportRequest(joint_frictions(saved_form(make_identification())))
+    request = ExportRequest(joint_frictions(make_identification()))
     assert export_friction("ros2_control", request).text.count("\njoint_trajectory_controller:\n") == 1
     with pytest.raises(ConfigError, match="the format 'c_header' has no option 'controller'; its options are"):
         export_friction("c_header", request, controller="arm_controller")

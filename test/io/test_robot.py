@@ -23,12 +23,7 @@ def robot_yaml(folder: Path, parameters: str) -> Path:
 
 @pytest.mark.parametrize("name", robot_names())
 def test_every_shipped_robot_loads_with_its_urdf(name: str) -> None:
-    try:
-        robot = load_robot(name)
-    except ConfigError as error:
-        if "no package 'example-robot-data'" not in str(error):
-            raise
-        pytest.skip(str(error))  # 125 MB: not worth it for every test run
+    robot = load_robot(name)
     assert robot.urdf_path is not None
     assert robot.urdf_xml == robot.urdf_path.read_text()
 
@@ -65,6 +60,12 @@ def test_a_package_url_is_found_in_a_cmeel_wheel(tmp_path: Path, monkeypatch: py
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
     yaml = robot_yaml(tmp_path, "    robot: {urdf: 'package://arm_description/arm.urdf'}\n")
     assert load_robot(yaml).urdf_path == urdf
+
+
+def test_the_error_for_missing_robot_data_names_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("friction_estimator.io.resources._shares", lambda package: iter(()))
+    with pytest.raises(ConfigError, match=r"no package 'example-robot-data'.* -m pip install example-robot-data`"):
+        load_robot("g1")
 
 
 def test_a_package_url_is_found_in_the_ament_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

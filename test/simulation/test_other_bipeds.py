@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from friction_estimator.config import config_from_parameters
-from friction_estimator.errors import ConfigError, SimulationError
+from friction_estimator.errors import SimulationError
 from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 from friction_estimator.simulation.biped import Biped
@@ -155,10 +155,7 @@ def test_feet_without_shape_and_joints_without_load_are_refused():
     ("name", "scenario"), [("talos_legs", "stand"), ("talos_legs", "in_place"), ("g1", "in_place")]
 )
 def test_robots_of_example_robot_data_stand_and_step_for_twenty_seconds(name, scenario):
-    try:
-        robot = load_robot(name)
-    except ConfigError as error:
-        pytest.skip(f"{error}: pip install example-robot-data")
+    robot = load_robot(name)
     stepping = Simulator(robot.config, robot.urdf_xml, make_scenario(scenario, 20.0), make_noise("realistic"))
     samples = [stepping.step() for _ in range(20_000)]
     assert set(robot.config.robot.joints) <= set(stepping.joint_names)

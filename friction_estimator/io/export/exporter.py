@@ -13,8 +13,7 @@ import numpy as np
 
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.result import OperatingRange, ParameterTable
-from friction_estimator.io.identification import SavedIdentification
+from friction_estimator.identification.result import Identification, OperatingRange, ParameterTable, operating_range
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import parameters_sigma
 from friction_estimator.laws.simple_friction import SimpleFriction, simplify
@@ -69,14 +68,14 @@ class JointFriction:
         )
 
 
-def joint_frictions(saved: SavedIdentification, speed: float | None = None) -> tuple[JointFriction, ...]:
-    """Friction of every joint of a parameter file.
+def joint_frictions(identification: Identification, speed: float | None = None) -> tuple[JointFriction, ...]:
+    """Friction of every joint of an identification.
 
     Parameters
     ----------
-    saved : content of the file
+    identification : from a method or from a parameter file
     speed : agree with the law up to this speed [rad/s], at the loads that were seen; None: at the speeds that were
-        seen, or up to 1 rad/s when the file does not say
+        seen, or up to 1 rad/s when the identification has no samples
 
     Raises
     ------
@@ -85,24 +84,24 @@ def joint_frictions(saved: SavedIdentification, speed: float | None = None) -> t
     """
     if speed is not None and not 0.0 < speed < float("inf"):
         raise ConfigError(f"the speed {speed:g} rad/s is not a positive number")
-    friction, sigma = saved.friction, parameters_sigma(saved.friction)
-    ranges = {one.joint: one for one in saved.ranges}
+    friction, sigma = identification.friction, parameters_sigma(identification.friction)
+    ranges = {one.joint: operating_range(one) for one in identification.samples}
     joints = []
     for row, joint in enumerate(friction.joint_names):
         law = make_law(friction.law_names[row])
         values = friction.values[row, : len(law.parameter_names)]
         velocity, load = _motion(ranges.get(joint), speed)
         simple = simplify(law, values, velocity, load)
-        inertia = _drive_inertia(saved.parameters, joint)
-        drive = _drive(saved.parameters, joint)
+        inertia = _drive_inertia(identification.parameters, joint)
+        drive = _drive(identification.parameters, joint)
         joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive))
     return tuple(joints)
 
 
-def unknown_ranges(saved: SavedIdentification) -> tuple[str, ...]:
-    """Joints of which the file does not say at which velocities their friction was seen."""
-    known = {one.joint for one in saved.ranges}
-    return tuple(joint for joint in saved.friction.joint_names if joint not in known)
+def unknown_ranges(identification: Identification) -> tuple[str, ...]:
+    """Joints without samples: at which velocities their friction was seen is not known."""
+    known = {one.joint for one in identification.samples if operating_range(one) is not None}
+    return tuple(joint for joint in identification.friction.joint_names if joint not in known)
 
 
 def _motion(seen: OperatingRange | None, speed: float | None) -> tuple[FloatArray, FloatArray]:
@@ -116,19 +115,19 @@ def _motion(seen: OperatingRange | None, speed: float | None) -> tuple[FloatArra
     return velocity, np.array(seen.load) if seen.load else np.zeros(velocity.size)
 
 
-def _drive(parameters: ParameterTable | None, motor: str) -> Drive | None:
+def _drive(parameters: ParameterTable, motor: str) -> Drive | None:
     """``<motor>/drive_offset`` and ``<motor>/drive_gain`` of the method `motor`."""
     names = [f"{motor}/drive_offset", f"{motor}/drive_gain"]
-    if parameters is None or not set(names) <= set(parameters.names):
+    if not set(names) <= set(parameters.names):
         return None
     offset, gain = (parameters.names.index(name) for name in names)
     return Drive(float(parameters.values[offset]), float(parameters.values[gain]), parameters.units[gain])
 
 
-def _drive_inertia(parameters: ParameterTable | None, joint: str) -> float | None:
+def _drive_inertia(parameters: ParameterTable, joint: str) -> float | None:
     """Of ``Ia <joint>``; one that is grouped with inertias of links is not that of the drive."""
     name = f"Ia {joint}"
-    if parameters is None or name not in parameters.names:
+    if name not in parameters.names:
         return None
     value = float(parameters.values[parameters.names.index(name)])
     return value if value >= 0.0 else None
