@@ -34,11 +34,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from friction_estimator.api.replay import ReplayResult, replay
-    from friction_estimator.api.simulate import Simulation, simulate
+    from friction_estimator.api.identify import identify
+    from friction_estimator.api.plan import plan_excitation
+    from friction_estimator.api.recordings import load_recording
+    from friction_estimator.api.replay import replay
+    from friction_estimator.api.simulate import simulate
     from friction_estimator.errors import FrictionEstimatorError
     from friction_estimator.estimation.estimator import Estimator
-    from friction_estimator.io.robot import Robot, load_robot
+    from friction_estimator.identification.joint_log import JointLog, Payload
+    from friction_estimator.io.robot import load_robot
     from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 __version__ = "0.1.0"
@@ -47,12 +51,14 @@ __all__ = [
     "FrictionEstimate",
     "FrictionEstimatorError",
     "ImuSample",
+    "JointLog",
     "JointSample",
-    "ReplayResult",
-    "Robot",
-    "Simulation",
+    "Payload",
     "WrenchSample",
+    "identify",
+    "load_recording",
     "load_robot",
+    "plan_excitation",
     "replay",
     "simulate",
 ]
@@ -62,12 +68,14 @@ _MODULES = {
     "FrictionEstimate": "types",
     "FrictionEstimatorError": "errors",
     "ImuSample": "types",
+    "JointLog": "identification.joint_log",
     "JointSample": "types",
-    "ReplayResult": "api.replay",
-    "Robot": "io.robot",
-    "Simulation": "api.simulate",
+    "Payload": "identification.joint_log",
     "WrenchSample": "types",
+    "identify": "api.identify",
+    "load_recording": "api.recordings",
     "load_robot": "io.robot",
+    "plan_excitation": "api.plan",
     "replay": "api.replay",
     "simulate": "api.simulate",
 }

@@ -17,7 +17,7 @@ from friction_estimator.identification.result import Identification
 from friction_estimator.laws.identified import parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray
 
-PRINTED_LOSS = FrictionCurveOptions(fit=CurveOptions(loss="linear"), delay=0.0)
+PRINTED_LOSS = FrictionCurveOptions(fit=CurveOptions(robust=False), delay=0.0)
 """Eq. 6.4: plain least squares."""
 
 

@@ -86,8 +86,24 @@ def seconds(text: str) -> float:
     return value
 
 
+def positive(text: str) -> float:
+    """Type of an option that is a positive number."""
+    value = _number(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Type of an option that takes names separated by commas."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) != len(names):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names separated by commas")
+    return names
+
+
 def finite(text: str) -> float:
-    """Type of an option that is a number; what it is for tells its range."""
+    """Type of an option that is a number; the function that uses it checks its range."""
     value = _number(text)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")

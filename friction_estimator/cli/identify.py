@@ -3,107 +3,296 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from rich.console import Console
 
-from friction_estimator.cli.arguments import warn
-from friction_estimator.cli.identify_arguments import add_identify_arguments
-from friction_estimator.cli.identify_laws import law_in_words
-from friction_estimator.cli.identify_logs import Experiments, read_experiments
-from friction_estimator.cli.identify_methods import identify_with
-from friction_estimator.cli.identify_pipeline import measured_friction
-from friction_estimator.cli.identify_plan import add_plan_arguments, run_plan
-from friction_estimator.cli.identify_robot import described, identified_robot
-from friction_estimator.cli.identify_tables import print_identification
-from friction_estimator.cli.identify_usage import PLAN, refuse_useless
+from friction_estimator.api.identify import IdentificationResult, identify
+from friction_estimator.cli.arguments import add_robot_arguments, names_of, positive, robot_of, seconds, warn
 from friction_estimator.cli.progress import progress_bar
-from friction_estimator.identification.methods import choose_method
-from friction_estimator.identification.recording.checks import data_warnings
-from friction_estimator.identification.result import Identification
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.io.coupling import load_couplings
-from friction_estimator.io.identification import save_identification
-from friction_estimator.io.robot import Robot
-from friction_estimator.types import FloatArray
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
+from friction_estimator.identification.joint_log import Payload
+from friction_estimator.identification.methods import METHODS
+from friction_estimator.identification.motor.problem import ZERO_SLOPES
+from friction_estimator.identification.motor.samples import DRIVES
+from friction_estimator.identification.recording.filters import METHODS as FILTERS
+from friction_estimator.identification.regression.linear_problem import FOLDS
+from friction_estimator.report.identification_tables import parameter_table, score_table
+from friction_estimator.tables import number, terminal_table
+
+SEARCH = "search"
+_WIDTH = 120
+_POINT, _BODY = 4, 10
+"""Numbers of a payload: mass and centre of mass; with the inertia."""
+_OPTIONS = (
+    "robust", "folds", "cutoff", "filter", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
+    "parallel_cutoff", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma", "zero_slope",
+    "identify_inertia", "offset", "drive", "inertia", "known_gain",
+)  # fmt: skip
+"""Keywords of the methods; those that are not given keep the default of the method."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
-    parser.set_defaults(wrong_usage=parser.error, default_of=parser.get_default)
-    add_identify_arguments(parser)
-    add_plan_arguments(parser)
+    parser.add_argument(
+        "data",
+        type=Path,
+        nargs="+",
+        metavar="DATA",
+        help="rosbag2, or .csv/.npz with the columns time, position/<joint>, velocity/<joint>, effort/<joint>, in SI "
+        "units; several files are several experiments",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="PARAMS.yaml", required=True, help="file to write")
+    parser.add_argument("--report", type=Path, metavar="PAGE.html", help="page of figures and tables to write")
+    add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
+    parser.add_argument("--joints", type=names_of, metavar="NAME,...", help="only these joints, in this order")
+    parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
+    _add_model_options(parser.add_argument_group("model"))
+    _add_data_options(parser.add_argument_group("treatment of the data"))
+    _add_motor_options(parser.add_argument_group("method motor"))
+
+
+def _add_model_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--method", choices=tuple(METHODS), help="identification method; when not given, the first that data and robot "
+        "allow"
+    )  # fmt: skip
+    group.add_argument(
+        "--law",
+        action="append",
+        default=[],
+        metavar="[JOINT=]LAW",
+        help="friction law of all joints, or of those that a pattern such as *_knee matches; may be repeated",
+    )
+    group.add_argument(
+        "--payload",
+        type=_payload,
+        action="append",
+        default=[],
+        metavar="EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]",
+        help="body that was fixed to a frame of the URDF in one experiment (name of its file without suffix); may be "
+        "repeated",
+    )
+    _flag(group, "--payload-scale", "estimate the mass of the payloads, too")
+    _flag(group, "--known-inertia", "take the URDF's inertia as it is, identify friction only")
+    group.add_argument(
+        "--coupling",
+        type=Path,
+        metavar="YAML",
+        help="motors that move several joints together; when not given, robot.coupling of the robot's YAML",
+    )
+    _option(
+        group,
+        "--coupled-friction",
+        choices=COUPLED_FRICTION,
+        help="where friction is when motors move joints together: in the motors, as in the live node (default), or in "
+        "every joint and, on top, in every motor that turns with several of them",
+    )
+    _option(
+        group,
+        "--stribeck-velocity",
+        type=_positive_or_search,
+        metavar="RAD/S",
+        help="Stribeck velocity of load_velocity and, by the method motor, of all laws that have one; or 'search'. "
+        "When not given, the method motor takes 1 deg/s as published, and inverse_dynamics searches",
+    )
+    group.add_argument(
+        "--regressors",
+        type=_regressors,
+        metavar="temperature,position[*K]",
+        help="dry friction also depends on these; position*K repeats K times in a turn",
+    )
+
+
+def _add_data_options(group: argparse._ArgumentGroup) -> None:
+    _option(group, "--cutoff", type=positive, metavar="HZ", help="cut-off of the zero-phase filter; else from the data")
+    _option(group, "--filter", choices=FILTERS, help=f"how derivatives are made; {FILTERS[0]} when not given")
+    _option(group, "--parallel-cutoff", type=positive, metavar="HZ", help="cut-off of the filter on both sides of the "
+            "equation of inverse_dynamics; else from the data")  # fmt: skip
+    _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; else found from "
+            "the residuals")  # fmt: skip
+    _option(group, "--robust", action=argparse.BooleanOptionalAction, help="outliers count less (default)")
+    _option(group, "--folds", type=_folds, help=f"folds of the cross-validation; {FOLDS} when not given")
+    _option(group, "--delay", type=seconds, metavar="S", help="delay of the friction against the velocity, for "
+            "friction_curve; else found from the data")  # fmt: skip
+    _option(group, "--max-sigma", type=positive, metavar="N_M", help="friction less certain than this is left out by "
+            "friction_curve, where the data has its standard deviation")  # fmt: skip
+
+
+def _add_motor_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--inertia",
+        type=_motor_value,
+        action="append",
+        metavar="MOTOR=KGM2",
+        help="known reflected inertia at the output of the motor's gearbox; may be repeated, the others are identified",
+    )
+    _option(
+        group,
+        "--identify-inertia",
+        action=argparse.BooleanOptionalAction,
+        help="identify the inertia of motors without --inertia (default); --no-identify-inertia: they have none",
+    )
+    _option(
+        group,
+        "--zero-slope",
+        choices=ZERO_SLOPES,
+        help="directions in which the friction of asymmetric_stribeck leaves standstill with zero slope; none when not "
+        "given",
+    )
+    _option(
+        group,
+        "--offset",
+        action=argparse.BooleanOptionalAction,
+        help="a constant torque acts in the logs without drive, too; else where the law can be distinguished from it",
+    )
+    _option(group, "--drive", choices=DRIVES, help="column that drives the motors, where both were recorded")
+    group.add_argument(
+        "--known-gain",
+        type=_motor_value,
+        action="append",
+        metavar="MOTOR=GAIN",
+        help="torque per unit of the drive [N m]: logs may be driven while friction is identified, and no gain is; may "
+        "be repeated, once a motor",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Plan, or identify."""
-    if arguments.plan is not None:
-        if arguments.data:
-            arguments.wrong_usage("--plan takes no DATA: it says what to move before there is any")
-        if arguments.robot is None:
-            arguments.wrong_usage("--plan needs --robot: the path of a URDF")
-        refuse_useless(arguments, PLAN)
-        run_plan(arguments)
-        return
-    if not arguments.data or arguments.output is None:
-        arguments.wrong_usage("identify DATA... -o PARAMS.yaml, or identify --plan OUT --robot ROBOT")
-    identification = _identified(arguments)
-    save_identification(arguments.output, identification)
-    print_identification(identification, _told_motors(arguments, identification.friction.joint_names))
+    """Identify, write, print."""
+    joint_laws = tuple(entry for entry in arguments.law if "=" in entry)
+    laws = [entry for entry in arguments.law if "=" not in entry]
+    if len(laws) > 1:
+        raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
+    result = identify(
+        arguments.data,
+        None if arguments.robot is None else robot_of(arguments),
+        method=arguments.method,
+        law=laws[0] if laws else None,
+        joint_laws=joint_laws,
+        coupling=arguments.coupling,
+        payloads=_once("payload", arguments.payload),
+        joints=arguments.joints,
+        namespace=arguments.namespace,
+        command=arguments.command,
+        stage=progress_bar,
+        warn=warn,
+        **_options(arguments),
+    )
+    result.save(arguments.output)
+    _print(result)
     print(f"parameters  {arguments.output}")
     if arguments.report is not None:
-        _report(arguments, identification)
+        with progress_bar("drawing"):
+            result.report(arguments.report, arguments.output.stem)
         print(f"report      {arguments.report}")
 
 
-def _identified(arguments: argparse.Namespace) -> Identification:
-    experiments = read_experiments(arguments, identified_robot(arguments))
-    logs, notes = list(experiments.logs), list(experiments.notes)
-    for log in logs:
-        for text in data_warnings(log, _position_limits(experiments.robot, log.joint_names)):
-            warn(text)
-    method, reason = _method(arguments, experiments)
-    notes.append(reason)
-    if (
-        method == "friction_curve"
-        and experiments.robot is not None
-        and any("friction" not in log.inputs for log in logs)
-    ):
-        logs, text = measured_friction(arguments.data, logs, experiments.robot, arguments)
-        notes.append(text)
-    if method != "motor" and (text := law_in_words(arguments, experiments.robot)):
-        notes.append(text)
-    with progress_bar(f"identifying, method {method}") as progress:
-        found = identify_with(method, logs, experiments.robot, arguments, progress)
-    provenance = replace(found.provenance, command=arguments.command, choices=(*notes, *found.provenance.choices))
-    return replace(found, provenance=provenance)
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keywords of the methods that were given."""
+    given = {name: value for name, value in vars(arguments).items() if name in _OPTIONS and value is not None}
+    for name in ("inertia", "known_gain"):
+        if name in given:
+            given[name] = _once(name.replace("_", "-"), given[name])
+    if given.get("stribeck_velocity") == SEARCH:
+        given["stribeck_velocity"] = None
+    if arguments.regressors is not None:
+        given["temperature"], given["harmonics"] = arguments.regressors
+    return given
 
 
-def _told_motors(arguments: argparse.Namespace, names: Sequence[str]) -> tuple[str, ...]:
-    """Motors of ``--coupling`` whose friction stands in the file under these names."""
-    if arguments.coupling is None:
-        return ()
-    motors = (name for coupling in load_couplings(arguments.coupling) for name in coupling.motor_names)
-    return tuple(name for name in motors if name in names)
+def _once(option: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
+    return dict(pairs)
 
 
-def _method(arguments: argparse.Namespace, experiments: Experiments) -> tuple[str, str]:
-    if arguments.method is not None:
-        return arguments.method, f"method {arguments.method}, as told"
-    return choose_method(experiments.logs, described(experiments.robot))
+def _print(result: IdentificationResult) -> None:
+    """Choices, parameters with error bars, held-out errors beside the baselines, verdicts."""
+    found = result.identification
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    console.print("what was chosen, and why", style="bold")
+    for text in found.provenance.choices:
+        console.print(f"- {text}", markup=False, soft_wrap=True)
+    console.print()
+    console.print(terminal_table(parameter_table(found.parameters)))
+    console.print(terminal_table(score_table(found.scores)))
+    condition = number(found.condition, digits=4)
+    console.print(f"condition number of the observation matrix, columns of unit norm: {condition}")
+    console.print()
+    console.print("verdict", style="bold")
+    for text in (*result.verdicts, *result.next_steps):
+        console.print(f"- {text}", markup=False, soft_wrap=True)
 
 
-def _position_limits(robot: Robot | None, joint_names: Sequence[str]) -> FloatArray | None:
-    """(n, 2) of the URDF, None without one."""
-    if robot is None:
-        return None
-    model = FixedBaseModel(robot.urdf_xml, joint_names)
-    return np.column_stack([model.lower_limit, model.upper_limit])
+def _flag(group: argparse._ArgumentGroup, name: str, help: str) -> None:
+    group.add_argument(name, action="store_true", default=None, help=help)
 
 
-def _report(arguments: argparse.Namespace, identification: Identification) -> None:
-    from friction_estimator.report.identification import write_identification_report
+def _option(group: argparse._ArgumentGroup, name: str, **settings: Any) -> None:
+    """An option whose absence leaves the default of the method."""
+    group.add_argument(name, default=None, **settings)
 
-    with progress_bar("drawing"):
-        write_identification_report(arguments.report, identification, arguments.output.stem)
+
+def _positive_or_search(text: str) -> float | str:
+    return text if text == SEARCH else positive(text)
+
+
+def _folds(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of folds: a whole number from 2 on")
+    return int(text)
+
+
+def _regressors(text: str) -> tuple[bool, tuple[float, ...]]:
+    """Whether friction depends on temperature, and multiples of the position."""
+    temperature, harmonics = False, []
+    for word in names_of(text):
+        name, star, multiple = word.partition("*")
+        if word == "temperature":
+            temperature = True
+        elif name == "position":
+            harmonics.append(positive(multiple) if star else 1.0)
+        else:
+            raise argparse.ArgumentTypeError(f"{word!r} is no regressor; there are 'temperature' and 'position[*K]'")
+    return temperature, tuple(harmonics)
+
+
+def _payload(text: str) -> tuple[str, Payload]:
+    """``EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]``, without inertia a point."""
+    experiment, equals, body = text.rpartition("=")
+    frame, colon, numbers = body.rpartition(":")
+    try:
+        values = [float(number) for number in numbers.split(",")]
+    except ValueError:
+        values = []
+    if not (equals and experiment and colon and frame) or len(values) not in (_POINT, _BODY):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
+            "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
+        )
+    if not np.isfinite(values).all() or values[0] < 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
+    xx, yy, zz, xy, xz, yz = values[_POINT:] or [0.0] * (_BODY - _POINT)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if np.linalg.eigvalsh(inertia).min() < 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r}: no body has such an inertia, it must be positive semidefinite")
+    return experiment, Payload(frame, values[0], np.array(values[1:_POINT]), inertia)
+
+
+def _motor_value(text: str) -> tuple[str, float]:
+    """``MOTOR=NUMBER``."""
+    motor, equals, value = text.rpartition("=")
+    try:
+        number_of_motor = float(value)
+    except ValueError:
+        number_of_motor = math.nan
+    if not (equals and motor.strip()) or not math.isfinite(number_of_motor):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form MOTOR=NUMBER")
+    return motor.strip(), number_of_motor

@@ -5,11 +5,11 @@ A new method is one module with ``accepts``, an options class and ``run``, and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
-from friction_estimator.errors import InputError
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.friction_curve import method as friction_curve
 from friction_estimator.identification.inverse_dynamics import method as inverse_dynamics
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
@@ -48,26 +48,55 @@ class IdentificationMethod:
     options : class of its options, a frozen dataclass whose defaults are those of the method
     accepts : whether it can be used, and why
     run : logs, robot, options, progress and warnings to the result
+    keywords : places of options inside options by the keyword of ``identify``; every other field of the options has
+        its own name as keyword
     """
 
     name: str
     options: type
     accepts: Accepts
     run: Run
+    keywords: Mapping[str, str]
 
+    @property
+    def places(self) -> dict[str, str]:
+        """Place in the options by keyword; a dot leads into options inside options."""
+        inside = {path.partition(".")[0] for path in self.keywords.values()}
+        plain = (field.name for field in fields(self.options) if field.name not in inside)
+        return {**{name: name for name in plain}, **self.keywords}
+
+
+_FILTER = {"cutoff": "filter.cutoff_hz", "filter": "filter.method"}
 
 METHODS: dict[str, IdentificationMethod] = {
     method.name: method
     for method in (
-        IdentificationMethod(motor.METHOD, motor.MotorOptions, motor.accepts, motor.run),
         IdentificationMethod(
-            friction_curve.METHOD, friction_curve.FrictionCurveOptions, friction_curve.accepts, friction_curve.run
+            motor.METHOD,
+            motor.MotorOptions,
+            motor.accepts,
+            motor.run,
+            {"robust": "solver.robust", "cutoff": "cutoff_hz"},
+        ),
+        IdentificationMethod(
+            friction_curve.METHOD,
+            friction_curve.FrictionCurveOptions,
+            friction_curve.accepts,
+            friction_curve.run,
+            {**_FILTER, "robust": "fit.robust"},
         ),
         IdentificationMethod(
             inverse_dynamics.METHOD,
             inverse_dynamics.InverseDynamicsOptions,
             inverse_dynamics.accepts,
             inverse_dynamics.run,
+            {
+                **_FILTER,
+                "robust": "solver.robust",
+                "known_inertia": "body.known_inertia",
+                "payload_scale": "body.payload_scale",
+                "parallel_cutoff": "cutoff_hz",
+            },
         ),
     )
 }
@@ -88,3 +117,29 @@ def choose_method(logs: Sequence[JointLog], robot: RobotDescription | None) -> t
             return name, f"method {name}: {reason}"
     needs = "; ".join(reason for _, reason in answers.values())
     raise InputError(f"{logs[0].name} with this robot allows no method: {needs}")
+
+
+def options_of(method: str, keywords: Mapping[str, Any]) -> Any:
+    """Options of a method with the values of these keywords, and the defaults of the method for all others.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such method, or the method has no such keyword; the message names those that there are.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"unknown method {method!r}; the methods are {choices(METHODS)}")
+    places, options = METHODS[method].places, METHODS[method].options()
+    for keyword, value in keywords.items():
+        if keyword not in places:
+            users = [name for name, other in METHODS.items() if keyword in other.places]
+            has = f"it is for {' and '.join(users)}" if users else f"the method has {choices(places)}"
+            raise ConfigError(f"the method {method} has no option {keyword!r}: {has}")
+        options = _with(options, places[keyword].split("."), value)
+    return options
+
+
+def _with(options: Any, path: Sequence[str], value: Any) -> Any:
+    """The same frozen options with another value at one place."""
+    name, *rest = path
+    return replace(options, **{name: _with(getattr(options, name), rest, value) if rest else value})

@@ -8,31 +8,33 @@ import numpy as np
 import pytest
 
 import friction_estimator as fe
+from friction_estimator.api.simulate import Simulation
+from friction_estimator.io.bags.recording import read_recording
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 pytest.importorskip("rosbags", reason="rosbags is not installed")
 
 
 @pytest.fixture(scope="module")
-def walk() -> fe.Simulation:
+def walk() -> Simulation:
     return fe.simulate("suralp", duration=2.0)
 
 
 @pytest.fixture(scope="module")
-def bag(walk: fe.Simulation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bag(walk: Simulation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("walk") / "walk"
     walk.save(path)
     return path
 
 
-def test_a_simulation_gives_the_sensors_and_the_true_friction_as_arrays(walk: fe.Simulation) -> None:
+def test_a_simulation_gives_the_sensors_and_the_true_friction_as_arrays(walk: Simulation) -> None:
     m, n = 2000, len(walk.joint_names)
     assert walk.time[0] == 0.0 and walk.time[-1] == pytest.approx(1.999)
     for signal in (walk.position, walk.velocity, walk.effort, walk.friction):
         assert signal.shape == (m, n) and np.isfinite(signal).all()
 
 
-def test_a_simulation_and_its_bag_give_the_same_estimates(walk: fe.Simulation, bag: Path) -> None:
+def test_a_simulation_and_its_bag_give_the_same_estimates(walk: Simulation, bag: Path) -> None:
     in_memory, recorded = fe.replay(walk), fe.replay(bag)
     assert recorded.joint_names == in_memory.joint_names == walk.joint_names
     for name in ("stamp_ns", "friction", "sigma", "coulomb", "position_base_in_world", "rotation_base_to_world"):
@@ -48,13 +50,11 @@ def test_another_observer_is_a_setting_of_the_robot_and_the_bag_can_be_written(b
     result = fe.replay(bag, momentum, output=tmp_path / "out")
     again = fe.replay(bag, momentum)
     np.testing.assert_array_equal(result.friction, again.friction)
-    from friction_estimator.io.bags.recording import read_recording
-
     written = read_recording(tmp_path / "out")
     np.testing.assert_array_equal(written.friction, result.friction)
 
 
-def test_a_run_can_start_from_the_parameters_of_another(walk: fe.Simulation, tmp_path: Path) -> None:
+def test_a_run_can_start_from_the_parameters_of_another(walk: Simulation, tmp_path: Path) -> None:
     first = fe.replay(walk)
     first.save_parameters(tmp_path / "params.yaml")
     second = fe.replay(walk, parameters=tmp_path / "params.yaml")
@@ -62,13 +62,13 @@ def test_a_run_can_start_from_the_parameters_of_another(walk: fe.Simulation, tmp
     np.testing.assert_array_equal(second.friction, fe.replay(walk, parameters=first.identified).friction)
 
 
-def test_smoothing_uses_later_data(walk: fe.Simulation) -> None:
+def test_smoothing_uses_later_data(walk: Simulation) -> None:
     live, smoothed = fe.replay(walk), fe.replay(walk, smooth=1.0)
     np.testing.assert_array_equal(smoothed.stamp_ns, live.stamp_ns)
     assert smoothed.errors(0.5).rmse.mean() < live.errors(0.5).rmse.mean()
 
 
-def test_what_cannot_be_is_one_clear_error(walk: fe.Simulation, bag: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_is_one_clear_error(walk: Simulation, bag: Path, tmp_path: Path) -> None:
     with pytest.raises(fe.FrictionEstimatorError, match="no robot 'nobody'.*suralp"):
         fe.simulate("nobody")
     with pytest.raises(fe.FrictionEstimatorError, match="save it as a bag first"):

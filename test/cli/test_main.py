@@ -38,8 +38,8 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         ["report", "bag", "--after", "inf"],
         ["report", "bag", "--after", "-1"],
         ["simulate", "-o", "x", "--duration", "nan"],
-        ["identify", "--plan", "x", "--margin", "nan"],
-        ["identify", "--plan", "x", "--max-velocity", "inf"],
+        ["plan", "arm.urdf", "-o", "x", "--margin", "nan"],
+        ["plan", "arm.urdf", "-o", "x", "--max-velocity", "inf"],
     ],
 )
 def test_wrong_usage_ends_with_two(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import least_squares, lsq_linear
 from scipy.stats import qmc
 
-from friction_estimator.errors import ConfigError, choices
+from friction_estimator.errors import ConfigError
 from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
 from friction_estimator.identification.regression.least_squares import HUBER, MAD, column_condition
 from friction_estimator.identification.regression.linear_problem import LinearProblem
@@ -17,7 +17,6 @@ from friction_estimator.laws import FrictionLaw
 from friction_estimator.laws.gradient import torque_gradient
 from friction_estimator.types import FloatArray
 
-LOSSES = ("huber", "linear", "soft_l1")
 _SCREENED, _POLISHED = 500, 5000
 """Samples that starts are compared on, and that the best one is refined on: more do not add information."""
 _REFINED = 12
@@ -31,18 +30,16 @@ class CurveOptions:
 
     Attributes
     ----------
-    loss : ``linear`` is eq. 6.4 as printed; ``huber`` and ``soft_l1`` keep outliers from pulling
+    robust : Huber's loss, in which outliers count less; False: the plain squares of eq. 6.4
     starts : how many shapes are tried
     """
 
-    loss: str = "huber"
+    robust: bool = True
     starts: int = 64
 
     def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise ConfigError(f"unknown loss {self.loss!r}; the losses are {choices(LOSSES)}")
         if self.starts < 1:
-            raise ConfigError(f"a curve is fitted from at least one start, got {self.starts}")
+            raise ConfigError(f"{self.starts} starts: a fit needs at least one start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +103,15 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
         When there are not more samples than parameters, or nothing moves.
     """
     coarse = CurveProblem(law, samples.thinned(_SCREENED))
-    refined = [_refine(coarse, start, options.loss, _SCREENING) for start in _starts(coarse, options.starts)]
+    refined = [_refine(coarse, start, options.robust, _SCREENING) for start in _starts(coarse, options.starts)]
     refined.sort(key=lambda found: found[1])
     rivals = np.array([values for values, left in refined if left <= _RIVAL * refined[0][1]])
     problem = CurveProblem(law, samples.thinned(_POLISHED))
-    values = _refine(problem, np.clip(rivals[0], problem.lower, problem.upper), options.loss, _POLISHING)[0]
+    values = _refine(problem, np.clip(rivals[0], problem.lower, problem.upper), options.robust, _POLISHING)[0]
     z = problem.to_z(values)
     scale = residual_scale(problem, z)
     left = np.abs(problem.residual(z))
-    weights = np.minimum(1.0, HUBER * scale / np.maximum(left, 1e-300)) if options.loss != "linear" else left**0
+    weights = np.minimum(1.0, HUBER * scale / np.maximum(left, 1e-300)) if options.robust else left**0
     covariance, condition = curve_covariance(problem, values, weights)
     return CurveFit(law, values, covariance, problem.lower, problem.upper, rivals, scale, condition)
 
@@ -122,7 +119,7 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
 def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> FloatArray:
     """Parameters (p,) of the same law for other samples, from where it is."""
     problem = CurveProblem(fit.law, samples.thinned(_POLISHED))
-    return _refine(problem, np.clip(fit.values, problem.lower, problem.upper), options.loss, _POLISHING)[0]
+    return _refine(problem, np.clip(fit.values, problem.lower, problem.upper), options.robust, _POLISHING)[0]
 
 
 def _starts(problem: CurveProblem, count: int) -> list[FloatArray]:
@@ -161,19 +158,20 @@ def _with_linear_part(problem: CurveProblem, values: FloatArray) -> tuple[FloatA
     return values, float(found.cost)
 
 
-def _refine(problem: CurveProblem, values: FloatArray, loss: str, effort: _Effort) -> tuple[FloatArray, float]:
-    """Parameters (p,) from a start, and what they leave over; a robust loss learns its scale on the way."""
+def _refine(problem: CurveProblem, values: FloatArray, robust: bool, effort: _Effort) -> tuple[FloatArray, float]:
+    """Parameters (p,) from a start, and what they leave over; a robust loss estimates its scale on the way."""
     z = problem.to_z(values)
     low, high = problem.to_z(problem.lower), problem.to_z(problem.upper)
-    for _ in range(1 if loss == "linear" else effort.rounds):
+    for _ in range(effort.rounds if robust else 1):
         scale = HUBER * residual_scale(problem, z)
         inside = np.clip(z, low + 1e-9 * (high - low), high - 1e-9 * (high - low))
+        loss = "huber" if robust else "linear"
         z = least_squares(
             problem.residual, inside, problem.jacobian, (low, high), "trf", loss=loss, f_scale=scale,
             xtol=effort.tolerance, ftol=effort.tolerance, gtol=None, max_nfev=effort.evaluations,
         ).x  # fmt: skip
     left = np.abs(problem.residual(z))
-    return problem.from_z(z), float(np.sqrt(np.mean(left**2)) if loss == "linear" else np.mean(left))
+    return problem.from_z(z), float(np.mean(left) if robust else np.sqrt(np.mean(left**2)))
 
 
 def residual_scale(problem: CurveProblem, z: FloatArray) -> float:

@@ -128,7 +128,7 @@ LATE = (
 )
 NO_VISCOUS = (
     "{}: this motion does not tell viscous friction from a torque that is {:.1f} ms late: a single sine hardly does, "
-    "move at several frequencies, or at constant speeds (identify --plan)"
+    "move at several frequencies, or at constant speeds (friction_estimator plan)"
 )
 _MANY_OUTLIERS = 0.01
 """Share of the rows; noise has none beyond six standard deviations."""

@@ -21,6 +21,8 @@ from friction_estimator.identification.inverse_dynamics.live_law import friction
 from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
+    LOAD_VELOCITY,
+    MOTORS,
     InverseDynamicsOptions,
     added_motors,
     coupled_choices,
@@ -93,6 +95,7 @@ def run(
             "the method inverse_dynamics needs a fixed base, this robot walks; if it hung in a stand, say "
             "--set robot.fixed_base=true --set observer=momentum, else take the method friction_curve"
         )
+    _refuse_unused(options, logs)
     model = FixedBaseModel(robot.urdf_xml, logs[0].joint_names)
     live_laws(friction_motors(options, model.joint_names).names, options)  # options that do not fit: before filtering
     motions = to_motions(logs, options.filter, options.folds, progress)
@@ -100,6 +103,19 @@ def run(
         for text in _torque_warnings(motions, model):
             warn(text)
     return identify_inverse_dynamics(motions, model, options)
+
+
+def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) -> None:
+    """Refuse options that need something which is not there."""
+    if options.body.payload_scale and all(log.payload is None for log in logs):
+        raise ConfigError("payload_scale needs a payload: the body that the robot carried, up to its mass")
+    if options.stribeck_velocity is not None and options.law != LOAD_VELOCITY:
+        raise ConfigError(f"stribeck_velocity is for the law {LOAD_VELOCITY!r} of this method, not for {options.law!r}")
+    if options.coupled_friction != MOTORS and options.coupling is None:
+        raise ConfigError(
+            f"coupled_friction {options.coupled_friction!r} is for motors that move joints together: give their "
+            "coupling, or robot.coupling in the robot's YAML"
+        )
 
 
 def _torque_warnings(motions: Sequence[Motion], model: FixedBaseModel) -> list[str]:

@@ -1,0 +1,325 @@
+"""``identify``: friction, inertia and drive parameters from recordings; and what can be done with the result."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from friction_estimator.api.recordings import (
+    Experiments,
+    Path_,
+    Progress,
+    Recordings,
+    Warn,
+    coupling_of,
+    is_table,
+    read_experiments,
+)
+from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.identification.joint_log import JointLog, Payload, RobotDescription
+from friction_estimator.identification.methods import METHODS, choose_method, options_of
+from friction_estimator.identification.recording.checks import data_warnings
+from friction_estimator.identification.result import Identification, JointScore, ParameterTable
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.io.bags.recording import joint_log_from_bag
+from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.identification import save_identification
+from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.laws import linear_law_names
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.types import FloatArray
+
+Stage = Callable[[str], AbstractContextManager[Progress | None]]
+"""Called with the name of each long piece of work; returns a context manager that gives a :data:`Progress`."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentificationResult:
+    """What an identification found.
+
+    Attributes
+    ----------
+    identification : the whole result: samples for figures and the record of how it was made included
+    warnings : suspicious data, one sentence each
+    coupled_motors : motors of the given coupling file, whose friction has their names
+    """
+
+    identification: Identification
+    warnings: tuple[str, ...] = ()
+    coupled_motors: tuple[str, ...] = ()
+
+    @property
+    def friction(self) -> IdentifiedParameters:
+        """Law and parameters of every joint or motor, as the live node starts from them."""
+        return self.identification.friction
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints (motors where motors move several joints together), (n)."""
+        return self.friction.joint_names
+
+    @property
+    def law_names(self) -> tuple[str, ...]:
+        """Friction law of every joint, (n)."""
+        return self.friction.law_names
+
+    @property
+    def values(self) -> FloatArray:
+        """Parameters of the friction laws, (n, p), zero beyond the parameters of a law."""
+        return self.friction.values
+
+    @property
+    def sigma(self) -> FloatArray:
+        """Standard deviations of the parameters of the friction laws, (n, p)."""
+        return parameters_sigma(self.friction)
+
+    @property
+    def parameters(self) -> ParameterTable:
+        """Everything that was estimated, inertia and drive parameters included, with units and error bars."""
+        return self.identification.parameters
+
+    @property
+    def scores(self) -> tuple[JointScore, ...]:
+        """RMS torque errors of every joint on data that the fit has not seen, beside "predict zero", (n)."""
+        return self.identification.scores
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """What to think of the result, one sentence each, the most severe first."""
+        return self.identification.verdicts
+
+    @property
+    def next_steps(self) -> tuple[str, ...]:
+        """How the live node starts from the saved result, one sentence each."""
+        return (_live_start(self.law_names), *_coupled_motors(self.coupled_motors))
+
+    def save(self, path: Path_) -> None:
+        """Write a parameter file: the live node starts from it; ``report``, ``export`` and ``validate`` read it.
+
+        Raises
+        ------
+        ConfigError
+            When the file cannot be written.
+        """
+        save_identification(path, self.identification)
+
+    def report(self, path: Path_, title: str = "identification") -> None:
+        """Write an HTML page with figures and tables.
+
+        Raises
+        ------
+        ReportError
+            When the file cannot be written.
+        """
+        from friction_estimator.report.identification import write_identification_report
+
+        write_identification_report(path, self.identification, title)
+
+
+def identify(
+    recordings: Recordings,
+    robot: Path_ | Robot | None = None,
+    *,
+    method: str | None = None,
+    law: str | None = None,
+    joint_laws: Sequence[str] = (),
+    coupling: Path_ | None = None,
+    payloads: Mapping[str, Payload] | None = None,
+    joints: Sequence[str] | None = None,
+    namespace: str = "",
+    command: str = "",
+    stage: Stage | None = None,
+    warn: Warn | None = None,
+    **options: Any,
+) -> IdentificationResult:
+    """Identify friction, and where need be inertia and drive parameters, of arms, pendulums and walking robots.
+
+    Parameters
+    ----------
+    recordings : path of a rosbag2, .csv or .npz, or a log of :func:`~friction_estimator.load_recording`; several are
+        several experiments with the same robot
+    robot : path of a URDF (fixed base), name or YAML of a robot, or a loaded robot; None: the one that a bag names
+    method : ``inverse_dynamics``, ``friction_curve`` or ``motor``; None: the first one that data and robot allow
+    law : friction law of all joints; None: the law of the robot's live node, else of the method
+    joint_laws : exceptions ``joint=law``; the joint may be a pattern such as ``*_knee``
+    coupling : YAML of motors that move several joints together; None: ``robot.coupling`` of the robot's YAML
+    payloads : bodies that were fixed to the robot, by experiment (name of the recording)
+    joints : only these joints, in this order
+    namespace : of the topics in bags
+    command : command line, for the record
+    stage : reports long pieces of work
+    warn : called with every warning about the data as it is found
+    options : further options of the method, e.g. ``known_inertia=True``, ``cutoff=20.0``, ``robust=False``
+
+    Raises
+    ------
+    FrictionEstimatorError
+        When the data do not suffice, or an option does not fit; the message names the valid choices.
+
+    Examples
+    --------
+    >>> import friction_estimator as fe, numpy as np
+    >>> time = np.linspace(0.0, 20.0, 4001)
+    >>> velocity = 1.5 * np.sin(time) + np.sin(2.6 * time)
+    >>> friction = 0.8 * np.sign(velocity) + 0.3 * velocity + 0.01 * np.sin(37.0 * time)
+    >>> position = -1.5 * np.cos(time) - np.cos(2.6 * time) / 2.6
+    >>> np.savez("/tmp/joint.npz", time=time, position=position, velocity=velocity, friction=friction)
+    >>> result = fe.identify("/tmp/joint.npz", law="coulomb_viscous")
+    >>> result.values.round(1)
+    array([[0.8, 0.3]])
+    """
+    warnings: list[str] = []
+
+    def note(text: str) -> None:
+        warnings.append(text)
+        if warn is not None:
+            warn(text)
+
+    working = stage or _silent
+    chosen = None if robot is None else as_robot(robot)
+    with working("reading") as progress:
+        experiments = read_experiments(
+            recordings,
+            chosen,
+            joints=joints,
+            coupling=coupling,
+            payloads=payloads or {},
+            namespace=namespace,
+            progress=progress,
+            warn=note,
+        )
+    for log in experiments.logs:
+        for text in data_warnings(log, _position_limits(experiments.robot, log.joint_names)):
+            note(text)
+    described = _described(experiments.robot)
+    name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, described)
+    keywords = _keywords(name, experiments, law, tuple(joint_laws), coupling, dict(options))
+    fitted = options_of(name, keywords)  # wrong options are refused before any long work
+    notes = [*experiments.notes, reason]
+    logs: Sequence[JointLog] = experiments.logs
+    if name == "friction_curve" and experiments.robot is not None and any("friction" not in log.inputs for log in logs):
+        logs, text = _measured_friction(experiments, experiments.robot, namespace, working, note)
+        notes.append(text)
+    if law is None and not joint_laws and "law" in keywords:
+        origin = "the simplest one" if experiments.robot is None else "that of the robot's live node"
+        notes.append(f"law {keywords['law']}: {origin}")
+    with working(f"identifying, method {name}") as progress:
+        found = METHODS[name].run(logs, described, fitted, progress, note)
+    provenance = replace(found.provenance, command=command, choices=(*notes, *found.provenance.choices))
+    motors = [motor for one in experiments.couplings for motor in one.motor_names] if coupling is not None else []
+    coupled = tuple(motor for motor in motors if motor in found.friction.joint_names)
+    return IdentificationResult(replace(found, provenance=provenance), tuple(warnings), coupled)
+
+
+def _live_start(law_names: tuple[str, ...]) -> str:
+    copy = "a copy of this file (parameter identified_parameters: the node also writes there at its end)"
+    nonlinear = sorted(set(law_names) - set(linear_law_names()))
+    if nonlinear:
+        others = sorted(set(law_names) - set(nonlinear))
+        rest = f"; for the other joints identifier.joint_laws must name {', '.join(others)}" if others else ""
+        return (
+            f"the live node starts from {copy} and approximates the curve of {', '.join(nonlinear)} by the linear law "
+            f"of the joint{rest}"
+        )
+    common = max(sorted(set(law_names)), key=law_names.count)
+    rest = " and identifier.joint_laws for the others" if set(law_names) != {common} else ""
+    return f"the live node starts from {copy} with identifier.law: {common}{rest}"
+
+
+def _coupled_motors(motors: Sequence[str]) -> tuple[str, ...]:
+    """What the live node must know to use the friction of motors."""
+    if not motors:
+        return ()
+    return (
+        f"the live node uses the friction of {', '.join(motors)} where the robot's YAML has the same coupling "
+        "(robot.coupling with joints, motors and matrix); without it, these joints start without parameters",
+    )
+
+
+def _keywords(
+    method: str,
+    experiments: Experiments,
+    law: str | None,
+    joint_laws: tuple[str, ...],
+    coupling: Path_ | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """All keywords of the method: those that were given, and laws and coupling of the robot."""
+    keywords, robot = dict(options), experiments.robot
+    has_joint_laws = method not in METHODS or "joint_laws" in METHODS[method].places
+    if law is None and not joint_laws and robot is not None and has_joint_laws:
+        keywords["law"], keywords["joint_laws"] = robot.config.friction_law, robot.config.identifier.joint_laws
+    elif has_joint_laws:
+        live = "coulomb_viscous" if robot is None else robot.config.friction_law
+        keywords["law"], keywords["joint_laws"] = law or live, joint_laws
+    elif joint_laws:
+        raise ConfigError(f"the method {method} takes one law for all motors: leave out {', '.join(joint_laws)}")
+    elif law is not None:
+        keywords["law"] = law
+    names = experiments.logs[0].joint_names
+    keywords["coupling"] = coupling_of(coupling, robot, experiments.couplings, names)
+    return keywords
+
+
+def _described(robot: Robot | None) -> RobotDescription | None:
+    return None if robot is None else RobotDescription(robot.urdf_xml, robot.config.robot.fixed_base)
+
+
+def _position_limits(robot: Robot | None, joint_names: Sequence[str]) -> FloatArray | None:
+    """(n, 2) of the URDF, None without one."""
+    if robot is None:
+        return None
+    model = FixedBaseModel(robot.urdf_xml, joint_names)
+    return np.column_stack([model.lower_limit, model.upper_limit])
+
+
+def _measured_friction(
+    experiments: Experiments, robot: Robot, namespace: str, stage: Stage, warn: Warn
+) -> tuple[list[JointLog], str]:
+    """The same logs with the friction that the estimator measures in their bags, and what was done in a sentence."""
+    smooth = SMOOTHING_LAG if robot.config.observer == "kalman" else None
+    measured = []
+    for path, log in zip(experiments.paths, experiments.logs, strict=True):
+        if "friction" in log.inputs:
+            measured.append(log)
+            continue
+        if path is None or is_table(path):
+            raise InputError(
+                f"{path or log.name} holds no measured friction, 'friction/<joint>', and is no bag: friction of a "
+                "walking robot is estimated from a bag with joint states, IMU and foot wrenches"
+            )
+        with tempfile.TemporaryDirectory() as folder, stage(f"estimating friction of {path.name}") as progress:
+            bag = Path(folder) / path.name
+            summary = replay(
+                path,
+                bag,
+                robot.config,
+                robot.urdf_xml,
+                copy_inputs=True,
+                namespace=namespace,
+                robot=robot.name,
+                smooth=smooth,
+                progress=progress,
+            )
+            topic = robot.config.output.joint_states_topic
+            found = joint_log_from_bag(bag, topic, log.joint_names, namespace=namespace)
+        for text in summary.warnings:
+            warn(f"{log.name}: {text}")
+        measured.append(replace(found, name=log.name, payload=log.payload, digest=log.digest))
+    ahead = "" if smooth is None else f" --smooth {smooth:g}"
+    return measured, (
+        f"friction measured by the observer {robot.config.observer!r}, as `replay{ahead}` does: "
+        "keep its output with that command to identify more than once"
+    )
+
+
+def _silent(title: str) -> AbstractContextManager[Progress | None]:
+    """Work whose progress nobody watches."""
+    return nullcontext()

@@ -1,0 +1,263 @@
+"""``load_recording``: joint signals of a rosbag2, a .csv or a .npz; and several of them as experiments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+from friction_estimator.config.coupling import Coupling
+from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.identification.joint_log import JointLog, Payload
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
+from friction_estimator.io.coupling import coupling_of_joints, load_couplings
+from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table
+from friction_estimator.io.resources import robot_names
+from friction_estimator.io.robot import Robot, as_robot, load_robot
+from friction_estimator.messages.description import RunDescription
+
+Path_ = str | os.PathLike[str]
+Recordings = Path_ | JointLog | Sequence[Path_ | JointLog]
+Warn = Callable[[str], None]
+Progress = Callable[[float, float], None]
+"""Called now and then with the amount of work that is done, and with the whole."""
+
+
+def load_recording(
+    path: Path_,
+    *,
+    robot: Path_ | Robot | None = None,
+    joints: Sequence[str] | None = None,
+    coupling: Path_ | None = None,
+    namespace: str = "",
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> JointLog:
+    """Read the joint signals of one experiment.
+
+    Parameters
+    ----------
+    path : rosbag2 with joint states, or a .csv or .npz with the columns ``time``, ``position/<joint>`` and, where
+        recorded, ``velocity/<joint>``, ``effort/<joint>``, in SI units
+    robot : names the topic of the joint states in a bag, and the joint of a table with bare columns
+    joints : (n) wanted joints, in this order; None: all that were recorded
+    coupling : YAML of motors that move several joints together: columns such as ``current/<motor>`` are found by it
+    namespace : of the topics in a bag
+    progress : called now and then
+    warn : called when a part of a bag cannot be read
+
+    Returns
+    -------
+    JointLog
+        Arrays ``time`` (N,), ``position``, ``velocity``, ``effort`` (N, n), and other columns by name in ``inputs``.
+
+    Raises
+    ------
+    InputError, BagError
+        When the file cannot be read, or a signal or joint is missing; the message lists what there is.
+
+    Examples
+    --------
+    >>> import friction_estimator as fe, numpy as np
+    >>> time = np.linspace(0.0, 1.0, 101)
+    >>> np.savez("/tmp/pendulum.npz", time=time, position=np.sin(time), velocity=np.cos(time), torque=0.1 * time)
+    >>> fe.load_recording("/tmp/pendulum.npz").position.shape
+    (101, 1)
+    """
+    chosen = None if robot is None else as_robot(robot)
+    return _read(Path(path), chosen, joints, couplings_of(coupling, chosen), namespace, progress, warn)
+
+
+def _read(
+    path: Path,
+    robot: Robot | None,
+    joints: Sequence[str] | None,
+    couplings: Sequence[Coupling],
+    namespace: str,
+    progress: Progress | None,
+    warn: Warn | None,
+) -> JointLog:
+    if is_table(path):
+        only = tuple(joints) if joints is not None else None
+        if only is None and robot is not None and len(movable_joints(robot.urdf_xml)) == 1:
+            only = movable_joints(robot.urdf_xml)  # bare columns are those of the only joint
+        return joint_log_from_table(path, only, _places_of_motors(couplings))
+    topic = robot.config.output.joint_states_topic if robot is not None else JOINT_STATES
+    if warn is not None and (damage := BagReader(path, namespace).damage):
+        warn(damage)
+    return joint_log_from_bag(path, topic, joints, namespace=namespace, progress=progress)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table of numbers; everything else is taken for a bag."""
+    return path.suffix.lower() in SUFFIXES
+
+
+@dataclass(frozen=True, slots=True)
+class Experiments:
+    """Recordings of the same joints, ready for identification.
+
+    Attributes
+    ----------
+    logs : one a recording, with payloads, all of the same joints
+    paths : of the files, None where a recording was made in memory
+    robot : the given robot, or the one that a bag names; None when there is none
+    couplings : of motors that move several joints together, group by group
+    notes : what was decided, one sentence each
+    """
+
+    logs: tuple[JointLog, ...]
+    paths: tuple[Path | None, ...]
+    robot: Robot | None
+    couplings: tuple[Coupling, ...]
+    notes: tuple[str, ...]
+
+
+def read_experiments(
+    recordings: Recordings,
+    robot: Robot | None,
+    *,
+    joints: Sequence[str] | None,
+    coupling: Path_ | None,
+    payloads: Mapping[str, Payload],
+    namespace: str,
+    progress: Progress | None,
+    warn: Warn,
+) -> Experiments:
+    """Read all recordings, and keep the joints that all of them and the robot have.
+
+    Raises
+    ------
+    FrictionEstimatorError
+        When a file cannot be read, or a payload belongs to none of them.
+    """
+    given = [recordings] if isinstance(recordings, (str, os.PathLike, JointLog)) else list(recordings)
+    if not given:
+        raise InputError("there is no recording to identify from")
+    notes: list[str] = []
+    logs: list[JointLog] = []
+    for one in given:
+        if isinstance(one, JointLog):
+            logs.append(one)
+            continue
+        path = Path(one)
+        couplings = couplings_of(coupling, robot)
+        logs.append(_read(path, robot, joints, couplings, namespace, progress, warn))
+        if robot is None and not is_table(path):
+            name = RunDescription.from_custom_data(BagReader(path, namespace).custom_data).robot
+            if name in robot_names():
+                robot = load_robot(name)
+                notes.append(f"{path.name} names the robot {name!r}; it is used because no robot was given")
+    paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
+    named = _distinguish(paths, logs)
+    selected = _select(named, tuple(joints) if joints is not None else None, robot, notes, warn)
+    carrying = tuple(_carrying(selected, payloads))
+    return Experiments(carrying, paths, robot, couplings_of(coupling, robot), tuple(notes))
+
+
+def _distinguish(paths: Sequence[Path | None], logs: Sequence[JointLog]) -> list[JointLog]:
+    """Logs whose files have the same name are called by folder and name."""
+    folders = [() if path is None else path.expanduser().absolute().parts[:-1] for path in paths]
+    parts = [[*folder, log.name] for folder, log in zip(folders, logs, strict=True)]
+    names = [log.name for log in logs]
+    depth = 1
+    while len(set(names)) < len(names) and depth < max(map(len, parts)):
+        depth += 1
+        names = [
+            "/".join(part[-depth:]) if names.count(name) > 1 else name for part, name in zip(parts, names, strict=True)
+        ]
+    if len(set(names)) < len(names):
+        raise InputError("the same recording was given twice: every experiment counts once")
+    return [replace(log, name=name) for log, name in zip(logs, names, strict=True)]
+
+
+def _select(
+    logs: Sequence[JointLog], joints: tuple[str, ...] | None, robot: Robot | None, notes: list[str], warn: Warn
+) -> list[JointLog]:
+    """The same joints of every log: those that all of them and the robot have."""
+    names = joints or _common(logs)
+    if robot is not None:
+        there = movable_joints(robot.urdf_xml)
+        mine = tuple(name for name in names if name in there)
+        if not mine:
+            raise ConfigError(f"{logs[0].name} has the joints {choices(names)}, the robot has {choices(there)}")
+        names = mine
+        missing = [name for name in there if name not in names]
+        if missing and robot.config.robot.fixed_base:
+            warn(f"the robot's joints {choices(missing)} are not in the data: they are assumed to stand still at zero")
+    left_out = {name for log in logs for name in log.joint_names} - set(names)
+    if left_out:
+        notes.append(f"joints that not every recording and the robot have are left out: {', '.join(sorted(left_out))}")
+    return [log.select(names) for log in logs]
+
+
+def _common(logs: Sequence[JointLog]) -> tuple[str, ...]:
+    """Joints that all logs have."""
+    names = logs[0].joint_names
+    for log in logs[1:]:
+        names = tuple(name for name in names if name in log.joint_names)
+    if not names:
+        raise InputError("the recordings have no joint in common: identify them one by one")
+    return names
+
+
+def _carrying(logs: Sequence[JointLog], payloads: Mapping[str, Payload]) -> Iterable[JointLog]:
+    """Logs with the payloads of these experiments."""
+    names = [log.name for log in logs]
+    unknown = [experiment for experiment in payloads if experiment not in names]
+    if unknown:
+        raise InputError(f"a payload is given for {choices(unknown)}; the experiments are {choices(names)}")
+    return (replace(log, payload=payloads.get(log.name, log.payload)) for log in logs)
+
+
+def movable_joints(urdf_xml: str) -> tuple[str, ...]:
+    """Joints with one degree of freedom, in the order of the file; those that mimic others are not among them."""
+    kinds = ("revolute", "continuous", "prismatic")
+    joints = ElementTree.fromstring(urdf_xml).findall("joint")
+    return tuple(
+        joint.get("name", "") for joint in joints if joint.get("type") in kinds and joint.find("mimic") is None
+    )
+
+
+def couplings_of(file: Path_ | None, robot: Robot | None) -> tuple[Coupling, ...]:
+    """Couplings of a file, else of the robot's YAML, group by group."""
+    if file is not None:
+        return load_couplings(Path(file))
+    coupling = None if robot is None else robot.config.robot.coupling.coupling()
+    return () if coupling is None else coupling.parts
+
+
+def coupling_of(
+    file: Path_ | None, robot: Robot | None, couplings: Sequence[Coupling], joint_names: Sequence[str]
+) -> Coupling | None:
+    """Coupling of these joints (n), those without one included; None when nothing is coupled.
+
+    Raises
+    ------
+    ConfigError
+        When the file couples other joints, robot.coupling joints that the robot lacks, or only a part of a coupled
+        group is there.
+    """
+    if not couplings:
+        return None
+    coupled = {name for coupling in couplings for name in coupling.joint_names}
+    if file is None and robot is not None:
+        there = movable_joints(robot.urdf_xml)
+        if unknown := coupled - set(there):
+            raise ConfigError(f"robot.coupling names the joint {choices(unknown)}; the robot has {choices(there)}")
+    if file is not None and not coupled & set(joint_names):
+        named = choices(name for coupling in couplings for name in coupling.joint_names)
+        raise ConfigError(f"{file} couples {named}; the joints of data and robot are {choices(joint_names)}")
+    try:
+        return coupling_of_joints(couplings, joint_names)
+    except ConfigError as error:
+        raise ConfigError(f"{'robot.coupling' if file is None else file}: {error}") from None
+
+
+def _places_of_motors(couplings: Sequence[Coupling]) -> Mapping[str, str]:
+    """The joint at whose place each motor stands: the k-th of its coupling."""
+    pairs = [zip(coupling.motor_names, coupling.joint_names, strict=True) for coupling in couplings]
+    return {motor: joint for pair in pairs for motor, joint in pair}
