@@ -39,8 +39,6 @@ ACCELERATION_TIME = 0.2
 """Correlation time of the trunk's linear acceleration [s]: a fraction of a step."""
 IMU_GAP_RATE = 0.5
 """Standard deviation of the trunk's angular rate while the IMU sends nothing [rad/s]."""
-_ACCELERATION_CUTOFF = 8.0
-"""Cutoff of the low-pass filter on the differentiated gyroscope [Hz]: a trunk moves more slowly than that."""
 _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
 
@@ -287,7 +285,7 @@ class AttitudeEstimator:
             self._reading_variance,
             self._gyro_std,
             config.gyro_bias_walk,
-            _ACCELERATION_CUTOFF,
+            config.angular_acceleration_cutoff,
         )
         self.reset()
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.errors import ConfigError, choices
@@ -138,13 +139,9 @@ def combined(couplings: Sequence[Coupling]) -> Coupling:
     ConfigError
         When two of them name the same joint or motor.
     """
-    sizes = np.cumsum([0, *(len(coupling.joint_names) for coupling in couplings)])
-    matrix = np.zeros((sizes[-1], sizes[-1]))
-    for coupling, start, end in zip(couplings, sizes[:-1], sizes[1:], strict=True):
-        matrix[start:end, start:end] = coupling.matrix
     joints = tuple(name for coupling in couplings for name in coupling.joint_names)
     motors = tuple(name for coupling in couplings for name in coupling.motor_names)
-    return Coupling(joints, motors, matrix)
+    return Coupling(joints, motors, block_diag(*(coupling.matrix for coupling in couplings)))
 
 
 def _groups(connected: BoolArray) -> list[tuple[IntArray, IntArray]]:

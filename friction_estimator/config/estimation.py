@@ -57,6 +57,9 @@ class AttitudeConfig(Validated):
     gyro_bias_walk: float = parameter(
         1e-5, "Random walk of the gyroscope bias.", "rad/s/sqrt(s)", 0.0, 1.0, advanced=True
     )
+    angular_acceleration_cutoff: float = parameter(
+        8.0, "Cutoff of the low-pass filter on the differentiated gyroscope.", "Hz", 0.1, 1e3, advanced=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +245,6 @@ class DiagnosisConfig(Validated):
         "Largest change of the law's torque since the start, as a fraction of that torque.",
         "",
         0.0,
-        1e3,
-        advanced=True,
-    )
-    consistency_slack: float = parameter(
-        1.15,
-        "Factor on the upper end of the chi-square band of the mean innovation.",
-        "",
-        1.0,
         1e3,
         advanced=True,
     )

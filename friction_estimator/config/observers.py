@@ -175,6 +175,14 @@ class ConstrainedConfig(Validated):
         choices=("unavailable", "regularised"),
         advanced=True,
     )
+    motion_frequency: float = parameter(
+        10.0,
+        "Highest frequency of the motion (section 7.1.2), for the differentiation error in the standard deviation.",
+        "Hz",
+        0.0,
+        1e3,
+        advanced=True,
+    )
     max_sigma: float = parameter(
         1.5,
         "Standard deviation above which the friction of a joint, mostly of a standing limb, is not measured.",

@@ -31,6 +31,8 @@ _KNOWN = 0.3
 """A law becomes the reference for drift once its standard deviation is below this fraction of its torque."""
 _CONFIDENCE = 0.999
 """Probability below the upper end of the chi-square band of the mean innovation."""
+_CONSISTENCY_SLACK = 1.15
+"""Factor on the upper end of that band: innovations of a low-passed measurement are not independent."""
 _LARGEST_INNOVATION = 5.0
 """Larger innovations count as this many standard deviations: impacts are no error of the noise model."""
 _KNOWN_FOR = 0.8
@@ -133,12 +135,10 @@ class Innovations:
 
     Parameters
     ----------
-    config : ``consistency_slack``
     joints : n
     """
 
-    def __init__(self, config: DiagnosisConfig, joints: int) -> None:
-        self._slack = config.consistency_slack
+    def __init__(self, joints: int) -> None:
         self._mean = FadingMean(1, joints)
         self._newest: FloatArray = np.full(joints, np.nan)
 
@@ -155,10 +155,10 @@ class Innovations:
         """Mean NIS (n,), and the upper end of its chi-square band (n,).
 
         The sum of N independent NIS of one joint has N degrees of freedom. Those of a low-passed measurement are not
-        independent; then the band is wider than this, and ``consistency_slack`` has to cover it.
+        independent; then the band is wider than this, and ``_CONSISTENCY_SLACK`` has to cover it.
         """
         count = np.maximum(self._mean.effective_count, 1.0)
-        limit = self._slack * chdtri(count, 1.0 - _CONFIDENCE) / count
+        limit = _CONSISTENCY_SLACK * chdtri(count, 1.0 - _CONFIDENCE) / count
         return self._mean.mean[0], limit
 
 
@@ -358,7 +358,7 @@ class DiagnosisMonitor:
 
     Parameters
     ----------
-    config : ``period``, ``memory``, ``consistency_slack``
+    config : ``period``, ``memory``
     laws : whose parameters the estimates hold
     prior_sigma : (n, p) standard deviations of the parameters before any data; NaN where unknown, zero where there is
         no such parameter
@@ -376,7 +376,6 @@ class DiagnosisMonitor:
     ) -> None:
         self._motors = motors or Transmission.of(None, laws.law_names)
         self._period, self._memory = config.period, config.memory
-        self._config = config
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
         self._slowest = max(_SLOWEST, SURE_SIGN * velocity_std)
@@ -403,7 +402,7 @@ class DiagnosisMonitor:
         """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
         n = self._joints
         self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
-        self._innovations = Innovations(self._config, n)
+        self._innovations = Innovations(n)
         self._drift.restart()
         self._stamp_ns: int | None = None
 

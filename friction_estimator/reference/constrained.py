@@ -22,9 +22,6 @@ from friction_estimator.reference.differences import DerivativeWeights, Differen
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, MeasuredFriction, SensorFrame
 
-MOTION_FREQUENCY = 10.0
-"""Highest frequency of the motion (section 7.1.2) [Hz]: sigma covers the error of the differences up to there."""
-
 
 class ConstrainedDynamicsObserver:
     """Friction at an instant up to half a window or ``trim_end`` ago, whichever is longer.
@@ -38,12 +35,13 @@ class ConstrainedDynamicsObserver:
     def __init__(self, config: Config, robot: RobotModel) -> None:
         settings = config.constrained
         self._signal, self._trim_start, self._max_sigma = settings.signal, settings.trim_start, settings.max_sigma
+        self._motion_frequency = settings.motion_frequency
         self._regularised = settings.double_support == "regularised"
         self._friction = ConstrainedFriction(config, robot)
         after = settings.window // 2 if settings.differences == "central" else 0
         self._line = DelayLine(settings.window - 1 - after, after, settings.trim_end)
         derivative = 2 if settings.signal == "position" else 1
-        self._differentiator = Differentiator(settings.order, derivative, MOTION_FREQUENCY)
+        self._differentiator = Differentiator(settings.order, derivative, settings.motion_frequency)
         self._sigma_period = 1.0 / config.sensors.sigma_rate
         self._unknown = np.full(len(robot.joint_names), np.nan)
         self.reset()
@@ -96,7 +94,7 @@ class ConstrainedDynamicsObserver:
         weights = self._differentiator.weights(times)
         samples = np.array([getattr(frame, self._signal) for frame in frames])
         acceleration = weights.values @ samples
-        forget = min(MOTION_FREQUENCY * self._line.delayed.frame.dt, 1.0)
+        forget = min(self._motion_frequency * self._line.delayed.frame.dt, 1.0)
         self._motion = np.maximum(acceleration**2, self._motion + forget * (acceleration**2 - self._motion))
         solution = self._friction.solve(self._line.delayed, acceleration)
         self._refresh_sigma(solution, weights, key)

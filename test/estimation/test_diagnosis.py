@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import Config, DiagnosisConfig
+from friction_estimator.estimation import diagnosis_monitor
 from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, diagnose
 from friction_estimator.estimation.diagnosis_monitor import FadingMean, Innovations, _fade
 from friction_estimator.estimation.estimator import Estimator
@@ -156,10 +157,11 @@ def test_forgetting_the_law_forgets_its_diagnosis(healthy):
     assert not estimator.monitor.figures().known_at_start.any()
 
 
-def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_small():
+def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_small(monkeypatch):
     rng = np.random.default_rng(0)
-    config, keep = DiagnosisConfig(consistency_slack=1.0), np.exp(-0.01 / 10.0)
-    right, wrong = Innovations(config, 500), Innovations(config, 500)
+    monkeypatch.setattr(diagnosis_monitor, "_CONSISTENCY_SLACK", 1.0)
+    keep = np.exp(-0.01 / 10.0)
+    right, wrong = Innovations(500), Innovations(500)
     for _ in range(400):
         square = rng.normal(size=500) ** 2
         right.add(square, keep)

@@ -12,6 +12,7 @@ import pytest
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier
+from friction_estimator.reference import constrained_friction
 from friction_estimator.reference.constrained import ConstrainedDynamicsObserver
 from friction_estimator.reference.constrained_dynamics import constrain, regularised_inverse
 from friction_estimator.reference.constrained_friction import ConstrainedFriction
@@ -207,8 +208,10 @@ def test_stamps_need_not_be_equally_spaced(robot, urdf_xml):
 
 @pytest.mark.parametrize("signal", ["position", "velocity"])
 @pytest.mark.parametrize("standing", ["left", "both"])
-def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, signal, standing):
+def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, signal, standing, monkeypatch):
     """Monte Carlo over the sensors: the propagated variance is the measured one, in all joints."""
+    monkeypatch.setattr(constrained_friction, "_FRICTION_STD", 0.0)
+    monkeypatch.setattr(constrained_friction, "_REGULARISATION", 1e-4)
     rng = np.random.default_rng(5)
     changes = {
         "constrained__signal": signal,
@@ -218,9 +221,7 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, si
         "constrained__trim_end": 0.0,
         "constrained__max_sigma": 1e9,
         "constrained__motion_frequency": 0.0,
-        "constrained__friction_std": 0.0,
         "constrained__double_support": "regularised",
-        "constrained__regularisation": 1e-4,
         "sensors__position_std": 1e-4,
         "sensors__velocity_std": 2e-2,
         "sensors__effort_std": 0.05,

@@ -11,6 +11,7 @@ import pytest
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.kalman import fbse_correction
 from friction_estimator.estimation.kalman.limb_bank import share_out
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.identified import IdentifiedParameters
@@ -121,13 +122,15 @@ def test_a_silent_foot_leaves_the_law_of_its_limb_alone_speaking(urdf_xml, swayi
     assert not np.array_equal(parameters[1060, 6:], parameters[1390, 6:])
 
 
-def test_friction_of_the_instant_counts_on_firm_feet_only(urdf_xml, swaying):
+def test_friction_of_the_instant_counts_on_firm_feet_only(urdf_xml, swaying, monkeypatch):
     """A foot is firm here with more than half of the weight; the instant counts for all velocities, or for none."""
     threshold = {"contact_phase__on_fraction": 0.5, "contact_phase__off_fraction": 0.1}
-    always, never = (
-        stacked(feed(fresh(urdf_xml, kalman__instant_std=std, **threshold), swaying[:2000]), "friction")
-        for std in (1e-9, 1e3)
-    )
+
+    def friction(std):
+        monkeypatch.setattr(fbse_correction, "CORRECTION_THRESHOLD", std)
+        return stacked(feed(fresh(urdf_xml, **threshold), swaying[:2000]), "friction")
+
+    always, never = friction(1e-9), friction(1e3)
     loads = np.array([instant.wrenches[0].wrench[2] for instant in swaying[: len(always)]])
     lately = np.lib.stride_tricks.sliding_window_view(loads / loads[0], 50)  # at first it has half of the weight
     firm, light = lately.min(axis=1) > 1.005, lately.max(axis=1) < 0.995
