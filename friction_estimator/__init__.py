@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from friction_estimator.api.recordings import load_recording
     from friction_estimator.api.replay import replay
     from friction_estimator.api.simulate import simulate
+    from friction_estimator.api.validate import validate
     from friction_estimator.errors import FrictionEstimatorError
     from friction_estimator.estimation.estimator import Estimator
     from friction_estimator.identification.joint_log import JointLog, Payload
@@ -61,6 +62,7 @@ __all__ = [
     "plan_excitation",
     "replay",
     "simulate",
+    "validate",
 ]
 
 _MODULES = {
@@ -78,6 +80,7 @@ _MODULES = {
     "plan_excitation": "api.plan",
     "replay": "api.replay",
     "simulate": "api.simulate",
+    "validate": "api.validate",
 }
 """Module of this package that defines each public name."""
 

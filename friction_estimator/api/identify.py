@@ -176,13 +176,7 @@ def identify(
     array([[0.8, 0.3]])
     """
     warnings: list[str] = []
-
-    def note(text: str) -> None:
-        warnings.append(text)
-        if warn is not None:
-            warn(text)
-
-    working = stage or _silent
+    note, working = noting(warnings, warn), stage or silent
     chosen = None if robot is None else as_robot(robot)
     with working("reading") as progress:
         experiments = read_experiments(
@@ -198,20 +192,20 @@ def identify(
     for log in experiments.logs:
         for text in data_warnings(log, _position_limits(experiments.robot, log.joint_names)):
             note(text)
-    described = _described(experiments.robot)
-    name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, described)
+    arm = _described(experiments.robot)
+    name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
     keywords = _keywords(name, experiments, law, tuple(joint_laws), coupling, dict(options))
     fitted = options_of(name, keywords)  # wrong options are refused before any long work
     notes = [*experiments.notes, reason]
     logs: Sequence[JointLog] = experiments.logs
     if name == "friction_curve" and experiments.robot is not None and any("friction" not in log.inputs for log in logs):
-        logs, text = _measured_friction(experiments, experiments.robot, namespace, working, note)
+        logs, text = measured_friction(experiments, experiments.robot, namespace, working, note)
         notes.append(text)
     if law is None and not joint_laws and "law" in keywords:
         origin = "the simplest one" if experiments.robot is None else "that of the robot's live node"
         notes.append(f"law {keywords['law']}: {origin}")
     with working(f"identifying, method {name}") as progress:
-        found = METHODS[name].run(logs, described, fitted, progress, note)
+        found = METHODS[name].run(logs, arm, fitted, progress, note)
     provenance = replace(found.provenance, command=command, choices=(*notes, *found.provenance.choices))
     motors = [motor for one in experiments.couplings for motor in one.motor_names] if coupling is not None else []
     coupled = tuple(motor for motor in motors if motor in found.friction.joint_names)
@@ -241,6 +235,17 @@ def _coupled_motors(motors: Sequence[str]) -> tuple[str, ...]:
         f"the live node uses the friction of {', '.join(motors)} where the robot's YAML has the same coupling "
         "(robot.coupling with joints, motors and matrix); without it, these joints start without parameters",
     )
+
+
+def noting(warnings: list[str], warn: Warn | None) -> Warn:
+    """Function that keeps warnings in a list, and passes them on as they come."""
+
+    def note(text: str) -> None:
+        warnings.append(text)
+        if warn is not None:
+            warn(text)
+
+    return note
 
 
 def _keywords(
@@ -280,7 +285,7 @@ def _position_limits(robot: Robot | None, joint_names: Sequence[str]) -> FloatAr
     return np.column_stack([model.lower_limit, model.upper_limit])
 
 
-def _measured_friction(
+def measured_friction(
     experiments: Experiments, robot: Robot, namespace: str, stage: Stage, warn: Warn
 ) -> tuple[list[JointLog], str]:
     """The same logs with the friction that the estimator measures in their bags, and what was done in a sentence."""
@@ -320,6 +325,6 @@ def _measured_friction(
     )
 
 
-def _silent(title: str) -> AbstractContextManager[Progress | None]:
+def silent(title: str) -> AbstractContextManager[Progress | None]:
     """Work whose progress nobody watches."""
     return nullcontext()

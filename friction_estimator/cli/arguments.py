@@ -5,11 +5,18 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from friction_estimator.errors import ConfigError
+import numpy as np
+
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.joint_log import Payload
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
+
+_POINT, _BODY = 4, 10
+"""Numbers of a payload: mass and centre of mass; with the inertia."""
 
 
 def add_robot_arguments(
@@ -100,6 +107,43 @@ def names_of(text: str) -> tuple[str, ...]:
     if not all(names) or len(set(names)) != len(names):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names separated by commas")
     return names
+
+
+def payload(text: str) -> tuple[str, Payload]:
+    """Type of an option ``EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]``, without inertia a point."""
+    experiment, equals, body = text.rpartition("=")
+    frame, colon, numbers = body.rpartition(":")
+    try:
+        values = [float(number) for number in numbers.split(",")]
+    except ValueError:
+        values = []
+    if not (equals and experiment and colon and frame) or len(values) not in (_POINT, _BODY):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
+            "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
+        )
+    if not np.isfinite(values).all() or values[0] < 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
+    xx, yy, zz, xy, xz, yz = values[_POINT:] or [0.0] * (_BODY - _POINT)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if np.linalg.eigvalsh(inertia).min() < 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r}: no body has such an inertia, it must be positive semidefinite")
+    return experiment, Payload(frame, values[0], np.array(values[1:_POINT]), inertia)
+
+
+def once(option: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Values of a repeated option by name.
+
+    Raises
+    ------
+    ConfigError
+        When a name is given twice.
+    """
+    names = [name for name, _ in pairs]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
+    return dict(pairs)
 
 
 def finite(text: str) -> float:

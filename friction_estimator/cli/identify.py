@@ -8,15 +8,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from friction_estimator.api.identify import IdentificationResult, identify
-from friction_estimator.cli.arguments import add_robot_arguments, names_of, positive, robot_of, seconds, warn
+from friction_estimator.cli.arguments import (
+    add_robot_arguments,
+    names_of,
+    once,
+    payload,
+    positive,
+    robot_of,
+    seconds,
+    warn,
+)
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
-from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.identification.motor.problem import ZERO_SLOPES
 from friction_estimator.identification.motor.samples import DRIVES
@@ -27,8 +34,6 @@ from friction_estimator.tables import number, terminal_table
 
 SEARCH = "search"
 _WIDTH = 120
-_POINT, _BODY = 4, 10
-"""Numbers of a payload: mass and centre of mass; with the inertia."""
 _OPTIONS = (
     "robust", "folds", "cutoff", "filter", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
     "parallel_cutoff", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma", "zero_slope",
@@ -71,7 +76,7 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--payload",
-        type=_payload,
+        type=payload,
         action="append",
         default=[],
         metavar="EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]",
@@ -175,7 +180,7 @@ def run(arguments: argparse.Namespace) -> None:
         law=laws[0] if laws else None,
         joint_laws=joint_laws,
         coupling=arguments.coupling,
-        payloads=_once("payload", arguments.payload),
+        payloads=once("payload", arguments.payload),
         joints=arguments.joints,
         namespace=arguments.namespace,
         command=arguments.command,
@@ -197,20 +202,12 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {name: value for name, value in vars(arguments).items() if name in _OPTIONS and value is not None}
     for name in ("inertia", "known_gain"):
         if name in given:
-            given[name] = _once(name.replace("_", "-"), given[name])
+            given[name] = once(name.replace("_", "-"), given[name])
     if given.get("stribeck_velocity") == SEARCH:
         given["stribeck_velocity"] = None
     if arguments.regressors is not None:
         given["temperature"], given["harmonics"] = arguments.regressors
     return given
-
-
-def _once(option: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
-    return dict(pairs)
 
 
 def _print(result: IdentificationResult) -> None:
@@ -262,28 +259,6 @@ def _regressors(text: str) -> tuple[bool, tuple[float, ...]]:
         else:
             raise argparse.ArgumentTypeError(f"{word!r} is no regressor; there are 'temperature' and 'position[*K]'")
     return temperature, tuple(harmonics)
-
-
-def _payload(text: str) -> tuple[str, Payload]:
-    """``EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]``, without inertia a point."""
-    experiment, equals, body = text.rpartition("=")
-    frame, colon, numbers = body.rpartition(":")
-    try:
-        values = [float(number) for number in numbers.split(",")]
-    except ValueError:
-        values = []
-    if not (equals and experiment and colon and frame) or len(values) not in (_POINT, _BODY):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
-            "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
-        )
-    if not np.isfinite(values).all() or values[0] < 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
-    xx, yy, zz, xy, xz, yz = values[_POINT:] or [0.0] * (_BODY - _POINT)
-    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if np.linalg.eigvalsh(inertia).min() < 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r}: no body has such an inertia, it must be positive semidefinite")
-    return experiment, Payload(frame, values[0], np.array(values[1:_POINT]), inertia)
 
 
 def _motor_value(text: str) -> tuple[str, float]:

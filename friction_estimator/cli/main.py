@@ -22,6 +22,7 @@ VERBS = {
     "replay": "run the estimator over a bag",
     "plan": "plan a motion that shows friction and inertia of an arm, to move along while recording",
     "identify": "identify friction, inertia and drive parameters from recordings, with error bars",
+    "validate": "apply an identification to other recordings: errors beside zero and the rigid body alone",
     "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
     "report": "one HTML page from a bag with estimates",
     "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",

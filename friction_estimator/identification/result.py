@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -114,6 +115,8 @@ class Identification:
     condition : condition number of the column-scaled observation matrix
     verdicts : what to think of it, in words, worst first
     provenance : how it was made
+    inertia : standard inertial parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``, that reproduce
+        the identified torque of the rigid bodies; those that are missing are zero. Empty when none were identified
     """
 
     friction: IdentifiedParameters
@@ -123,6 +126,7 @@ class Identification:
     condition: float
     verdicts: tuple[str, ...]
     provenance: Provenance
+    inertia: Mapping[str, float] = field(default_factory=dict)
 
 
 _BINS = 24

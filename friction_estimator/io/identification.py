@@ -101,6 +101,7 @@ def _section(identification: Identification) -> dict[str, Any]:
         "condition": float(identification.condition),
         "scores": [_plain(asdict(score)) for score in identification.scores],
         "parameters": list(_parameter_rows(identification.parameters)),
+        "inertia": dict(identification.inertia),
         "samples": [{"joint": one.joint, "table": Block(_samples_text(one))} for one in identification.samples],
     }
 
@@ -146,6 +147,7 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
             data=tuple((str(entry["name"]), str(entry["sha256"])) for entry in section["data"]),
             choices=tuple(map(str, section["choices"])),
         ),
+        {str(name): float(value) for name, value in section["inertia"].items()},
     )
 
 

@@ -114,6 +114,23 @@ def test_what_was_put_in_comes_out_with_error_bars_that_hold(
         assert told in out, told
 
 
+def test_a_result_is_validated_on_other_recordings(
+    recorded: Columns, log: Path, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params, half = tmp_path / "params.yaml", recorded["time"].size // 2
+    first = write(tmp_path / "first.csv", {name: column[:half] for name, column in recorded.items()})
+    second = write(tmp_path / "second.csv", {name: column[half:] for name, column in recorded.items()})
+    assert main(["identify", str(first), "-o", str(params), "--robot", str(urdf)]) == 0
+    page = tmp_path / "page.html"
+    capsys.readouterr()
+    assert main(["validate", str(params), str(second), "--robot", str(urdf), "--report", str(page)]) == 0
+    out = capsys.readouterr().out
+    assert "predict zero" in out and "shoulder: RMS error" in out and "times the held-out error" in out
+    assert "params on second.csv" in page.read_text()
+    assert main(["validate", str(params), str(second)]) == 1
+    assert "cannot be compared with the identification" in capsys.readouterr().err
+
+
 def test_options_reach_the_method(log: Path, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     params = tmp_path / "params.yaml"
     options = ["--known-inertia", "--law", "coulomb_viscous", "--law", "elb*=three_slope", "--cutoff", "20"]

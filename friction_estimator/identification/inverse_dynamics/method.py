@@ -180,6 +180,9 @@ def identify_inverse_dynamics(
             tuple((motion.name, motion.digest) for motion in motions),
             tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices) + tuple(notes),
         ),
+        inertia=solution.model.body.standard_inertia(
+            solution.values[solution.model.friction_count + solution.model.gain_count :]
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from friction_estimator.identification.recording.filters import (
 )
 from friction_estimator.identification.recording.motion import Motion, at_motors
 from friction_estimator.identification.regression.linear_problem import LinearProblem
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -52,8 +52,16 @@ class Observation:
     segment: IntArray
 
 
+class Body(Protocol):
+    """Whatever gives the torque of the rigid bodies, ``known + columns @ chi``."""
+
+    def columns(self, motion: Motion) -> tuple[FloatArray, FloatArray]:
+        """Columns (N, n, b) and known torque (N, n) [N m] of a motion."""
+        ...
+
+
 def observe(
-    motions: Sequence[Motion], body: RigidBody, cutoffs_hz: Sequence[float], motors: Transmission
+    motions: Sequence[Motion], body: Body, cutoffs_hz: Sequence[float], motors: Transmission
 ) -> tuple[Observation, ...]:
     """Compute columns and filter the measured torque of every motion.
 

@@ -149,16 +149,35 @@ class RigidBody:
             return np.concatenate((columns, payload[:, :, None]), axis=2), known
         return columns, known + payload
 
+    def standard_inertia(self, values: FloatArray) -> dict[str, float]:
+        """Standard parameters by name that give the same torque as these values (b,) of the columns.
+
+        The payload scale is not among them: it belongs to the payloads of the recordings.
+        """
+        known = self._model.urdf_parameters if self._options.known_inertia else np.zeros(0)
+        inertia = {name: float(value) for name, value in zip(self._model.standard_names, known, strict=False) if value}
+        names = self._standard_names()
+        for column, value in zip(self.base.kept.tolist(), values.tolist(), strict=False):
+            if value != 0.0:
+                inertia[names[column]] = value
+        return inertia
+
     def _structure(self) -> BaseParameters:
         """Base parameters of random motions: what this robot can show at all, whatever the data."""
         rng = np.random.default_rng(0)
         n = len(self._model.joint_names)
         q, v, a = rng.uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
         standard = self._standard(self._model.regressor(q, v, a), a)
-        names = () if self._options.known_inertia else self._model.standard_names
-        if self._options.drive_inertia:
-            names += drive_inertia_columns(self._model.joint_names, a, self._coupling)[0]
+        names = self._standard_names()
         return base_parameters(names, standard.reshape(-1, len(names)), behind=self._model.behind)
+
+    def _standard_names(self) -> tuple[str, ...]:
+        """Links, unless they are known, then drives."""
+        links = () if self._options.known_inertia else self._model.standard_names
+        if not self._options.drive_inertia:
+            return links
+        at_rest = np.zeros((1, len(self._model.joint_names)))
+        return links + drive_inertia_columns(self._model.joint_names, at_rest, self._coupling)[0]
 
     def _standard(self, regressor: FloatArray, acceleration: FloatArray) -> FloatArray:
         links = regressor[:, :, :0] if self._options.known_inertia else regressor

@@ -1,0 +1,142 @@
+"""``validate``: how well an identification predicts other recordings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from friction_estimator.api.identify import IdentificationResult, Stage, measured_friction, noting, silent
+from friction_estimator.api.recordings import Path_, Recordings, Warn, coupling_of, read_experiments
+from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import JointLog, Payload
+from friction_estimator.identification.recording.motion import FRICTION
+from friction_estimator.identification.recording.zero_phase import FilterOptions, to_motions
+from friction_estimator.identification.regression.linear_problem import FOLDS
+from friction_estimator.identification.result import FrictionSamples, Identification, JointScore
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.validation import validate_friction, validate_torque
+from friction_estimator.io.identification import load_identification
+from friction_estimator.io.robot import Robot, as_robot
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationResult:
+    """Errors of an identification on recordings that took no part in it.
+
+    Attributes
+    ----------
+    identification : the identification with scores and samples of these recordings
+    warnings : suspicious data, one sentence each
+    """
+
+    identification: Identification
+    warnings: tuple[str, ...]
+
+    @property
+    def scores(self) -> tuple[JointScore, ...]:
+        """RMS errors of every joint: of "predict zero", of the rigid body without friction, of the whole model, (n)."""
+        return self.identification.scores
+
+    @property
+    def samples(self) -> tuple[FrictionSamples, ...]:
+        """Friction of every joint over velocity, as measured and as predicted, (n)."""
+        return self.identification.samples
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """One sentence a joint, beside the held-out error of the identification."""
+        return self.identification.verdicts
+
+    def report(self, path: Path_, title: str = "validation") -> None:
+        """Write an HTML page with figures and tables.
+
+        Raises
+        ------
+        ReportError
+            When the file cannot be written.
+        """
+        from friction_estimator.report.identification import write_identification_report
+
+        write_identification_report(path, self.identification, title)
+
+
+def validate(
+    identification: Path_ | IdentificationResult | Identification,
+    recordings: Recordings,
+    robot: Path_ | Robot | None = None,
+    *,
+    coupling: Path_ | None = None,
+    payloads: Mapping[str, Payload] | None = None,
+    joints: Sequence[str] | None = None,
+    namespace: str = "",
+    stage: Stage | None = None,
+    warn: Warn | None = None,
+) -> ValidationResult:
+    """Apply an identification to other recordings.
+
+    Recordings with measured friction, and bags of walking robots, are compared with the friction of the identified
+    laws. Recordings of motor torques of a robot with a fixed base are compared with the whole torque: identified
+    inertia (that of the URDF where none was identified) and friction.
+
+    Parameters
+    ----------
+    identification : a result of :func:`~friction_estimator.identify`, or the path of its parameter file
+    recordings, robot, coupling, payloads, joints, namespace : as for :func:`~friction_estimator.identify`
+    stage : reports long pieces of work
+    warn : called with every warning as it is found
+
+    Raises
+    ------
+    FrictionEstimatorError
+        When the recordings cannot be compared with the identification.
+
+    Examples
+    --------
+    >>> import friction_estimator as fe, numpy as np
+    >>> time = np.linspace(0.0, 20.0, 4001)
+    >>> velocity = 1.5 * np.sin(time) + np.sin(2.6 * time)
+    >>> friction = 0.8 * np.sign(velocity) + 0.3 * velocity + 0.01 * np.sin(37.0 * time)
+    >>> position = -1.5 * np.cos(time) - np.cos(2.6 * time) / 2.6
+    >>> np.savez("/tmp/joint.npz", time=time, position=position, velocity=velocity, friction=friction)
+    >>> result = fe.identify("/tmp/joint.npz", law="coulomb_viscous")
+    >>> fe.validate(result, "/tmp/joint.npz").scores[0].relative_error < 0.1
+    True
+    """
+    warnings: list[str] = []
+    note, working = noting(warnings, warn), stage or silent
+    found = _identification_of(identification)
+    with working("reading") as progress:
+        experiments = read_experiments(
+            recordings,
+            None if robot is None else as_robot(robot),
+            joints=joints,
+            coupling=coupling,
+            payloads=payloads or {},
+            namespace=namespace,
+            progress=progress,
+            warn=note,
+        )
+    logs: Sequence[JointLog] = experiments.logs
+    names, chosen = logs[0].joint_names, experiments.robot
+    coupled = coupling_of(coupling, chosen, experiments.couplings, names)
+    if chosen is not None and not chosen.config.robot.fixed_base:
+        logs, _ = measured_friction(experiments, chosen, namespace, working, note)
+    with working("validating") as progress:
+        motions = to_motions(logs, FilterOptions(), FOLDS, progress)
+        if all(FRICTION in log.inputs for log in logs):
+            return ValidationResult(validate_friction(found, motions, coupled), tuple(warnings))
+        if chosen is None or any(log.effort is None for log in logs):
+            raise InputError(
+                f"{logs[0].name} cannot be compared with the identification: that needs friction/<joint>, or a bag of "
+                "a walking robot with its sensors and the robot's YAML, or effort/<joint> and the URDF of a robot with "
+                "a fixed base"
+            )
+        model = FixedBaseModel(chosen.urdf_xml, names)
+        return ValidationResult(validate_torque(found, motions, model, coupled), tuple(warnings))
+
+
+def _identification_of(given: Path_ | IdentificationResult | Identification) -> Identification:
+    if isinstance(given, IdentificationResult):
+        return given.identification
+    return load_identification(given) if isinstance(given, (str, os.PathLike)) else given

@@ -1,0 +1,138 @@
+"""`identify` and `validate` from Python: what is put in comes out, and other recordings are predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import friction_estimator as fe
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.io.identification import load_identification
+
+pytest.importorskip("rosbags", reason="rosbags is not installed")
+
+JOINTS = ("shoulder", "elbow")
+COULOMB, VISCOUS = np.array([1.5, 0.6]), np.array([0.8, 0.3])
+DRIVE_INERTIA = np.array([0.2, 0.1])
+NOISE = 0.05
+URDF = """<robot name="arm"><link name="base"/>
+<link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="3"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.04"/></inertial></link>
+<link name="lower"><inertial><origin xyz="0.2 0 0.01"/><mass value="2"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+<limit lower="-2" upper="2" velocity="3" effort="80"/></joint>
+<joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/>
+<axis xyz="0 1 0"/><limit lower="-2.2" upper="2.2" velocity="4" effort="40"/></joint></robot>"""
+
+
+@pytest.fixture(scope="module")
+def urdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    path.write_text(URDF)
+    return path
+
+
+def recording(name: str, seed: int, friction: float = 1.0) -> fe.JointLog:
+    """Motor torques of the arm on a sum of sines, with true friction times a factor."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(0.0, 12.0, 0.002)
+    phase = rng.uniform(0.0, 2.0 * np.pi, (3, 2))
+    frequency = 2.0 * np.pi * np.array([[0.2, 0.3], [0.5, 0.4], [0.9, 1.1]])
+    amplitude = np.array([[0.7, 0.8], [0.3, 0.4], [0.1, 0.1]])
+    angle = frequency[:, None] * time[None, :, None] + phase[:, None]
+    q = (amplitude[:, None] * np.sin(angle)).sum(axis=0)
+    v = (amplitude[:, None] * frequency[:, None] * np.cos(angle)).sum(axis=0)
+    a = -(amplitude[:, None] * frequency[:, None] ** 2 * np.sin(angle)).sum(axis=0)
+    lost = friction * (COULOMB * np.sign(v) + VISCOUS * v)
+    effort = FixedBaseModel(URDF, JOINTS).torque(q, v, a) + DRIVE_INERTIA * a + lost
+    return fe.JointLog(name, JOINTS, time, q, effort=effort + NOISE * rng.standard_normal(q.shape))
+
+
+@pytest.fixture(scope="module")
+def result(urdf: Path):
+    return fe.identify(recording("first", 1), urdf, law="coulomb_viscous")
+
+
+def test_the_parameters_that_were_put_in_come_out_within_their_error_bars(result) -> None:
+    truth = np.column_stack([COULOMB, VISCOUS])
+    assert result.joint_names == JOINTS and result.law_names == ("coulomb_viscous",) * 2
+    assert (np.abs(result.values[:, :2] - truth) < 4.0 * result.sigma[:, :2] + 0.01 * truth).all()
+    assert all(score.model_error < 2.0 * NOISE for score in result.scores)
+    assert "method inverse_dynamics: motor torques of a robot with a fixed base were recorded" in (
+        result.identification.provenance.choices
+    )
+
+
+def test_other_recordings_are_predicted_with_identified_inertia_and_friction(result, urdf: Path) -> None:
+    validation = fe.validate(result, recording("second", 2), urdf)
+    for score in validation.scores:
+        assert score.model_error < 2.0 * NOISE < 0.3 * score.rigid_body_error
+        assert score.rigid_body_error < score.torque_rms
+    assert [samples.joint for samples in validation.samples] == list(JOINTS)
+    assert not any("check whether" in text for text in validation.verdicts)
+
+
+def test_validation_needs_the_identified_inertia_and_not_only_that_of_the_urdf(result, urdf: Path) -> None:
+    without = replace(result.identification, inertia={})
+    with_inertia = fe.validate(result, recording("second", 2), urdf)
+    assert fe.validate(without, recording("second", 2), urdf).scores[0].model_error > (
+        3.0 * with_inertia.scores[0].model_error
+    )
+
+
+def test_a_change_of_friction_is_named_with_what_to_check(result, urdf: Path, tmp_path: Path) -> None:
+    worn = fe.validate(result, recording("worn", 3, friction=1.6), urdf)
+    assert all("check whether friction, payload or speed range differ" in text for text in worn.verdicts)
+    worn.report(tmp_path / "page.html")
+    assert "worn" in (tmp_path / "page.html").read_text()
+
+
+def test_a_saved_result_validates_as_the_result_itself(result, urdf: Path, tmp_path: Path) -> None:
+    result.save(tmp_path / "params.yaml")
+    assert load_identification(tmp_path / "params.yaml").inertia == result.identification.inertia
+    saved = fe.validate(tmp_path / "params.yaml", recording("second", 2), urdf)
+    direct = fe.validate(result, recording("second", 2), urdf)
+    assert saved.scores[0].model_error == pytest.approx(direct.scores[0].model_error, rel=1e-6)
+
+
+def test_measured_friction_is_compared_with_the_law_alone() -> None:
+    def log(name: str, phase: float) -> fe.JointLog:
+        time = np.arange(0.0, 20.0, 0.005)
+        v = 1.5 * np.sin(time + phase) + np.sin(2.6 * time)
+        q = -1.5 * np.cos(time + phase) - np.cos(2.6 * time) / 2.6
+        noise = 0.02 * np.random.default_rng(4).standard_normal(time.size)
+        friction = 0.8 * np.sign(v) + 0.3 * v + noise
+        return fe.JointLog(name, ("joint",), time, q[:, None], v[:, None], inputs={"friction": friction[:, None]})
+
+    result = fe.identify(log("a", 0.0), law="coulomb_viscous")
+    np.testing.assert_allclose(result.values, [[0.8, 0.3]], atol=0.01)
+    (score,) = fe.validate(result, log("b", 1.0)).scores
+    assert score.model_error < 0.1 * score.torque_rms and np.isnan(score.rigid_body_error)
+
+
+def test_the_given_method_law_and_options_are_used_and_wrong_ones_are_one_clear_error(urdf: Path) -> None:
+    log = recording("first", 1)
+    result = fe.identify(log, urdf, joint_laws=["elb*=three_slope"], law="coulomb_viscous", known_inertia=True, folds=3)
+    assert result.law_names == ("coulomb_viscous", "three_slope")
+    with pytest.raises(fe.FrictionEstimatorError, match="has no option 'delay': it is for friction_curve"):
+        fe.identify(log, urdf, delay=0.1)
+    with pytest.raises(fe.FrictionEstimatorError, match="has no option 'speed': the method has"):
+        fe.identify(log, urdf, speed=0.1)
+    with pytest.raises(fe.FrictionEstimatorError, match="unknown method 'magic'; the methods are"):
+        fe.identify(log, urdf, method="magic")
+    with pytest.raises(fe.FrictionEstimatorError, match="allows no method"):
+        fe.identify(log)
+    with pytest.raises(fe.FrictionEstimatorError, match="no friction was identified for 'shoulder'"):
+        fe.validate(fe.identify(log, urdf, joints=["elbow"], folds=2), log, urdf)
+
+
+def test_a_plan_moves_every_joint_within_its_limits(urdf: Path) -> None:
+    plan = fe.plan_excitation(urdf, duration=6.0, harmonics=3, seeds=1, max_acceleration=12.0)
+    assert plan.joint_names == JOINTS and plan.position.shape == (plan.time.size, 2)
+    assert (np.abs(plan.position) <= [2.0, 2.2]).all() and (np.abs(plan.velocity) <= [3.0, 4.0]).all()
+    with pytest.raises(fe.FrictionEstimatorError, match="planning has no option 'speed'"):
+        fe.plan_excitation(urdf, speed=1.0)
