@@ -18,6 +18,7 @@ from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, K
 from friction_estimator.config.parameters import (
     ParameterField,
     ParameterValue,
+    checked_value,
     config_from_parameters,
     parameter_fields,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "RobotConfig",
     "SensorNoise",
     "SynchronizerConfig",
+    "checked_value",
     "config_from_parameters",
     "parameter_fields",
 ]

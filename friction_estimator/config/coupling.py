@@ -1,4 +1,4 @@
-"""Motors that move joints together: a coupling matrix between their velocities and torques."""
+"""Coupling of joints that share motors: a matrix between the velocities and torques of joints and motors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Coupling:
     Raises
     ------
     ConfigError
-        When names are missing, doubled or exchanged, or the matrix is not n by n, not finite, or not invertible.
+        When names are missing, repeated or exchanged, or the matrix is not n by n, not finite, or not invertible.
     """
 
     joint_names: tuple[str, ...]
@@ -42,9 +42,9 @@ class Coupling:
     def __post_init__(self) -> None:
         n = len(self.joint_names)
         for kind, names in (("joint", self.joint_names), ("motor", self.motor_names)):
-            twice = {name for name in names if names.count(name) > 1}
-            if not names or twice:
-                raise ConfigError(f"a coupling needs {kind} names, each once; twice are {choices(twice)}")
+            repeated = {name for name in names if names.count(name) > 1}
+            if not names or repeated:
+                raise ConfigError(f"a coupling needs {kind} names, each once; repeated: {choices(repeated)}")
         if len(self.motor_names) != n:
             raise ConfigError(
                 f"a coupling needs as many motors as joints; it has the joints {choices(self.joint_names)} and the "
@@ -59,20 +59,20 @@ class Coupling:
         elsewhere = [motor for motor, joint in pairs if motor != joint and motor in self.joint_names]
         if elsewhere:
             raise ConfigError(
-                f"the motor {choices(elsewhere)} of a coupling has the name of another joint: friction is saved by the "
-                "name of the motor, and would be taken for that joint's"
+                f"a motor of a coupling has the name of another joint: {choices(elsewhere)}; friction is saved by the "
+                "name of the motor, so rename it"
             )
         if not np.isfinite(self.matrix).all():
-            raise ConfigError("the coupling matrix holds numbers that are not finite")
+            raise ConfigError("the coupling matrix contains numbers that are not finite")
         self._check_connections()
         if np.linalg.cond(self.matrix) > _MAX_CONDITION:
             raise ConfigError(
-                f"the coupling matrix of the joints {choices(self.joint_names)} cannot be inverted: some motion of "
-                "the motors would move no joint"
+                f"the coupling matrix of the joints {choices(self.joint_names)} cannot be inverted: some motion "
+                "of the motors would move no joint"
             )
 
     def _check_connections(self) -> None:
-        """Name what makes a matrix singular when it can be seen from its zeros."""
+        """Raise ConfigError with the joints and motors whose zeros in the matrix make it singular."""
         connected = self.matrix != 0.0
         for kind, names, used in (
             ("joints", self.joint_names, connected.any(axis=1)),
@@ -80,17 +80,18 @@ class Coupling:
         ):
             if not used.all():
                 idle = [name for name, drives in zip(names, used, strict=True) if not drives]
-                raise ConfigError(f"the coupling matrix connects the {kind} {choices(idle)} to nothing")
+                raise ConfigError(f"the rows or columns of the {kind} {choices(idle)} in the coupling matrix are zero")
         for joints, motors in _groups(connected):
             if len(joints) != len(motors):
                 raise ConfigError(
                     f"the coupling matrix lets {len(motors)} motors ({choices(self.motor_names[k] for k in motors)}) "
-                    f"move {len(joints)} joints ({choices(self.joint_names[k] for k in joints)}); it must be as many"
+                    f"move {len(joints)} joints ({choices(self.joint_names[k] for k in joints)}); both numbers must be "
+                    "equal"
                 )
 
     @property
     def groups(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-        """Joints and motors that are coupled with one another, group by group: the blocks of T."""
+        """Joints and motors of each block of T."""
         return tuple(
             (tuple(self.joint_names[k] for k in joints), tuple(self.motor_names[k] for k in motors))
             for joints, motors in _groups(self.matrix != 0.0)
@@ -98,7 +99,7 @@ class Coupling:
 
     @property
     def parts(self) -> tuple[Coupling, ...]:
-        """Every group as a coupling of its own."""
+        """One coupling per block of T."""
         return tuple(
             Coupling(
                 tuple(self.joint_names[k] for k in joints),
@@ -117,22 +118,22 @@ class Coupling:
         return np.asarray(motor_velocity @ self.matrix.T)
 
     def motor_torque(self, joint_torque: FloatArray) -> FloatArray:
-        """``T^T tau`` (..., n) [N m]: torques of the joints (..., n) as their motors feel them, section 3.4.2."""
+        """``T^T tau`` (..., n) [N m]: torques of the joints (..., n) at their motors, section 3.4.2."""
         return np.asarray(joint_torque @ self.matrix)
 
     def joint_torque(self, motor_torque: FloatArray) -> FloatArray:
-        """``T^-T tau`` (..., n) [N m]: torques of the motors (..., n) as they act on the joints, eqs. 12, 34."""
+        """``T^-T tau`` (..., n) [N m]: torques of the motors (..., n) at the joints, eqs. 12, 34."""
         return np.asarray(motor_torque @ np.linalg.inv(self.matrix))
 
 
 def uncoupled(joint_names: Sequence[str]) -> Coupling:
-    """Every joint with a motor of its own, which has the joint's name."""
+    """Coupling of joints that have one motor each, with the name of the joint."""
     names = tuple(joint_names)
     return Coupling(names, names, np.eye(len(names)))
 
 
 def combined(couplings: Sequence[Coupling]) -> Coupling:
-    """Several couplings as one block-diagonal matrix.
+    """Join several couplings in one block-diagonal matrix.
 
     Raises
     ------

@@ -71,12 +71,12 @@ def config_from_parameters(parameters: Mapping[str, Any]) -> Config:
     ConfigError
         For an unknown key (named, with the nearest valid one), a wrong type or a value out of range.
     """
-    feet_names = tuple(_convert(_FEET_NAMES, parameters.get("feet.names", ())))
+    feet_names = tuple(checked_value(_FEET_NAMES, parameters.get("feet.names", ())))
     known = {item.name: item for item in parameter_fields(feet_names)}
     unknown = [key for key in parameters if key not in known]
     if unknown:
         raise ConfigError("; ".join(_unknown_key_message(key, list(known)) for key in unknown))
-    values = {name: _convert(item, parameters[name]) for name, item in known.items() if name in parameters}
+    values = {name: checked_value(item, parameters[name]) for name, item in known.items() if name in parameters}
     feet = tuple(FootConfig(name=name, **_section(values, f"feet.{name}.")) for name in feet_names)
     return _build(Config, values, "", feet=feet)
 
@@ -114,8 +114,14 @@ def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **ex
     return section(**arguments)
 
 
-def _convert(item: ParameterField, value: Any) -> Any:
-    """Check type and range of one YAML value and return it as the dataclass needs it."""
+def checked_value(item: ParameterField, value: Any) -> Any:
+    """Return one value of a YAML or a ROS parameter in the type of its field.
+
+    Raises
+    ------
+    ConfigError
+        For a wrong type or a value out of range; the message names parameter, value and what is valid.
+    """
     converted = _typed(item.kind, value)
     if converted is None:
         raise ConfigError(f"{item.name} = {value!r} has the wrong type: expected {_KINDS[item.kind]}")

@@ -98,7 +98,7 @@ class Config(Validated):
         Validated.__post_init__(self)
         names = [foot.name for foot in self.feet]
         if len(set(names)) != len(names):
-            raise ConfigError(f"two feet share a name in feet.names = {names}")
+            raise ConfigError(f"feet.names = {names} has a name twice; each foot needs its own")
         for foot in self.feet:
             if not foot.frame:
                 raise ConfigError(f"feet.{foot.name}.frame is missing: give the URDF frame of the sole")

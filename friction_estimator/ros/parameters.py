@@ -22,6 +22,7 @@ from friction_estimator.config import (
     Config,
     ParameterField,
     ParameterValue,
+    checked_value,
     config_from_parameters,
     parameter_fields,
 )
@@ -60,7 +61,7 @@ def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, 
     robot = {name: value for name, value in overrides.items() if name not in own_names | others}
     _refuse_unknown(robot, own_names | others)
     config = config_from_parameters(robot)
-    own_values = {item.name: _own_value(item, overrides) for item in own}
+    own_values = {item.name: checked_value(item, overrides.get(item.name, item.default)) for item in own}
     fields = parameter_fields(tuple(foot.name for foot in config.feet))
     for item in fields:
         _declare(node, item, _value_of(config, item.name))
@@ -105,20 +106,6 @@ def _refuse_unknown(robot: Mapping[str, Any], own_names: set[str]) -> None:
         near = difflib.get_close_matches(name, own_names, n=1)
         if name.split(".")[0] not in sections and near:
             raise ConfigError(f"unknown parameter {name!r} (did you mean {near[0]!r}?)")
-
-
-def _own_value(item: ParameterField, overrides: Mapping[str, Any]) -> ParameterValue:
-    value: Any = overrides.get(item.name, item.default)
-    if item.kind is float and type(value) is int:
-        value = float(value)
-    fits = type(value) is item.kind
-    if not fits:
-        raise ConfigError(f"{item.name} = {value!r} has the wrong type: expected a {item.kind.__name__}")
-    low, high, unit = item.range.low, item.range.high, item.range.unit
-    if isinstance(value, (int, float)) and not low <= value <= high:
-        raise ConfigError(f"{item.name} = {value} is out of range [{low:g}, {high:g}] {unit}".rstrip())
-    checked: ParameterValue = value
-    return checked
 
 
 def _value_of(config: Config, name: str) -> ParameterValue:

@@ -44,7 +44,7 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"constrained.window": 50}, r"constrained.window = 50 is even.*odd"),
         ({"constrained.order": 1}, r"constrained.order = 1 must be from 2 \(constrained.signal: position\) to 50"),
         ({"feet.names": "l"}, r"feet.names = 'l' has the wrong type: expected a list of names"),
-        ({"feet.names": ["l", "r", "l"]}, r"share a name"),
+        ({"feet.names": ["l", "r", "l"]}, r"has a name twice"),
         ({"feet.l.frame": ""}, r"feet.l.frame is missing"),
         ({"feet.r.frame": "l_sole"}, r"share a frame: l_sole, l_sole"),
         ({"feet.r.topic": "l/wrench"}, r"share a topic: l/wrench"),

@@ -61,7 +61,7 @@ def test_a_part_of_a_coupled_group_is_refused(write):
         ("couplings: {torso: {joints: [a], motors: [m]}}", "'torso' must hold 'joints', 'matrix', 'motors'"),
         ("couplings: {torso: {joints: a, motors: [m], matrix: [[1]]}}", "'joints' .* must be a list of names"),
         ("couplings: {torso: {joints: [a], motors: [m], matrix: [[x]]}}", "coupling 'torso': 'matrix' must be a list"),
-        ("couplings: {torso: {joints: [a], motors: [m], matrix: [[0]]}}", "coupling 'torso': .*to nothing"),
+        ("couplings: {torso: {joints: [a], motors: [m], matrix: [[0]]}}", "coupling 'torso': .*are zero"),
     ],
 )
 def test_what_is_no_coupling_is_refused_with_the_file_named(write, text, message):
