@@ -252,8 +252,11 @@ class LawEstimate:
     ----------
     parameters : (n, p) identified parameters, columns named by the joint's law, zero beyond
     parameters_sigma : (n, p) their standard deviations
-    coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57
+    coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57: the line through the law over the velocities so far
     coulomb_sigma, viscous_sigma : (n,) their standard deviations
+    coulomb_viscous_covariance : (n,) covariance of the two [(N m)^2 s/rad]
+    velocity_range : (n, 2) speeds between which the joint's motor spent nine tenths of its time in motion [rad/s]; NaN
+        before it has moved
     """
 
     parameters: FloatArray
@@ -262,6 +265,15 @@ class LawEstimate:
     viscous: FloatArray
     coulomb_sigma: FloatArray
     viscous_sigma: FloatArray
+    coulomb_viscous_covariance: FloatArray
+    velocity_range: FloatArray
+
+    def coulomb_viscous_sigma(self, speed: FloatArray) -> FloatArray:
+        """Standard deviation of ``F_c + F_v |dq|`` at speeds (..., n) [rad/s], (..., n) [N m]."""
+        variance = self.coulomb_sigma**2 + speed * (
+            2.0 * self.coulomb_viscous_covariance + speed * self.viscous_sigma**2
+        )
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 @record(frozen=True, slots=True)
@@ -382,12 +394,12 @@ class FrictionEstimate:
 
     @property
     def coulomb(self) -> FloatArray:
-        """F_c of eq. 57, (n,) [N m]."""
+        """F_c of eq. 57 over the velocities so far, (n,) [N m]."""
         return self.joints.law.coulomb
 
     @property
     def viscous(self) -> FloatArray:
-        """F_v of eq. 57, (n,) [N m s/rad]."""
+        """F_v of eq. 57 over the velocities so far, (n,) [N m s/rad]."""
         return self.joints.law.viscous
 
     @property

@@ -171,5 +171,5 @@ def _unknown_friction(joints: int, parameters: int) -> JointFriction:
     """Friction without motor torques, or that another process estimates."""
     unknown, nothing = np.full(joints, np.nan), np.zeros(joints, dtype=bool)
     table = np.full((joints, parameters), np.nan)
-    law = LawEstimate(table, table, unknown, unknown, unknown, unknown)
+    law = LawEstimate(table, table, unknown, unknown, unknown, unknown, unknown, np.full((joints, 2), np.nan))
     return JointFriction(unknown, unknown, nothing, unknown, unknown, unknown, unknown, unknown, unknown, nothing, law)

@@ -118,27 +118,33 @@ class Transmission:
         """Columns (n, g q) of all motors that act on each joint, in the order of ``group``, from those of motors."""
         return columns[self.group].reshape(len(columns), -1) if self.couples else columns
 
-    def law_variance(self, row: FloatArray, covariance: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    def law_variance(self, row: FloatArray, covariance: FloatArray) -> FloatArray:
         """Variance at the joints (..., n) of what a row of the motors' law parameters gives [(N m)^2].
 
         Parameters
         ----------
         row : (..., n, p) motor by motor
         covariance : (..., n, g (p + 1), g (p + 1)) of parameters and model error of the motors that act on each joint
-        weights : (n, g) how motors count at a joint, ``weights`` when not given
         """
         if not self.couples:
             return quadratic_form(row, covariance[..., :-1, :-1])
-        return quadratic_form(self._spread(row, 0.0, self.weights if weights is None else weights), covariance)
+        return quadratic_form(self.spread(row, 0.0, self.weights), covariance)
 
     def friction_variance(self, row: FloatArray, covariance: FloatArray) -> FloatArray:
         """The same of law and model error together, (..., n) [(N m)^2]."""
         if not self.couples:
             return quadratic_form(np.concatenate((row, np.ones((*row.shape[:-1], 1))), axis=-1), covariance)
-        return quadratic_form(self._spread(row, 1.0, self.weights), covariance)
+        return quadratic_form(self.spread(row, 1.0, self.weights), covariance)
 
-    def _spread(self, row: FloatArray, model_error: float, weights: FloatArray) -> FloatArray:
-        """Rows (..., n, g (p + 1)) of the joints from rows (..., n, p) of the motors."""
+    def spread(self, row: FloatArray, model_error: float, weights: FloatArray) -> FloatArray:
+        """Rows (..., n, g (p + 1)) of the joints from rows (..., n, p) of the motors.
+
+        Parameters
+        ----------
+        row : (..., n, p)
+        model_error : how the model error of every motor counts
+        weights : (n, g) how the motors of a joint's group count
+        """
         row = np.concatenate((row, np.full((*row.shape[:-1], 1), model_error)), axis=-1)
         return (weights[:, :, None] * row[..., self.group, :]).reshape(*row.shape[:-1], -1)
 

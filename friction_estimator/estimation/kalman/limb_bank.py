@@ -21,6 +21,7 @@ from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbWin
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, WindowTerms
 from friction_estimator.estimation.kalman.windows import Window
+from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb, find_limbs
 from friction_estimator.robot.model import RobotModel
@@ -50,6 +51,7 @@ class LimbEstimates:
     wrench_bias, wrench_gain : (k, 6)
     parameters_sigma : (n, p)
     coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) of each joint that moves alone [N m], [N m s/rad]
+    coulomb_viscous_covariance : (n,) [(N m)^2 s/rad]
     """
 
     parameters: FloatArray
@@ -68,6 +70,7 @@ class LimbEstimates:
     viscous: FloatArray
     coulomb_sigma: FloatArray
     viscous_sigma: FloatArray
+    coulomb_viscous_covariance: FloatArray
 
     @staticmethod
     def empty(joints: int, parameters: int, feet: int, group: int = 1) -> LimbEstimates:
@@ -137,21 +140,28 @@ def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatA
 
 
 @kernel
-def _spread_variance(row: FloatArray, group: IntArray, weights: FloatArray, P: FloatArray) -> float:
-    """Variance of ``sum_g weights_g row[group_g] theta_g`` for the covariance P of parameters and model error."""
-    g, p = weights.size, row.shape[1]
+def _spread_covariance(
+    left: FloatArray,
+    left_weights: FloatArray,
+    right: FloatArray,
+    right_weights: FloatArray,
+    group: IntArray,
+    P: FloatArray,
+) -> float:
+    """Covariance of two ``sum_g weights_g row[group_g] theta_g`` for the covariance P of parameters and model error."""
+    g, p = group.size, left.shape[1]
     total = 0.0
     for a in range(g):
         for i in range(p):
-            left = weights[a] * row[group[a], i]
-            if left != 0.0:
+            factor = left_weights[a] * left[group[a], i]
+            if factor != 0.0:
                 for b in range(g):
                     for j in range(p):
-                        total += left * P[a * (p + 1) + i, b * (p + 1) + j] * weights[b] * row[group[b], j]
-    return max(total, 0.0)
+                        total += factor * P[a * (p + 1) + i, b * (p + 1) + j] * right_weights[b] * right[group[b], j]
+    return total
 
 
-@kernel("I V M V i8 i8 M IM M T M M M V T V M V V V V")
+@kernel("I V M V i8 i8 M IM M T M M M V T V M V V V V V")
 def gather_limb(
     rows: IntArray,
     state: FloatArray,
@@ -163,8 +173,8 @@ def gather_limb(
     group: IntArray,
     weights: FloatArray,
     bounds: FloatArray,
-    coulomb_weights: FloatArray,
-    viscous_weights: FloatArray,
+    coulomb_rows: FloatArray,
+    viscous_rows: FloatArray,
     parameters: FloatArray,
     model_error: FloatArray,
     covariance: FloatArray,
@@ -174,6 +184,7 @@ def gather_limb(
     viscous: FloatArray,
     coulomb_sigma: FloatArray,
     viscous_sigma: FloatArray,
+    coulomb_viscous_covariance: FloatArray,
 ) -> None:
     """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
 
@@ -183,9 +194,10 @@ def gather_limb(
     law, model_error_start : first state of the law and of the model error
     to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors
     bounds : (n, b, p)
+    coulomb_rows, viscous_rows : (n, p) of :class:`VisitedVelocities`
     """
     m, g = group.shape
-    p = coulomb_weights.shape[1]
+    p = coulomb_rows.shape[1]
     for a in range(m):
         joint = rows[a]
         for b in range(g):
@@ -201,7 +213,7 @@ def gather_limb(
         _move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
         model_error[joint] = state[model_error_start + a]
         model_error_variance[joint] = limb_model_error_variance[a]
-    limb_coulomb, limb_viscous = coulomb_weights[rows], viscous_weights[rows]
+    limb_coulomb, limb_viscous = coulomb_rows[rows], viscous_rows[rows]
     for a in range(m):
         joint = rows[a]
         coulomb[joint] = viscous[joint] = 0.0
@@ -210,10 +222,11 @@ def gather_limb(
                 for i in range(p):
                     coulomb[joint] += abs(to_joints[a, b]) * limb_coulomb[b, i] * parameters[rows[b], i]
                     viscous[joint] += to_joints[a, b] ** 2 * limb_viscous[b, i] * parameters[rows[b], i]
-        coulomb_sigma[joint] = math.sqrt(
-            _spread_variance(limb_coulomb, group[a], np.abs(weights[a]), covariance[joint])
-        )
-        viscous_sigma[joint] = math.sqrt(_spread_variance(limb_viscous, group[a], weights[a] ** 2, covariance[joint]))
+        c, v = np.abs(weights[a]), weights[a] ** 2
+        own, P = group[a], covariance[joint]
+        coulomb_sigma[joint] = math.sqrt(max(_spread_covariance(limb_coulomb, c, limb_coulomb, c, own, P), 0.0))
+        viscous_sigma[joint] = math.sqrt(max(_spread_covariance(limb_viscous, v, limb_viscous, v, own, P), 0.0))
+        coulomb_viscous_covariance[joint] = _spread_covariance(limb_coulomb, c, limb_viscous, v, own, P)
 
 
 @kernel("I I I V M M V f8 V V V V V M M")
@@ -283,14 +296,14 @@ class LimbBank:
     ----------
     limbs, filters : joints that couple, and their filters
     estimates : from all windows that all limbs have used
+    visited : velocities of the motors
     contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws, history: bool = False) -> None:
         group = robot.motors.group.shape[1]
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
-        # a kernel takes no read-only arrays
-        self._coulomb_weights, self._viscous_weights = laws.coulomb_weights.copy(), laws.viscous_weights.copy()
+        self.visited = VisitedVelocities(laws)
         self._bounds = law_bounds(laws)
         self.limbs = find_limbs(robot)
         self._motors = [robot.motors.select(limb.joints) for limb in self.limbs]
@@ -323,7 +336,8 @@ class LimbBank:
         self.refresh()
 
     def forget(self) -> None:
-        """Drop law and calibration, and reset."""
+        """Drop law, calibration and visited velocities, and reset."""
+        self.visited.forget()
         for limb_filter in self.filters:
             limb_filter.forget()
         self.reset()
@@ -430,8 +444,8 @@ class LimbBank:
             motors.group,
             motors.weights,
             self._bounds,
-            self._coulomb_weights,
-            self._viscous_weights,
+            self.visited.rows[0],
+            self.visited.rows[1],
             estimates.parameters,
             estimates.model_error,
             estimates.covariance,
@@ -441,6 +455,7 @@ class LimbBank:
             estimates.viscous,
             estimates.coulomb_sigma,
             estimates.viscous_sigma,
+            estimates.coulomb_viscous_covariance,
         )
 
     def inflate_law_covariance(self, limbs: Sequence[int]) -> None:

@@ -75,7 +75,8 @@ class KalmanSmoother:
         self._motion = MotionSmoother(config.kalman, config.sensors)
         self._given = SmoothedMotions(self._motion)
         self.stage = KalmanFriction(config, robot, self._given, history=True)
-        self._windows = WindowSmoother(self.stage.laws, robot.motors, self.stage.bank.limbs)
+        bank = self.stage.bank
+        self._windows = WindowSmoother(self.stage.laws, robot.motors, bank.limbs, bank.visited)
         self._ahead = _MOTION_MEMORIES * MOTION_MEMORY
         self._lag = lag
         self._block = max(_BLOCK, 0.5 * lag)

@@ -215,6 +215,13 @@ class KalmanFriction:
             self._watch.pushed,
         )
         if window is not None:
+            motors = self._motors
+            self.bank.visited.visit(
+                law.regressor,
+                motors.velocity(motion.velocity),
+                motors.velocity_std(motion.velocity_std),
+                self._window,
+            )
             self._window_length = max(self._window, window.duration)
             self.finish_pending_updates()
             self._schedule.open(window, self._noise.ready)
@@ -234,6 +241,8 @@ class KalmanFriction:
             estimates.viscous,
             estimates.coulomb_sigma,
             estimates.viscous_sigma,
+            estimates.coulomb_viscous_covariance,
+            self.bank.visited.velocity_range.copy(),
         )
 
     def _friction(

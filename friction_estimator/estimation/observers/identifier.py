@@ -8,6 +8,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import IdentifierConfig
+from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
@@ -29,12 +30,18 @@ def _dot(left: FloatArray, right: FloatArray) -> float:
 
 
 @kernel
+def _cross(left: FloatArray, P: FloatArray, right: FloatArray) -> float:
+    """``left^T P right``."""
+    total = 0.0
+    for i in range(left.size):
+        total += left[i] * _dot(P[i], right)
+    return total
+
+
+@kernel
 def _spread(phi: FloatArray, P: FloatArray) -> float:
     """``phi^T P phi``, not below zero by rounding, where parameters cancel."""
-    total = 0.0
-    for i in range(phi.size):
-        total += phi[i] * _dot(P[i], phi)
-    return 0.0 if total < 0.0 else total
+    return max(_cross(phi, P, phi), 0.0)
 
 
 @kernel
@@ -191,8 +198,8 @@ def describe_laws(
     covariance: FloatArray,
     statistics: FloatArray,
     to_joints: FloatArray,
-    coulomb_weights: FloatArray,
-    viscous_weights: FloatArray,
+    coulomb_rows: FloatArray,
+    viscous_rows: FloatArray,
     parameters_sigma: FloatArray,
     out: FloatArray,
 ) -> None:
@@ -200,23 +207,25 @@ def describe_laws(
 
     Parameters
     ----------
-    coulomb_weights, viscous_weights : (n, p) of the laws
-    out : (4, n) F_c, F_v and their standard deviations, of every joint that moves alone
+    coulomb_rows, viscous_rows : (n, p) of :class:`VisitedVelocities`
+    out : (5, n) F_c, F_v, their standard deviations and their covariance, of every joint that moves alone
     """
     n, p = parameters.shape
     out[:] = 0.0
-    coulomb, viscous, coulomb_sigma, viscous_sigma = out[0], out[1], out[2], out[3]
+    coulomb, viscous, coulomb_sigma, viscous_sigma, cross = out[0], out[1], out[2], out[3], out[4]
     for motor in range(n):
         theta, P, scale = parameters[motor], covariance[motor], statistics[2, motor]
+        c, v = coulomb_rows[motor], viscous_rows[motor]
         for i in range(p):
             parameters_sigma[motor, i] = math.sqrt(scale * max(P[i, i], 0.0))
         for joint in range(n):
             share = abs(to_joints[joint, motor])
             if share != 0.0:
-                coulomb[joint] += share * _dot(coulomb_weights[motor], theta)
-                viscous[joint] += share**2 * _dot(viscous_weights[motor], theta)
-                coulomb_sigma[joint] += share**2 * scale * _spread(coulomb_weights[motor], P)
-                viscous_sigma[joint] += share**4 * scale * _spread(viscous_weights[motor], P)
+                coulomb[joint] += share * _dot(c, theta)
+                viscous[joint] += share**2 * _dot(v, theta)
+                coulomb_sigma[joint] += share**2 * scale * _spread(c, P)
+                viscous_sigma[joint] += share**4 * scale * _spread(v, P)
+                cross[joint] += share**3 * scale * _cross(c, P, v)
     for joint in range(n):
         coulomb_sigma[joint] = math.sqrt(coulomb_sigma[joint])
         viscous_sigma[joint] = math.sqrt(viscous_sigma[joint])
@@ -237,6 +246,7 @@ class FrictionIdentifier:
     frozen : True while identification pauses
     law : the identified laws as they are published; the same object until something is learned
     consistency : (n,) squared error of the newest prediction over its variance; NaN before a joint has learned
+    visited : velocities at which the laws were learned
     """
 
     def __init__(
@@ -246,8 +256,7 @@ class FrictionIdentifier:
         self._motors = motors or Transmission.of(None, joint_names)
         names = self._motors.names
         self.laws = JointLaws(laws_of_joints(config.law or COULOMB_VISCOUS.name, config.joint_laws, names))
-        # a kernel takes no read-only arrays
-        self._weights = self.laws.coulomb_weights.copy(), self.laws.viscous_weights.copy()
+        self.visited = VisitedVelocities(self.laws)
         # Table II means F_c and F_v; columns with another unit (load) are scaled as their priors are
         relative_std = self.laws.prior_std / COULOMB_VISCOUS.prior_std[0]
         self._initial_variance: FloatArray = config.initial_covariance * relative_std**2
@@ -261,6 +270,7 @@ class FrictionIdentifier:
         self._covariance = self._initial_variance[:, :, None] * np.eye(p)
         self._sums, self._statistics, self._newest_consistency = np.zeros((4, n)), np.empty((3, n)), np.full(n, np.nan)
         refresh_statistics(self._sums, self._statistics)
+        self.visited.forget()
         self._publish()
 
     @property
@@ -305,9 +315,11 @@ class FrictionIdentifier:
 
     def _publish(self) -> None:
         """Rebuild ``law`` and ``consistency`` from copies of the state."""
-        sigma, out = np.empty(self._parameters.shape), np.empty((4, len(self._parameters)))
-        describe_laws(*self.state, *self._weights, sigma, out)
-        self.law = LawEstimate(self._parameters.copy(), sigma, *out)
+        sigma, out, visited = np.empty(self._parameters.shape), np.empty((5, len(self._parameters))), self.visited
+        describe_laws(*self.state, visited.rows[0], visited.rows[1], sigma, out)
+        self.law = LawEstimate(
+            self._parameters.copy(), sigma, out[0], out[1], out[2], out[3], out[4], visited.velocity_range.copy()
+        )
         self.consistency = self._newest_consistency.copy()
 
     @property

@@ -18,6 +18,7 @@ from friction_estimator.config import Config
 from friction_estimator.estimation.observers import make_observer
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier, predict_friction
 from friction_estimator.estimation.observers.momentum import MomentumObserver
+from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -98,6 +99,8 @@ class ObservedFriction:
             self.observer if isinstance(self.observer, MomentumObserver) else MomentumObserver(config, robot)
         )
         self.identifier = FrictionIdentifier(config.identifier, robot.joint_names, robot.motors)
+        self._motors, self._not_visited = robot.motors, 0.0
+        self._velocity_std = np.full(len(robot.joint_names), config.sensors.velocity_std)
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
         self._all = np.ones(len(robot.joint_names), dtype=bool)
@@ -145,7 +148,9 @@ class ObservedFriction:
         residual = measured if momentum is observer else momentum.step(frame, attitude, phase, dynamics)
         regressor = identifier.regressor(frame.velocity, frame.effort)
         delayed = observer.filter(regressor, frame.dt)
-        identifier.learn(delayed, measured.friction, measured.noise_sigma, measured.available & self._may_learn(phase))
+        learning = measured.available & self._may_learn(phase)
+        identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
+        self._visit(frame, regressor, learning)
         out = np.empty((6, frame.effort.size))
         fuse(
             *identifier.state,
@@ -174,6 +179,15 @@ class ObservedFriction:
             self._never_disturbed,
             identifier.law,
         )
+
+    def _visit(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
+        """Note the velocities at which motors learn, now and then."""
+        self._not_visited += frame.dt
+        if self._not_visited >= VISIT_PERIOD:
+            motors = self._motors
+            std = np.where(learning[motors.group].all(axis=1), motors.velocity_std(self._velocity_std), np.inf)
+            self.identifier.visited.visit(regressor, motors.velocity(frame.velocity), std, VISIT_PERIOD)
+            self._not_visited = 0.0
 
     def _may_learn(self, phase: ContactPhase) -> BoolArray:
         """Joints whose parameters may adapt now: those of standing limbs, and those of no limb at all, (n,)."""

@@ -1,0 +1,174 @@
+"""Do F_c and F_v describe the friction of a short walk, and is their sigma right? A Markdown table to stdout.
+
+    python benchmarks/coulomb_viscous.py [--duration 10] [--seeds 3] [--observers kalman fbse momentum]
+
+F_c and F_v of the true friction are those of the line through the true friction at the instants, and with the weights,
+at which the estimator counts velocities (`estimation/visited_velocities.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from benchmarks.accuracy.cases import find_case
+from benchmarks.accuracy.simulated_run import simulate
+from benchmarks.accuracy.track import configure
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.visited_velocities import VisitedVelocities
+from friction_estimator.io.robot import load_robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray, FrictionEstimate
+
+WALKS = (
+    ("suralp", "walk", "paper_std"),
+    ("suralp", "walk", "realistic"),
+    ("suralp", "walk", "paper"),
+    ("suralp", "inertia_errors", "realistic"),
+    ("suralp", "uneven", "paper_std"),
+    ("suralp", "friction_stribeck", "paper_std"),
+    ("suralp", "friction_stiction", "paper_std"),
+    ("suralp", "friction_load", "paper_std"),
+    ("talos_legs", "walk", "realistic"),
+    ("g1", "walk", "realistic"),
+)
+"""Robot, case of docs/accuracy.md, and noise level."""
+_LATE = 0.9
+"""Part of the walk after which a line of each half second is judged no more: the last one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of all joints (n,) at the end of one walk.
+
+    Attributes
+    ----------
+    error, sigma : (n, 3) of ``F_c + F_v |dq|`` at the lower end, the middle and the upper end of the velocity range [N m]
+    parameter_error, parameter_sigma : (n, 2) of F_c [N m] and F_v [N m s/rad]
+    largest : (n,) largest true friction of the walk [N m]
+    """
+
+    error: FloatArray
+    sigma: FloatArray
+    parameter_error: FloatArray
+    parameter_sigma: FloatArray
+    largest: FloatArray
+
+
+class TrueLine:
+    """The line through the true friction with the weights of the estimator, beside which it counts.
+
+    Parameters
+    ----------
+    visited : of the estimator
+    friction : (m, n) true [N m]; ``row`` is the present one
+    """
+
+    def __init__(self, visited: VisitedVelocities, friction: FloatArray) -> None:
+        self._visited, self._friction, self._count = visited, friction, visited.visit
+        self._gram, self._moments = np.zeros((friction.shape[1], 2, 2)), np.zeros((friction.shape[1], 2))
+        self.row = 0
+        visited.visit = self._visit  # type: ignore[method-assign]
+
+    def _visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
+        before = self._visited.moving_time.copy()
+        self._count(regressor, velocity, std, duration)
+        weight = self._visited.moving_time - before
+        basis = np.stack((np.sign(velocity), velocity), axis=1)
+        self._gram += weight[:, None, None] * basis[:, :, None] * basis[:, None, :]
+        self._moments += weight[:, None] * basis * self._friction[self.row][:, None]
+
+    @property
+    def parameters(self) -> FloatArray:
+        """F_c and F_v (n, 2)."""
+        return np.asarray(np.linalg.solve(self._gram, self._moments[:, :, None])[:, :, 0])
+
+
+def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, duration: float) -> Lines:
+    """Walk, estimate, compare."""
+    robot = load_robot(robot_name)
+    model = RobotModel(robot.config, robot.urdf_xml)
+    experiment = find_case(case)
+    run = simulate(robot, model, experiment.scenario(duration), noise, seed)
+    config = configure(robot_name, noise, {"observer": observer})
+    estimator = Estimator(config, experiment.estimator_urdf(robot.urdf_xml, seed))
+    stage = estimator._pipeline.friction
+    truth = TrueLine(stage.bank.visited if isinstance(stage, KalmanFriction) else stage.identifier.visited, run.friction)
+    estimates: list[FrictionEstimate] = []
+    for truth.row, sample in enumerate(run.samples):
+        for wrench in sample.wrenches:
+            estimates += estimator.add_wrench(wrench)
+        estimates += estimator.add_imu(sample.imu)
+        estimates += estimator.add_joints(sample.joints)
+    law = estimates[-1].joints.law
+    difference = np.column_stack((law.coulomb, law.viscous)) - truth.parameters
+    low, high = law.velocity_range.T
+    speeds = np.stack((low, 0.5 * (low + high), high))
+    return Lines(
+        (difference[:, 0] + difference[:, 1] * speeds).T,
+        law.coulomb_viscous_sigma(speeds).T,
+        difference,
+        np.column_stack((law.coulomb_sigma, law.viscous_sigma)),
+        np.abs(run.friction).max(axis=0),
+    )
+
+
+def row(title: Sequence[str], walks: Sequence[Lines]) -> str:
+    """One row of the table, of all seeds."""
+    error, sigma, parameter_error, parameter_sigma, largest = (
+        np.concatenate([getattr(lines, name) for lines in walks]) for name in Lines.__dataclass_fields__
+    )
+    relative = sigma.max(axis=1) / largest
+    inside = 100.0 * np.mean(np.abs(error) <= 2.0 * sigma, axis=0)
+    alone = 100.0 * np.mean(np.abs(parameter_error) <= 2.0 * parameter_sigma, axis=0)
+    cells = (
+        *title,
+        f"{100.0 * np.median(relative):.1f} %",
+        f"{100.0 * relative.max():.1f} %",
+        f"{100.0 * (np.abs(error).max(axis=1) / largest).max():.1f} %",
+        *(f"{share:.0f} %" for share in (*inside, *alone)),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def rows(observers: Sequence[str], seeds: int, duration: float, processes: int) -> Iterator[str]:
+    """All rows, as they are ready."""
+    with ProcessPoolExecutor(processes) as pool:
+        jobs = {
+            key: [pool.submit(measure, *key[1:], seed, key[0], duration) for seed in range(seeds)]
+            for key in ((observer, *walk) for observer, walk in product(observers, WALKS))
+        }
+        for key, futures in jobs.items():
+            yield row(key, [future.result() for future in futures])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--duration", type=float, default=10.0, help="of each walk [s]")
+    parser.add_argument("--seeds", type=int, default=3, help="of the sensor noise")
+    parser.add_argument("--observers", nargs="+", default=["kalman", "fbse", "momentum"])
+    parser.add_argument("--processes", type=int, default=2)
+    arguments = parser.parse_args()
+    heading = (
+        "observer", "robot", "case", "sensors", "sigma by largest friction, median", "largest", "largest error",
+        "within 2 sigma: slow end", "middle", "fast end", "F_c", "F_v",
+    )  # fmt: skip
+    print(f"| {' | '.join(heading)} |\n" + "|---" * len(heading) + "|", flush=True)
+    for line in rows(arguments.observers, arguments.seeds, arguments.duration, arguments.processes):
+        print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

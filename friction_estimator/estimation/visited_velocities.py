@@ -1,0 +1,161 @@
+"""Coulomb and viscous friction of every motor: the line through its law over the velocities that it has had.
+
+    F_c, F_v = argmin  integral (phi(dq, tau)^T theta - F_c sgn(dq) - F_v dq)^2 dt       over the time in motion
+             = rows theta,   rows = (integral B B^T dt)^-1 integral B phi^T dt,   B = [sgn(dq), dq]
+
+The rows depend on the motion only, so the covariance of F_c and F_v is ``rows P rows^T`` for a covariance P of the law.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.laws.linear import Shape
+from friction_estimator.types import BoolArray, FloatArray
+
+VISIT_PERIOD = 0.01
+"""Interval at which velocities are sampled [s]: joints move much slower, and the cost vanishes beside a frame's."""
+_LEAST_SPEED = 0.01
+"""Slower motors count as standing [rad/s]: there friction depends on the displacement, and the sign of noise."""
+_SURE = 3.0
+"""A velocity counts when it exceeds this many of its standard deviations, so that its sign is certain."""
+_BINS = 24
+"""Bins of the histogram of speeds, two per octave from the least speed: up to 41 rad/s."""
+_OUTSIDE = 0.05
+"""Part of the time in motion that the published range leaves out at each end: single fast samples do not stretch it."""
+_PRIOR_RANGE, _PRIOR_SPEEDS, _PRIOR_TIME = (0.05, 1.0), 8, 0.01
+"""Speeds [rad/s], their number, and duration [s] of an imagined motion before any other. It keeps the equations regular
+where a motor has had one speed only, and the sigma of F_v is then that of the law at speeds that were never seen."""
+
+
+@kernel("M V V f8 M M T T M M")
+def visit(
+    regressor: FloatArray,
+    velocity: FloatArray,
+    std: FloatArray,
+    duration: float,
+    odd: FloatArray,
+    gram: FloatArray,
+    moments: FloatArray,
+    rows: FloatArray,
+    times: FloatArray,
+    velocity_range: FloatArray,
+) -> None:
+    """Count the present velocity of every motor that moves, and renew rows and ranges.
+
+    Parameters
+    ----------
+    regressor, velocity, std, duration : of :meth:`VisitedVelocities.visit`
+    odd, gram, moments, rows, times, velocity_range : state of :class:`VisitedVelocities`, changed in place but ``odd``
+    """
+    n, p = regressor.shape
+    for motor in range(n):
+        speed = abs(velocity[motor])
+        if not speed > max(_LEAST_SPEED, _SURE * std[motor]):
+            continue
+        direction = 1.0 if velocity[motor] > 0.0 else -1.0
+        g, m, t = gram[motor], moments[motor], times[motor]
+        g[0] += duration
+        g[1] += duration * speed
+        g[2] += duration * speed * speed
+        for i in range(p):
+            part = duration * direction * odd[motor, i] * regressor[motor, i]
+            m[0, i] += part
+            m[1, i] += speed * part
+        determinant = g[0] * g[2] - g[1] * g[1]
+        for i in range(p):
+            rows[0, motor, i] = (g[2] * m[0, i] - g[1] * m[1, i]) / determinant
+            rows[1, motor, i] = (g[0] * m[1, i] - g[1] * m[0, i]) / determinant
+        t[min(int(2.0 * math.log2(speed / _LEAST_SPEED)), t.size - 1)] += duration
+        for end in range(2):
+            left = (1.0 - _OUTSIDE if end else _OUTSIDE) * t.sum()
+            place = 0
+            while place < t.size - 1 and left > t[place]:
+                left -= t[place]
+                place += 1
+            velocity_range[motor, end] = _LEAST_SPEED * 2.0 ** (0.5 * (place + left / t[place]))
+
+
+class VisitedVelocities:
+    """Velocities of all motors so far, weighted by time, and the Coulomb-viscous line of any law over them.
+
+    Parameters
+    ----------
+    laws : of the motors (n)
+
+    Attributes
+    ----------
+    rows : (2, n, p) F_c and F_v of each motor are these rows times its parameters
+    velocity_range : (n, 2) speeds between which a motor spent nine tenths of its time in motion [rad/s]; NaN before
+    """
+
+    def __init__(self, laws: JointLaws) -> None:
+        self._laws = laws
+        constant = (laws.codes[..., 0] == Shape.CONSTANT) & laws.mask
+        self._odd = 1.0 - constant  # an offset is no friction of the motion
+        self.forget()
+
+    @property
+    def moving_time(self) -> FloatArray:
+        """How long every motor was in motion, (n,) [s]."""
+        return self._times.sum(axis=1)
+
+    def forget(self) -> None:
+        """Drop all velocities."""
+        n, p = self._odd.shape
+        self._gram, self._moments, self.rows = np.zeros((n, 3)), np.zeros((n, 2, p)), np.empty((2, n, p))
+        self._times, self.velocity_range = np.zeros((n, _BINS)), np.full((n, 2), np.nan)
+        self._imagine(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
+
+    def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
+        """Count the present velocities.
+
+        Parameters
+        ----------
+        regressor : (n, p) of the laws at these velocities and at the present loads
+        velocity : (n,) of the motors [rad/s]
+        std : (n,) its standard deviation [rad/s]; ``inf`` where a motor does not count now
+        duration : for which the velocities stand [s]
+        """
+        visit(
+            regressor,
+            velocity,
+            std,
+            duration,
+            self._odd,
+            self._gram,
+            self._moments,
+            self.rows,
+            self._times,
+            self.velocity_range,
+        )
+
+    def restore(self, velocity_range: FloatArray) -> None:
+        """Start from the range of speeds of an earlier run, without load, until motors move.
+
+        Parameters
+        ----------
+        velocity_range : (n, 2) [rad/s]; motors with NaN keep what they have
+        """
+        known = np.isfinite(velocity_range).all(axis=1)
+        self._imagine(np.asarray(known), velocity_range[known])
+        self.velocity_range[known] = velocity_range[known]
+
+    def _imagine(self, motors: BoolArray, ends: FloatArray) -> None:
+        """Let some motors have moved between two speeds (m, 2) to and fro for a moment."""
+        speeds = np.ones((_PRIOR_SPEEDS, motors.size))
+        speeds[:, motors] = np.geomspace(ends[:, 0], ends[:, 1], _PRIOR_SPEEDS)
+        no_load = np.zeros(motors.size)
+        difference = self._laws.regressor(speeds, no_load) - self._laws.regressor(-speeds, no_load)
+        basis = np.stack((np.ones_like(speeds), speeds))
+        duration = _PRIOR_TIME / _PRIOR_SPEEDS
+        gram = duration * np.einsum("akn,bkn->nab", basis, basis)
+        moments = duration * np.einsum("akn,knp->nap", basis, 0.5 * self._odd * difference)
+        self._gram[motors] = gram[motors][:, (0, 0, 1), (0, 1, 1)]
+        self._moments[motors] = moments[motors]
+        self.rows[:, motors] = np.linalg.solve(gram, moments).swapaxes(0, 1)[:, motors]
+        self._times[motors] = 0.0
