@@ -44,8 +44,6 @@ WALKS = (
     ("g1", "walk", "realistic"),
 )
 """Robot, case of docs/accuracy.md, and noise level."""
-_LATE = 0.9
-"""Part of the walk after which a line of each half second is judged no more: the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Lines:
 
     Attributes
     ----------
-    error, sigma : (n, 3) of ``F_c + F_v |dq|`` at the lower end, the middle and the upper end of the velocity range [N m]
+    error, sigma : (n, 3) of ``F_c + F_v |dq|`` at the slow end, in the middle and at the fast end of the range [N m]
     parameter_error, parameter_sigma : (n, 2) of F_c [N m] and F_v [N m s/rad]
     largest : (n,) largest true friction of the walk [N m]
     """
@@ -104,7 +102,9 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     config = configure(robot_name, noise, {"observer": observer})
     estimator = Estimator(config, experiment.estimator_urdf(robot.urdf_xml, seed))
     stage = estimator._pipeline.friction
-    truth = TrueLine(stage.bank.visited if isinstance(stage, KalmanFriction) else stage.identifier.visited, run.friction)
+    truth = TrueLine(
+        stage.bank.visited if isinstance(stage, KalmanFriction) else stage.identifier.visited, run.friction
+    )
     estimates: list[FrictionEstimate] = []
     for truth.row, sample in enumerate(run.samples):
         for wrench in sample.wrenches:
@@ -129,14 +129,15 @@ def row(title: Sequence[str], walks: Sequence[Lines]) -> str:
     error, sigma, parameter_error, parameter_sigma, largest = (
         np.concatenate([getattr(lines, name) for lines in walks]) for name in Lines.__dataclass_fields__
     )
-    relative = sigma.max(axis=1) / largest
+    rubs = largest > 0.0
+    relative, wrong = (np.abs(part[rubs]).max(axis=1) / largest[rubs] for part in (sigma, error))
     inside = 100.0 * np.mean(np.abs(error) <= 2.0 * sigma, axis=0)
     alone = 100.0 * np.mean(np.abs(parameter_error) <= 2.0 * parameter_sigma, axis=0)
     cells = (
         *title,
         f"{100.0 * np.median(relative):.1f} %",
         f"{100.0 * relative.max():.1f} %",
-        f"{100.0 * (np.abs(error).max(axis=1) / largest).max():.1f} %",
+        f"{100.0 * wrong.max():.1f} %",
         *(f"{share:.0f} %" for share in (*inside, *alone)),
     )
     return f"| {' | '.join(cells)} |"

@@ -9,23 +9,25 @@ The rows depend on the motion only, so the covariance of F_c and F_v is ``rows P
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import Shape
 from friction_estimator.types import BoolArray, FloatArray
 
 VISIT_PERIOD = 0.01
 """Interval at which velocities are sampled [s]: joints move much slower, and the cost vanishes beside a frame's."""
-_LEAST_SPEED = 0.01
+LEAST_SPEED = 0.01
 """Slower motors count as standing [rad/s]: there friction depends on the displacement, and the sign of noise."""
 _SURE = 3.0
 """A velocity counts when it exceeds this many of its standard deviations, so that its sign is certain."""
 _BINS = 24
 """Bins of the histogram of speeds, two per octave from the least speed: up to 41 rad/s."""
-_OUTSIDE = 0.05
+OUTSIDE = 0.05
 """Part of the time in motion that the published range leaves out at each end: single fast samples do not stretch it."""
 _PRIOR_RANGE, _PRIOR_SPEEDS, _PRIOR_TIME = (0.05, 1.0), 8, 0.01
 """Speeds [rad/s], their number, and duration [s] of an imagined motion before any other. It keeps the equations regular
@@ -55,7 +57,7 @@ def visit(
     n, p = regressor.shape
     for motor in range(n):
         speed = abs(velocity[motor])
-        if not speed > max(_LEAST_SPEED, _SURE * std[motor]):
+        if not speed > max(LEAST_SPEED, _SURE * std[motor]):
             continue
         direction = 1.0 if velocity[motor] > 0.0 else -1.0
         g, m, t = gram[motor], moments[motor], times[motor]
@@ -70,14 +72,14 @@ def visit(
         for i in range(p):
             rows[0, motor, i] = (g[2] * m[0, i] - g[1] * m[1, i]) / determinant
             rows[1, motor, i] = (g[0] * m[1, i] - g[1] * m[0, i]) / determinant
-        t[min(int(2.0 * math.log2(speed / _LEAST_SPEED)), t.size - 1)] += duration
+        t[min(int(2.0 * math.log2(speed / LEAST_SPEED)), t.size - 1)] += duration
         for end in range(2):
-            left = (1.0 - _OUTSIDE if end else _OUTSIDE) * t.sum()
+            left = (1.0 - OUTSIDE if end else OUTSIDE) * t.sum()
             place = 0
             while place < t.size - 1 and left > t[place]:
                 left -= t[place]
                 place += 1
-            velocity_range[motor, end] = _LEAST_SPEED * 2.0 ** (0.5 * (place + left / t[place]))
+            velocity_range[motor, end] = LEAST_SPEED * 2.0 ** (0.5 * (place + left / t[place]))
 
 
 class VisitedVelocities:
@@ -134,28 +136,32 @@ class VisitedVelocities:
             self.velocity_range,
         )
 
-    def restore(self, velocity_range: FloatArray) -> None:
-        """Start from the range of speeds of an earlier run, without load, until motors move.
+    def restore(self, identified: IdentifiedParameters, here: Sequence[int], there: Sequence[int]) -> None:
+        """Start from the ranges of speeds of an earlier run, without load, until motors move.
 
         Parameters
         ----------
-        velocity_range : (n, 2) [rad/s]; motors with NaN keep what they have
+        identified : of the earlier run; motors whose range it does not have keep their present one
+        here, there : rows of the same motors here and in ``identified``
         """
-        known = np.isfinite(velocity_range).all(axis=1)
-        self._imagine(np.asarray(known), velocity_range[known])
-        self.velocity_range[known] = velocity_range[known]
+        if identified.velocity_range is None:
+            return
+        saved = np.full_like(self.velocity_range, np.nan)
+        saved[here] = identified.velocity_range[there]
+        known = np.asarray(np.isfinite(saved).all(axis=1))
+        self._imagine(known, saved[known])
+        self.velocity_range[known] = saved[known]
 
     def _imagine(self, motors: BoolArray, ends: FloatArray) -> None:
         """Let some motors have moved between two speeds (m, 2) to and fro for a moment."""
         speeds = np.ones((_PRIOR_SPEEDS, motors.size))
         speeds[:, motors] = np.geomspace(ends[:, 0], ends[:, 1], _PRIOR_SPEEDS)
-        no_load = np.zeros(motors.size)
+        no_load = np.zeros_like(speeds)
         difference = self._laws.regressor(speeds, no_load) - self._laws.regressor(-speeds, no_load)
         basis = np.stack((np.ones_like(speeds), speeds))
         duration = _PRIOR_TIME / _PRIOR_SPEEDS
-        gram = duration * np.einsum("akn,bkn->nab", basis, basis)
-        moments = duration * np.einsum("akn,knp->nap", basis, 0.5 * self._odd * difference)
-        self._gram[motors] = gram[motors][:, (0, 0, 1), (0, 1, 1)]
-        self._moments[motors] = moments[motors]
-        self.rows[:, motors] = np.linalg.solve(gram, moments).swapaxes(0, 1)[:, motors]
+        gram = duration * np.einsum("akn,bkn->nab", basis, basis)[motors]
+        moments = duration * np.einsum("akn,knp->nap", basis, 0.5 * self._odd * difference)[motors]
+        self._gram[motors], self._moments[motors] = gram[:, (0, 0, 1), (0, 1, 1)], moments
+        self.rows[:, motors] = np.linalg.solve(gram, moments).swapaxes(0, 1)
         self._times[motors] = 0.0

@@ -22,6 +22,8 @@ IDENTIFICATION = "identification"
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
 
 _SCALARS = ("residual_variance", "measurement_variance", "samples")
+_VELOCITY_RANGE = "velocity_range"
+"""Optional: older files and offline identification have none."""
 
 
 def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParameters) -> None:
@@ -144,8 +146,15 @@ def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
         "units": dict(zip(names, make_law(identified.law_names[row]).units, strict=True)),
         "sigma": dict(zip(names, np.sqrt(np.diagonal(covariance)).tolist(), strict=True)),
         **{name: float(getattr(identified, name)[row]) for name in _SCALARS},
+        **_velocity_range(identified, row),
         "covariance": covariance.tolist(),  # last: a truncated list is never valid
     }
+
+
+def _velocity_range(identified: IdentifiedParameters, row: int) -> dict[str, list[float]]:
+    """Only where it is known."""
+    ends = identified.velocity_range
+    return {} if ends is None or not np.isfinite(ends[row]).all() else {_VELOCITY_RANGE: ends[row].tolist()}
 
 
 def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | None) -> IdentifiedParameters:
@@ -159,14 +168,17 @@ def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | Non
     laws = [_law(joint, joints[joint]) for joint in wanted]
     n, p = len(wanted), max((len(law.parameter_names) for law in laws), default=0)
     values, covariance = np.zeros((n, p)), np.zeros((n, p, p))
-    scalars = {name: np.zeros(n) for name in _SCALARS}
+    scalars, velocity_range = {name: np.zeros(n) for name in _SCALARS}, np.full((n, 2), np.nan)
     for row, (joint, law) in enumerate(zip(wanted, laws, strict=True)):
         count = len(law.parameter_names)
         values[row, :count] = _values(joint, joints[joint], law.parameter_names)
         covariance[row, :count, :count] = _covariance(joint, joints[joint], count)
         for name, array in scalars.items():
             array[row] = _nonnegative(joint, joints[joint], name)
-    return IdentifiedParameters(wanted, tuple(law.name for law in laws), values, covariance, **scalars)
+        if _VELOCITY_RANGE in joints[joint]:
+            velocity_range[row] = _rising_speeds(joint, joints[joint])
+    law_of = tuple(law.name for law in laws)
+    return IdentifiedParameters(wanted, law_of, values, covariance, **scalars, velocity_range=velocity_range)
 
 
 def _law(joint: str, entry: Any) -> FrictionLaw:
@@ -190,6 +202,15 @@ def _nonnegative(joint: str, entry: Mapping[str, Any], key: str) -> float:
     if number < 0.0:
         raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}, it cannot be negative")
     return number
+
+
+def _rising_speeds(joint: str, entry: Mapping[str, Any]) -> FloatArray:
+    ends = _numbers(joint, entry, _VELOCITY_RANGE, (2,))
+    if not 0.0 < ends[0] < ends[1]:
+        raise ConfigError(
+            f"{_VELOCITY_RANGE!r} of the joint {joint!r} is {ends.tolist()}: two speeds, the smaller one first"
+        )
+    return ends
 
 
 def _covariance(joint: str, entry: Mapping[str, Any], count: int) -> FloatArray:

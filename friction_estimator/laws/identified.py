@@ -24,6 +24,7 @@ class IdentifiedParameters:
     residual_variance : (n,) variance of what the law does not explain [(N m)^2]
     measurement_variance : (n,) variance of the noise in the measured friction [(N m)^2]
     samples : (n,) how many measurements the values rest on
+    velocity_range : (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
     """
 
     joint_names: tuple[str, ...]
@@ -33,6 +34,7 @@ class IdentifiedParameters:
     residual_variance: FloatArray
     measurement_variance: FloatArray
     samples: FloatArray
+    velocity_range: FloatArray | None = None
 
     @property
     def parameter_names(self) -> tuple[tuple[str, ...], ...]:

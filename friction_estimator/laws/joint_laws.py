@@ -120,7 +120,7 @@ class JointLaws:
     mask : (n, p) True where a parameter exists
     nonnegative : (n, p) True where it cannot be negative
     prior_std : (n, p) its standard deviation before any data, zero where there is none
-    coulomb_weights, viscous_weights : (n, p) F_c and F_v are ``(weights * parameters).sum(axis=-1)``
+    coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
 
     Raises
     ------
@@ -136,7 +136,7 @@ class JointLaws:
         shape = len(names), self.parameter_count
         self.mask: BoolArray = np.zeros(shape, dtype=bool)
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
-        self.prior_std, self.coulomb_weights, self.viscous_weights = (np.zeros(shape) for _ in range(3))
+        self.prior_std, self.coulomb_weights = np.zeros(shape), np.zeros(shape)
         self.codes: IntArray = np.empty((*shape, 4), dtype=np.int64)
         self.scales = np.empty(shape)
         for row, name in enumerate(names):
@@ -145,10 +145,8 @@ class JointLaws:
             self.mask[row, columns] = True
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
-            basis = np.eye(len(law.parameter_names))
-            self.coulomb_weights[row, columns] = law.coulomb(basis)
-            self.viscous_weights[row, columns] = law.viscous(basis)
-        for array in (self.mask, self.nonnegative, self.prior_std, self.coulomb_weights, self.viscous_weights):
+            self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
+        for array in (self.mask, self.nonnegative, self.prior_std, self.coulomb_weights):
             array.setflags(write=False)
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
@@ -186,14 +184,6 @@ class JointLaws:
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (..., n) [N m] for parameters (n, p)."""
         return np.asarray((self.regressor(velocity, load) * parameters).sum(axis=-1))
-
-    def coulomb(self, parameters: FloatArray) -> FloatArray:
-        """F_c of every joint (n,) [N m] for parameters (n, p)."""
-        return np.asarray((self.coulomb_weights * parameters).sum(axis=-1))
-
-    def viscous(self, parameters: FloatArray) -> FloatArray:
-        """F_v of every joint (n,) [N m s/rad] for parameters (n, p)."""
-        return np.asarray((self.viscous_weights * parameters).sum(axis=-1))
 
     def describe(self, joint_names: Sequence[str]) -> str:
         """The laws in words, e.g. ``three_slope`` or ``coulomb_viscous; tanh_load: l_knee, r_knee``."""

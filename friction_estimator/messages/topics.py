@@ -92,8 +92,12 @@ MEASURED = Topic(
     "1: the friction comes from the observer, 0: from the friction law",
 )
 MODEL = Topic("joint_friction/model", JOINT_STATE, When.SLOW, "friction torque of the identified law [N m]")
-COULOMB = Topic("joint_friction/coulomb", JOINT_STATE, When.SLOW, "Coulomb friction F_c [N m]")
-VISCOUS = Topic("joint_friction/viscous", JOINT_STATE, When.SLOW, "viscous friction F_v [N m s/rad]")
+COULOMB = Topic(
+    "joint_friction/coulomb", JOINT_STATE, When.SLOW, "Coulomb friction F_c over the velocities so far [N m]"
+)
+VISCOUS = Topic(
+    "joint_friction/viscous", JOINT_STATE, When.SLOW, "viscous friction F_v over the velocities so far [N m s/rad]"
+)
 COULOMB_SIGMA = Topic("joint_friction/coulomb/sigma", JOINT_STATE, When.SLOW, "standard deviation of F_c [N m]")
 VISCOUS_SIGMA = Topic("joint_friction/viscous/sigma", JOINT_STATE, When.SLOW, "standard deviation of F_v [N m s/rad]")
 EXTERNAL_TORQUE = Topic(

@@ -87,7 +87,8 @@ def _friction_sections(recording: Recording) -> Iterator[Section]:
     yield Section(
         "velocity",
         "Friction over velocity",
-        "The same samples against the joint velocity, with the Coulomb and viscous friction that was identified.",
+        "The same samples against the joint velocity, with the line of Coulomb and viscous friction through the "
+        "identified law.",
         figure_html(friction_over_velocity(recording), "figure-velocity"),
     )
 
@@ -113,7 +114,9 @@ def _parameter_section(recording: Recording) -> Iterator[Section]:
             "parameters",
             "Identified parameters",
             "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> at the end of the recording and over "
-            "time, with two standard deviations.",
+            "time, with two standard deviations. They are the line F<sub>c</sub> sgn(v) + F<sub>v</sub> v that "
+            "fits the identified law best over the velocities that the joint had until then. The line does not hold "
+            "beyond these speeds. F<sub>v</sub> is negative where the friction falls with the speed.",
             "".join(parts),
         )
 

@@ -21,6 +21,7 @@ from friction_estimator.report.drawing import (
     line,
     padded,
 )
+from friction_estimator.report.metrics import speed_range
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 WINDOW = 12.0
@@ -213,7 +214,7 @@ def _shade_swing(grid: PanelGrid, panel: int, swings: list[PhaseInterval], low: 
 def _law_curve(recording: Recording, joint: int) -> tuple[FloatArray, FloatArray] | None:
     if recording.coulomb is None or recording.viscous is None:
         return None
-    fastest = float(np.nan_to_num(np.abs(recording.velocity[:, joint])).max())
+    fastest = float(np.nan_to_num(speed_range(recording.velocity[:, joint])[1]))
     velocity = np.array([-fastest, -1e-9, 1e-9, fastest])
     torque = recording.coulomb.values[-1, joint] * np.sign(velocity) + recording.viscous.values[-1, joint] * velocity
     return velocity, torque

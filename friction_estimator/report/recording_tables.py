@@ -13,7 +13,7 @@ from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, Re
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
-from friction_estimator.report.metrics import JointErrors, joint_errors, phase_mask
+from friction_estimator.report.metrics import JointErrors, joint_errors, phase_mask, speed_range
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
 from friction_estimator.types import BoolArray, FloatArray
@@ -83,7 +83,7 @@ def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
 
 
 def parameter_table(recording: Recording) -> Table | None:
-    """Identified parameters at the end, with two standard deviations; None when they were not recorded."""
+    """Coulomb and viscous friction at the end, with two standard deviations; None when they were not recorded."""
     if recording.coulomb is None or recording.viscous is None:
         return None
     columns = [
@@ -95,12 +95,18 @@ def parameter_table(recording: Recording) -> Table | None:
     ]
     share = recording.measured.mean(axis=0).tolist()
     rows = tuple(
-        (Cell(name), *(column[row] for column in columns), Cell(percent(share[row])))
+        (
+            Cell(name),
+            *(column[row] for column in columns),
+            Cell(" to ".join(map(number, speed_range(recording.velocity[:, row]).tolist()))),
+            Cell(percent(share[row])),
+        )
         for row, name in enumerate(recording.joint_names)
     )
     group = "value ± 2 standard deviations"
-    headings = (Column("F_c", "N m", group), Column("F_v", "N m s/rad", group), Column("time measured"))
-    return Table("Identified parameters at the end", (_JOINT, *headings), rows)
+    headings = Column("F_c", "N m", group), Column("F_v", "N m s/rad", group)
+    further = Column("speeds", "rad/s"), Column("time measured")
+    return Table("Identified parameters at the end", (_JOINT, *headings, *further), rows)
 
 
 def grade(relative: float) -> Literal["", "good", "fair", "bad"]:

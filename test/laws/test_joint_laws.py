@@ -28,7 +28,6 @@ def test_a_mixed_set_is_each_joints_own_law_padded_with_zeros(names, dq, load, s
     laws, rng = JointLaws(names), np.random.default_rng(seed)
     parameters = rng.normal(size=(4, laws.parameter_count))
     phi, torque = laws.regressor(dq, load), laws.torque(parameters, dq, load)
-    coulomb, viscous = laws.coulomb(parameters), laws.viscous(parameters)
     for k, name in enumerate(names):
         law = make_linear_law(name)
         p = len(law.parameter_names)
@@ -36,13 +35,12 @@ def test_a_mixed_set_is_each_joints_own_law_padded_with_zeros(names, dq, load, s
         np.testing.assert_array_equal(phi[row, :p], law.regressor(dq[row], load[row]))
         np.testing.assert_array_equal(phi[k, p:], 0.0)
         np.testing.assert_allclose(torque[row], law.torque(own, dq[row], load[row]), atol=1e-12)
-        np.testing.assert_allclose(coulomb[row], law.coulomb(own), atol=1e-12)
-        np.testing.assert_allclose(viscous[row], law.viscous(own), atol=1e-12)
+        np.testing.assert_allclose(parameters[k] @ laws.coulomb_weights[k], law.coulomb(own)[0], atol=1e-12)
         assert laws.parameter_names[k] == law.parameter_names
         np.testing.assert_array_equal(laws.mask[k], np.arange(laws.parameter_count) < p)
         np.testing.assert_array_equal(laws.prior_std[k, :p], law.prior_std)
         np.testing.assert_array_equal(laws.nonnegative[k, :p], law.nonnegative)
-    for array in (laws.prior_std, laws.nonnegative, laws.coulomb_weights, laws.viscous_weights):
+    for array in (laws.prior_std, laws.nonnegative, laws.coulomb_weights):
         assert not array[~laws.mask].any()
 
 
@@ -127,8 +125,9 @@ def test_three_laws_in_one_robot_are_identified_live():
     assert identifier.laws.law_names == MIXED
     scale = np.where(identifier.laws.mask, identifier.laws.prior_std, 1.0)
     np.testing.assert_allclose(identifier.law.parameters / scale, truth / scale, atol=1e-3)
-    np.testing.assert_allclose(identifier.law.coulomb, identifier.laws.coulomb(truth), atol=0.01)
-    np.testing.assert_allclose(identifier.law.viscous, identifier.laws.viscous(truth), atol=0.01)
+    coulomb, viscous = (identifier.visited.rows * truth).sum(axis=-1)
+    np.testing.assert_allclose(identifier.law.coulomb, coulomb, atol=0.01)
+    np.testing.assert_allclose(identifier.law.viscous, viscous, atol=0.01)
     assert identifier.law.coulomb_sigma.min() > 0.0 and identifier.law.viscous_sigma.min() > 0.0
 
 
@@ -158,6 +157,7 @@ def test_coulomb_sigma_counts_that_tangents_stand_in_for_each_other():
     rng, identifier = np.random.default_rng(6), FrictionIdentifier(IdentifierConfig(law="three_slope"), ("hip",))
     for dq in rng.uniform(0.5, 2.0, (2000, 1)) * rng.choice([-1.0, 1.0], (2000, 1)):
         measured = 0.8 * np.sign(dq) + 0.9 * dq + 0.1 * rng.normal(size=1)
+        identifier.visited.visit(identifier.regressor(dq, dq), dq, np.zeros(1), 0.01)
         identifier.learn(identifier.regressor(dq, dq), measured, np.full(1, 0.1), np.ones(1, dtype=bool))
     assert identifier.law.coulomb_sigma[0] < 0.1 * identifier.law.parameters_sigma[0, 0]
     assert abs(identifier.law.coulomb[0] - 0.8) < 3.0 * identifier.law.coulomb_sigma[0]

@@ -313,6 +313,7 @@ class KalmanFriction:
             residual_variance=estimates.model_error_variance,
             measurement_variance=np.zeros(n),
             samples=samples,
+            velocity_range=self.bank.visited.velocity_range.copy(),
         )
 
     def restore(self, identified: IdentifiedParameters) -> None:
@@ -343,5 +344,6 @@ class KalmanFriction:
                     )
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]
+        self.bank.visited.restore(identified, here, there)
         self.bank.refresh()
         self._publish_law()

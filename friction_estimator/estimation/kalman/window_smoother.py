@@ -131,7 +131,9 @@ class WindowSmoother:
     visited : velocities of the motors
     """
 
-    def __init__(self, laws: JointLaws, motors: Transmission, limbs: Sequence[Limb], visited: VisitedVelocities) -> None:
+    def __init__(
+        self, laws: JointLaws, motors: Transmission, limbs: Sequence[Limb], visited: VisitedVelocities
+    ) -> None:
         self._laws, self._motors, self._limbs, self._visited = laws, motors, limbs, visited
         self._bounds = law_bounds(laws)
 

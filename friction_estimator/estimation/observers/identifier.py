@@ -334,6 +334,7 @@ class FrictionIdentifier:
             residual_variance=residual_variance,
             measurement_variance=measurement_variance,
             samples=self._sums[0].copy(),
+            velocity_range=self.visited.velocity_range.copy(),
         )
 
     def restore(self, identified: IdentifiedParameters) -> None:
@@ -355,4 +356,5 @@ class FrictionIdentifier:
         self._parameters[here], self._covariance[here] = 0.0, 0.0
         self._parameters[here, :p] = identified.values[there, :p]
         self._covariance[here, :p, :p] = identified.covariance[there, :p, :p] / scale
+        self.visited.restore(identified, here, there)
         self._publish()
