@@ -1,11 +1,11 @@
-"""Start the estimator with its surroundings: simulated biped, real robot or bag; robot_state_publisher, rviz, recorder.
+"""Start the estimator with a simulated biped, a real robot or a bag; robot_state_publisher, rviz and a recorder.
 
     ros2 launch friction_estimator biped.launch.py                                  the built-in biped walks
     ros2 launch friction_estimator biped.launch.py source:=bag bag:=walk            a rosbag2 is played
     ros2 launch friction_estimator biped.launch.py source:=robot robot:=my.yaml     your robot publishes
-    ros2 launch friction_estimator biped.launch.py graph:=split                     base state in a node of its own
+    ros2 launch friction_estimator biped.launch.py graph:=split                     base state in a separate node
 
-All topic names are relative, so `namespace:=robot1` moves everything.
+All topic names are relative, so that `namespace:=robot1` applies to everything.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from friction_estimator.ros.launch_arguments import ARGUMENTS, LaunchRequest, un
 PACKAGE = "friction_estimator"
 
 _SOURCES = {"simulation": ("simulation_node", "simulation"), "bag": ("replay_node", "replay")}
-"""Executable and name of what publishes the sensors; a real robot does it itself."""
+"""Executable and name of the node that publishes the sensor data; a real robot has its own drivers."""
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Arguments first, then the nodes, which depend on their values."""
+    """Declare the arguments, then start the nodes, which depend on their values."""
     given: set[str] = set()
     declared = [
         DeclareLaunchArgument(
@@ -68,24 +68,26 @@ def _nodes(context: LaunchContext, given: set[str]) -> list[LaunchDescriptionEnt
 
 
 def _ended(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """All end with the first that ends.
+    """End all nodes when one of them ends.
 
     Raises
     ------
     FrictionEstimatorError
-        When it failed: only so comes `ros2 launch` to an exit code.
+        When the node failed, because `ros2 launch` then ends with an exit code.
     """
     if context.is_shutdown:
         return []
     if event.returncode:
-        raise FrictionEstimatorError(f"{event.process_name} ended with exit code {event.returncode}, see above")
+        raise FrictionEstimatorError(
+            f"{event.process_name} ended with exit code {event.returncode}; its error is above"
+        )
     return [Shutdown()]
 
 
 def _node(
     executable: str, name: str, value: dict[str, str], request: LaunchRequest, own: Mapping[str, Any] | None = None
 ) -> Node:
-    """One node of this package: YAML of the robot, what the launch file knows better, the user's YAML, ``own``."""
+    """One node of this package, with parameters of robot, launch file, ``params_file`` and ``own``, in this order."""
     parameters: list[Any] = [str(robot_file(value["robot"])), request.parameters(executable)]
     if value["params_file"]:
         parameters.append(value["params_file"])
@@ -103,10 +105,10 @@ def _node(
 
 
 def _program(executable: str) -> dict[str, Any]:
-    """How to start a node. An installation made by pip has no executables where ROS looks, in lib/<package>."""
+    """Executable of a node: pip does not install executables in lib/<package>, where ROS looks for them."""
     try:
         installed = Path(get_package_prefix(PACKAGE), "lib", PACKAGE, executable).is_file()
-    except PackageNotFoundError:  # the launch file was named by its path
+    except PackageNotFoundError:  # the launch file was started by its path
         installed = False
     if installed:
         return {"package": PACKAGE, "executable": executable}
@@ -115,10 +117,14 @@ def _program(executable: str) -> dict[str, Any]:
 
 
 def _robot_state_publisher(value: dict[str, str], request: LaunchRequest) -> list[LaunchDescriptionEntity]:
-    """Joint frames for rviz."""
+    """Node that publishes the joint frames for rviz."""
     if not request.publishes_frames:
         missing = value["source"] != "robot" and not _installed("robot_state_publisher")
-        return [LogInfo(msg="robot_state_publisher is not installed: no joint frames on /tf")] if missing else []
+        return (
+            [LogInfo(msg="robot_state_publisher is not installed, so /tf has no joint frames; install the ROS package")]
+            if missing
+            else []
+        )
     return [
         Node(
             package="robot_state_publisher",
@@ -139,7 +145,7 @@ def _rviz(value: dict[str, str], request: LaunchRequest) -> list[LaunchDescripti
     if value["rviz"] != "true":
         return []
     if not _installed("rviz2"):
-        return [LogInfo(msg="rviz2 is not installed: rviz:=true is ignored")]
+        return [LogInfo(msg="rviz2 is not installed: rviz:=true is ignored; install the ROS package rviz2")]
     return [
         Node(
             package="rviz2",

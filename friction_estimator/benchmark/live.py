@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.benchmark import machine
 from friction_estimator.benchmark.live_nodes import RELAYED
-from friction_estimator.benchmark.processes import Processes
 from friction_estimator.benchmark.rows import Figure, Progress, Run
-from friction_estimator.benchmark.timing import spread
+from friction_estimator.benchmark.yardsticks import spread
 from friction_estimator.config import Config
 from friction_estimator.io.resources import robot_file
 from friction_estimator.messages import topics
+from friction_estimator.ros.processes import Processes, cpu_seconds, environment
 from friction_estimator.types import FloatArray, IntArray
 
 ROBOT = "suralp"
@@ -111,29 +111,29 @@ def _measure(run: Run, progress: Progress, name: str, nodes: dict[str, str]) -> 
     """Run robot, nodes with these ``stages`` by their names, yardstick node and listener."""
     seconds, folder = run.options.node_seconds, _folder(run, name)
     config, bag = _bag(run)
-    with Processes(folder) as processes:
+    with Processes(folder, environment()) as processes:
         heard_topics = topics.FRICTION, topics.BASE_STATE
         types_heard = {RELAYED: topics.JOINT_STATE, **{topic.name: topic.type for topic in heard_topics}}
         listener = _listener(processes, folder / "heard.npz", types_heard)
-        pids = {node: _estimator(processes, stages) for node, stages in nodes.items()}
+        measured = {node: _estimator(processes, stages) for node, stages in nodes.items()}
         types = _input_types(config)
         relayed = config.output.joint_states_topic
-        pids["yardstick"] = _role(processes, "yardstick", {"types": types, "relayed": relayed})
+        measured["yardstick"] = _role(processes, "yardstick", {"types": types, "relayed": relayed})
         total = round(1e3 * (_WARM_UP + seconds + _MARGIN))
-        robot = _robot(processes, config, bag, folder, subscribers=len(pids), samples=total)
+        robot = _robot(processes, config, bag, folder, subscribers=len(measured), samples=total)
         start_ns = _await_start(processes, folder)
         _sleep_until(start_ns + int(1e9 * _WARM_UP), processes)
-        before = {node: machine.cpu_seconds(pid) for node, pid in pids.items()}
+        before = {node: cpu_seconds(process.pid) for node, process in measured.items()}
         begun = time.monotonic()
         while (elapsed := time.monotonic() - begun) < seconds:
             progress(elapsed, seconds)
             time.sleep(min(0.5, seconds - elapsed))
             processes.check()
         elapsed = time.monotonic() - begun
-        cores = {node: (machine.cpu_seconds(pid) - before[node]) / elapsed for node, pid in pids.items()}
+        cores = {node: (cpu_seconds(process.pid) - before[node]) / elapsed for node, process in measured.items()}
         processes.wait(robot, _PATIENCE)
-        for pid in pids.values():
-            _await_idle(pid)
+        for process in measured.values():
+            _await_idle(process.pid)
         processes.end(listener)
     heard = np.load(folder / "heard.npz")
     window = start_ns + np.array([1e9 * _WARM_UP, 1e9 * (_WARM_UP + seconds)]).astype(np.int64)
@@ -150,7 +150,7 @@ def start(run: Run, progress: Progress) -> list[Figure]:
     folder = _folder(run, "start")
     config, bag = _bag(run)
     durations = []
-    with Processes(folder) as processes:
+    with Processes(folder, environment()) as processes:
         samples = round(1e3 * (_STARTS + 1) * _START_UP)
         _robot(processes, config, bag, folder, subscribers=0, samples=samples)
         _await_start(processes, folder)
@@ -193,20 +193,21 @@ def _bag(run: Run) -> tuple[Config, Path]:
 
 def _input_types(config: Config) -> dict[str, str]:
     """Input topics with their types in the order of sending: joints last, as from the simulator."""
-    types = {foot.wrench_topic: topics.WRENCH for foot in config.feet}
-    return {**types, config.imu.topic: topics.IMU, config.output.joint_states_topic: topics.JOINT_STATE}
+    return {topic.name: topic.type for topic in reversed(topics.input_topics(config))}
 
 
-def _estimator(processes: Processes, stages: str) -> int:
+def _estimator(processes: Processes, stages: str) -> subprocess.Popen[bytes]:
     parameters = ("--ros-args", "--params-file", str(robot_file(ROBOT)), "-p", f"stages:={stages}")
-    return processes.start("estimator", "friction_estimator.ros.executables", "estimator_node", *parameters)
+    return processes.start(f"estimator_{stages}", "friction_estimator.ros.executables", "estimator_node", *parameters)
 
 
-def _role(processes: Processes, role: str, settings: dict[str, object]) -> int:
+def _role(processes: Processes, role: str, settings: dict[str, object]) -> subprocess.Popen[bytes]:
     return processes.start(role, "friction_estimator.benchmark.live_nodes", role, json.dumps(settings))
 
 
-def _robot(processes: Processes, config: Config, bag: Path, folder: Path, subscribers: int, samples: int) -> int:
+def _robot(
+    processes: Processes, config: Config, bag: Path, folder: Path, subscribers: int, samples: int
+) -> subprocess.Popen[bytes]:
     settings = {
         "bag": str(bag),
         "topics": list(_input_types(config)),
@@ -217,11 +218,13 @@ def _robot(processes: Processes, config: Config, bag: Path, folder: Path, subscr
     return _role(processes, "robot", settings)
 
 
-def _listener(processes: Processes, output: Path, types: dict[str, str], first: bool = False) -> int:
+def _listener(
+    processes: Processes, output: Path, types: dict[str, str], first: bool = False
+) -> subprocess.Popen[bytes]:
     """Start a listener to topics of these types, and wait until it has subscribed."""
-    pid = _role(processes, "listener", {"types": types, "output": str(output), "first": first})
+    process = _role(processes, "listener", {"types": types, "output": str(output), "first": first})
     processes.wait_until(output.with_suffix(".ready").exists, _START_UP, "the listener has not started")
-    return pid
+    return process
 
 
 def _await_start(processes: Processes, folder: Path) -> int:
@@ -239,10 +242,10 @@ def _sleep_until(time_ns: int, processes: Processes) -> None:
 def _await_idle(pid: int) -> None:
     """Wait until a node has worked off what is in its queues, or until patience ends."""
     give_up = time.monotonic() + _PATIENCE
-    used, is_idle = machine.cpu_seconds(pid), False
+    used, is_idle = cpu_seconds(pid), False
     while not is_idle and time.monotonic() < give_up:
         time.sleep(1.0)
-        before, used = used, machine.cpu_seconds(pid)
+        before, used = used, cpu_seconds(pid)
         is_idle = used - before < _IDLE
 
 

@@ -22,8 +22,7 @@ from rclpy.publisher import Publisher
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.messages.cdr import BODY, stamp_of
-from friction_estimator.ros.message_types import message_class
-from friction_estimator.ros.qos import FAST_OUTPUT, RECORDER, SENSOR_INPUT, SENSOR_OUTPUT
+from friction_estimator.ros.middleware import FAST_OUTPUT, RECORDER, SENSOR_INPUT, SENSOR_OUTPUT, message_class
 from friction_estimator.ros.spin import Running, await_subscribers, run, spin
 from friction_estimator.types import FloatArray
 

@@ -1,19 +1,27 @@
-"""The rows of the benchmark: their names, the numbers that a row gives, and the measurement of one row."""
+"""Rows of the benchmark: names, measurement and figures, and their table in a Markdown page."""
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping
+import platform
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.benchmark.walk import Walk, simulate
+import numpy as np
+
+from friction_estimator.benchmark.yardsticks import Walk, simulate
+from friction_estimator.compiled import COMPILED
 from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.ros.processes import core_count
+
+BEGIN, END = "<!-- begin of the benchmark -->", "<!-- end of the benchmark -->"
+_HEAD = ["| what | measured | must | aim |", "|---|---|---|---|"]
 
 Progress = Callable[[float, float], None]
-"""Called now and then with the part that is done and with the whole."""
+"""Called repeatedly with the completed and the whole amount of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,8 @@ ROWS: Mapping[str, Row] = {
     "observers": Row("steps.observers", "steps of the observers fbse and momentum against the floor"),
     "joints": Row("steps.joints", "step of kalman with 29 joints (Unitree G1) against 12 joints"),
     "samples": Row("steps.samples", "raw sensor samples through synchronizer, checks and step against the floor"),
-    "replay": Row("replaying.replay", "replay of a 1 kHz bag: read, step, write"),
-    "smooth": Row("replaying.smooth", "the same with the fixed-lag smoother (replay --smooth)"),
+    "replay": Row("steps.replay", "replay of a 1 kHz bag: read, step, write"),
+    "smooth": Row("steps.smooth", "the same with the fixed-lag smoother (replay --smooth)"),
     "node": Row("live.node", "node with 4 inputs at 1 kHz: CPU, lost samples, age of the estimates"),
     "split": Row("live.split", "base state and friction in two nodes: CPU, lost samples, age of the estimates"),
     "start": Row("live.start", "start of the node to its first estimate, compiled kernels in the cache"),
@@ -96,6 +104,10 @@ class Run:
         return known
 
 
+class BenchmarkError(FrictionEstimatorError):
+    """A row could not be measured, or a command that it runs failed."""
+
+
 class NotMeasurableError(FrictionEstimatorError):
     """A row cannot be measured here; the message names what is missing."""
 
@@ -136,7 +148,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """What one row gave.
+    """Result of one row.
 
     Attributes
     ----------
@@ -167,7 +179,7 @@ def _number(value: Any) -> Any:
 
 
 def measure(name: str, run: Run, progress: Progress) -> RowResult:
-    """Measure one row; what is missing or fails becomes a sentence of the result, so that other rows still run."""
+    """Measure one row; a missing requirement or a failure becomes text in the result, so that other rows still run."""
     module, function = ROWS[name].function.split(".")
     try:
         row = getattr(importlib.import_module(f"friction_estimator.benchmark.{module}"), function)
@@ -178,3 +190,86 @@ def measure(name: str, run: Run, progress: Progress) -> RowResult:
         return RowResult(name, skipped=f"the Python package {(error.name or '').split('.')[0]!r} is not installed")
     except FrictionEstimatorError as error:
         return RowResult(name, failed=str(error))
+
+
+class PageError(FrictionEstimatorError):
+    """A page lacks the markers of the table."""
+
+
+def fill(page: str, results: Sequence[RowResult], facts: Sequence[str]) -> str:
+    """Return the page with a new table between its markers.
+
+    Parameters
+    ----------
+    page : Markdown text
+    results : measured rows; lines of the old table that they do not replace stay
+    facts : command, machine and load, one line each
+
+    Raises
+    ------
+    PageError
+        When the page does not have both markers.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    old, end, after = rest.partition(END)
+    if not begin or not end:
+        raise PageError(f"the page has no lines {BEGIN!r} and {END!r}: add them where the table shall be")
+    lines = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
+    lines.pop("what", None)
+    measured_now = {figure.what: _line(figure) for result in results for figure in result.figures}
+    earlier = [] if lines.keys() <= measured_now.keys() else ["Lines of other rows are from earlier runs."]
+    lines.update(measured_now)
+    listed = [f"- {fact}" for fact in (*facts, *earlier, *_not_measured(results))]
+    return "\n".join([f"{before}{begin}", "", *_HEAD, *lines.values(), "", *listed, "", f"{end}{after}"])
+
+
+def measured(figure: Figure) -> str:
+    """Value with unit, and its quartiles."""
+    unit = f" {figure.unit}" if figure.unit else ""
+    between = "" if figure.low is None or figure.high is None else f" ({number(figure.low)} to {number(figure.high)})"
+    return f"{number(figure.value)}{unit}{between}"
+
+
+def target(figure: Figure, value: float | None) -> str:
+    """Value to reach with unit and direction."""
+    if value is None:
+        return ""
+    unit = f" {figure.unit}" if figure.unit else ""
+    bound = "at least " if figure.at_least else "at most " if value else ""
+    return f"{bound}{number(value)}{unit}"
+
+
+def number(value: float) -> str:
+    """Three significant digits, whole from 100 on."""
+    return f"{value:,.0f}" if abs(value) >= 100.0 or value == round(value) else f"{value:.3g}"
+
+
+def _line(figure: Figure) -> str:
+    value = measured(figure)
+    details = "; ".join(f"{name} {number(value)}" for name, value in figure.details.items())
+    value = f"**{value}**" if figure.missed else value
+    cells = (figure.what, f"{value}; {details}" if details else value)
+    return f"| {' | '.join(cells)} | {target(figure, figure.must)} | {target(figure, figure.aim)} |"
+
+
+def _not_measured(results: Sequence[RowResult]) -> list[str]:
+    return [f"`{r.name}` is not measured: {r.skipped or r.failed}" for r in results if not r.figures]
+
+
+def describe_machine() -> dict[str, str]:
+    """Processor, cores, versions of Python and NumPy, and whether kernels are compiled."""
+    return {
+        "processor": _processor(),
+        "cores": str(core_count()),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "kernels": "compiled" if COMPILED else "plain Python",
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return platform.machine()

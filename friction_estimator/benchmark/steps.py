@@ -1,21 +1,33 @@
-"""Rows of the estimator alone, by CPU time: steps of the observers, raw samples, many steps in one run."""
+"""Rows of the estimator alone: steps of the observers, raw samples, many steps in one run, and replay of a bag."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.benchmark import machine
 from friction_estimator.benchmark.rows import Figure, NotMeasurableError, Progress, Run
-from friction_estimator.benchmark.timing import STEPS, interleave, microseconds, ratio, spread
-from friction_estimator.benchmark.walk import Walk, make_simulator
-from friction_estimator.benchmark.yardstick import Floor
+from friction_estimator.benchmark.yardsticks import (
+    STEPS,
+    Floor,
+    Walk,
+    as_in_node,
+    interleave,
+    make_simulator,
+    microseconds,
+    ratio,
+    spread,
+)
 from friction_estimator.compiled import prepare
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import Pipeline
+from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.io.bags import replay as bag_replay
 from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import SimulationSample
 from friction_estimator.types import FloatArray, FrictionEstimate
@@ -24,6 +36,8 @@ ROBOT, LARGE_ROBOT = "suralp", "g1"
 WARM_UP = 2000
 """Samples before the first timed one: the robot has begun to walk, and the friction laws are being identified."""
 _MIB = 2.0**20
+_REPEATS = 3
+"""Replays of the bag."""
 _EVICTING = 8 * 2**20
 """Other data that fills the caches of a core before a step, as other processes do while the node waits [bytes]."""
 
@@ -133,7 +147,7 @@ def endurance(run: Run, progress: Progress) -> list[Figure]:
 
     def simulate(number: int) -> None:
         if number % STEPS == 0:
-            resident[number // STEPS] = machine.resident_bytes()
+            resident[number // STEPS] = _resident_bytes()
             block.clear()
         block.append(simulator.step())
 
@@ -205,3 +219,45 @@ def _add(estimator: Estimator, sample: SimulationSample) -> None:
         estimator.add_wrench(wrench)
     estimator.add_imu(sample.imu)
     estimator.add_joints(sample.joints)
+
+
+def replay(run: Run, progress: Progress) -> list[Figure]:
+    """Replay as the live node estimates."""
+    return [_replay(run, progress, "replay, 1 kHz bag, kalman", None, must=4.0, aim=8.0)]
+
+
+def smooth(run: Run, progress: Progress) -> list[Figure]:
+    """Replay with the fixed-lag smoother."""
+    return [_replay(run, progress, "replay --smooth", SMOOTHING_LAG, must=2.0, aim=4.0)]
+
+
+def _replay(run: Run, progress: Progress, what: str, lag: float | None, must: float, aim: float) -> Figure:
+    """Speed of a replay, from opening the bag to the finished output, start of Python and imports left out."""
+    count = round(1e3 * run.options.replay_seconds)
+    walk, bag = run.walk("suralp", "walk", count), run.folder / f"walk_{count}"
+    if not bag.exists():
+        walk.write(bag, count)
+    prepare()
+    speeds = []
+    with as_in_node():
+        for repeat in range(_REPEATS):
+            before = time.perf_counter()
+            bag_replay.replay(
+                bag, run.folder / "replayed", walk.robot.config, walk.robot.urdf_xml, overwrite=True, smooth=lag
+            )
+            speeds.append(run.options.replay_seconds / (time.perf_counter() - before))
+            progress(repeat + 1, _REPEATS)
+    return Figure(
+        what,
+        **spread(np.array(speeds)),
+        unit="x real time",
+        must=must,
+        aim=aim,
+        at_least=True,
+        details={"bag [s]": run.options.replay_seconds},
+    )
+
+
+def _resident_bytes() -> int:
+    """Resident memory of this process [byte]."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

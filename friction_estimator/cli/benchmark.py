@@ -14,12 +14,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from friction_estimator.benchmark import machine, page
-from friction_estimator.benchmark.processes import BenchmarkError
-from friction_estimator.benchmark.rows import ROWS, Options, RowResult, Run, measure
+from friction_estimator.benchmark.rows import (
+    ROWS,
+    BenchmarkError,
+    Options,
+    RowResult,
+    Run,
+    describe_machine,
+    fill,
+    measure,
+    measured,
+    number,
+    target,
+)
 from friction_estimator.cli.arguments import positive_seconds, warn
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.io.documents import write_atomically
+from friction_estimator.ros.processes import load_average
 
 _DEFAULTS = Options()
 _WIDTH = 120
@@ -63,27 +74,27 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, print, and fill the page."""
     path: Path | None = getattr(arguments, "page", None)
     if path is not None:  # a page without markers is refused before the work, not after it
-        page.fill(path.read_text(encoding="utf-8"), (), ())
+        fill(path.read_text(encoding="utf-8"), (), ())
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the processes of a measurement must end with it
     options = Options(
         arguments.blocks, arguments.replay_seconds, arguments.node_seconds, arguments.demo_seconds, arguments.steps
     )
     chosen = getattr(arguments, "only", [name for name, row in ROWS.items() if row.by_default])
     names = [name for name in ROWS if name in chosen]
-    facts = {"command": arguments.command, **machine.describe(), "load average before": f"{machine.load_average():.2f}"}
+    facts = {"command": arguments.command, **describe_machine(), "load average before": f"{load_average():.2f}"}
     results = []
     with tempfile.TemporaryDirectory(prefix="friction_estimator_benchmark_") as folder:
         work = Run(options, Path(folder))
         for name in names:
             with progress_bar(name) as progress:
                 results.append(measure(name, work, progress))
-    facts["load average after"] = f"{machine.load_average():.2f}"
+    facts["load average after"] = f"{load_average():.2f}"
     if arguments.json:
         print(json.dumps({"machine": facts, "rows": [result.to_json() for result in results]}, indent=2))
     else:
         _print(results, facts)
     if path is not None:
-        write_atomically(path, page.fill(path.read_text(encoding="utf-8"), results, _sentences(facts)))
+        write_atomically(path, fill(path.read_text(encoding="utf-8"), results, _sentences(facts)))
     for result in results:
         if result.skipped:
             warn(f"the row {result.name} is not measured: {result.skipped}")
@@ -101,10 +112,10 @@ def _print(results: Sequence[RowResult], facts: dict[str, str]) -> None:
     for result in results:
         for figure in result.figures:
             style = "red" if figure.missed else "green" if figure.must is not None else None
-            wanted = (page.wanted(figure, figure.must), page.wanted(figure, figure.aim))
-            table.add_row(result.name, figure.what, page.measured(figure), *wanted, style=style)
+            targets = (target(figure, figure.must), target(figure, figure.aim))
+            table.add_row(result.name, figure.what, measured(figure), *targets, style=style)
             for name, value in figure.details.items():
-                table.add_row("", f"  {escape(name)}", page.number(value))
+                table.add_row("", f"  {escape(name)}", number(value))
     console.print(table)
     for sentence in _sentences(facts):
         console.print(sentence.replace("`", ""), markup=False, soft_wrap=True)

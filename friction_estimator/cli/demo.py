@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from friction_estimator.benchmark.processes import environment
 from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of, warn
 from friction_estimator.cli.demo_view import LATE, PlainView, TableView
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.config import OBSERVER_NAMES
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.node_parameters import MAX_LEAD
 from friction_estimator.io.resources import robot_file
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.description import RunDescription
@@ -26,12 +26,12 @@ from friction_estimator.report.recording import write_report
 from friction_estimator.report.recording_tables import error_table
 from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
 from friction_estimator.ros.live_state import LiveState
+from friction_estimator.ros.processes import core_count, environment, load_average
 from friction_estimator.ros.spin import run as run_node
 from friction_estimator.simulation import noise_names, scenario_names
 from friction_estimator.tables import terminal_table
 
 _SETTLED = 2.0
-_MAX_LEAD = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveR
         "seed": arguments.seed,
         "duration": arguments.duration,
         "wait_for_subscribers": 2,  # estimator and recorder
-        "max_lead": _MAX_LEAD,
+        "max_lead": MAX_LEAD,
     }
     return LiveRunOptions(
         robot, robot_file(arguments.robot), overrides, simulation, output, description.to_custom_data()
@@ -112,17 +112,12 @@ def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
 
 
 def _load(state: LiveState) -> str:
-    """How far the run was from real time, and what its processes used."""
-    delay = f"{state.behind:.2f} s behind real time at the end"
+    """Delay of the simulation, and cores that the processes used."""
+    delay = f"delay of the simulation against real time {state.behind:.2f} s"
     if not state.cores:
         return delay
     parts = ", ".join(f"{name} {cores:.2f}" for name, cores in state.cores.items())
-    return f"{delay}; cores used: {parts}, together {sum(state.cores.values()):.2f} of {_core_count()}"
-
-
-def _core_count() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"{delay}; cores used: {parts}, together {sum(state.cores.values()):.2f} of {core_count()}"
 
 
 def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
@@ -137,8 +132,9 @@ def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
         warn(f"{lost} joint states were lost")
     if state.behind >= LATE:
         warn(
-            f"the simulation fell {state.behind:.1f} s behind real time, {state.waited:.1f} s of it to wait for the "
-            f"estimator; the load average is {os.getloadavg()[0]:.1f} on {_core_count()} cores"
+            f"the simulation fell {state.behind:.1f} s behind real time, {state.waited:.1f} s of this while it waited "
+            f"for the estimator: end other programs, or choose a cheaper observer; the load average is "
+            f"{load_average():.1f} on {core_count()} cores"
         )
     table = error_table(recording, _SETTLED)
     if table is not None:

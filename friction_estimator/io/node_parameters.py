@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from friction_estimator.config import ParameterField, Range
 
+MAX_LEAD = 0.5
+"""Lead of simulator and bag player over an estimator that cannot keep up, in launch file and demo [s]."""
+
 _INPUTS_RELIABLE = ParameterField(
     "inputs_reliable",
     bool,
@@ -32,10 +35,10 @@ _PLAYING = (
 
 ESTIMATOR_FIELDS = (
     ParameterField(
-        "parameters_file",
+        "identified_parameters",
         str,
         "",
-        Range("YAML file of the identified parameters. The node reads it at the start and writes it at the end."),
+        Range("YAML of the identified parameters. The node reads it at the start and writes it at the end. Empty: none."),
     ),
     ParameterField(
         "robot_description",
@@ -53,15 +56,15 @@ ESTIMATOR_FIELDS = (
 )
 
 SIMULATION_FIELDS = (
-    ParameterField("scenario", str, "walk", Range("Motion of the simulated robot.")),
-    ParameterField("noise", str, "paper_std", Range("Sensor noise level.")),
+    ParameterField("scenario", str, "walk", Range("Scenario of the simulated robot, such as walk, slope or push.")),
+    ParameterField("noise", str, "paper_std", Range("Sensor noise level: clean, paper, paper_std or realistic.")),
     ParameterField(
         "seed",
         int,
         0,
         Range("Random seed of the sensor noise. The same seed gives the same noise.", "", 0, 2**31),
     ),
-    ParameterField("duration", float, 0.0, Range("Simulated time until the end. 0: no end.", "s", 0.0, 1e6)),
+    ParameterField("duration", float, 0.0, Range("Simulated time until the end. 0: one hour.", "s", 0.0, 1e6)),
     ParameterField(
         "real_time_factor",
         float,
@@ -90,7 +93,7 @@ NODE_FIELDS = {
     "replay_node": REPLAY_FIELDS,
     "recorder_node": RECORDER_FIELDS,
 }
-"""Fields by executable."""
+"""Fields by name of the executable."""
 
 NODE_PARAMETERS = frozenset(item.name for fields in NODE_FIELDS.values() for item in fields)
 """Names of the fields of all nodes."""

@@ -78,6 +78,10 @@ class OutputMessages:
         """Build the messages of every topic with the next estimate."""
         self._schedule.reset()
 
+    def set_slow_rate(self, slow_rate: float) -> None:
+        """Change the rate of the slow topics [Hz]."""
+        self._schedule = OutputSchedule(slow_rate)
+
     def build(
         self, estimate: FrictionEstimate, wanted: Callable[[Topic], object] = lambda topic: True
     ) -> list[tuple[Topic, bytes]]:

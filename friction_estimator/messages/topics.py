@@ -21,6 +21,7 @@ STRING = "std_msgs/msg/String"
 MARKERS = "visualization_msgs/msg/MarkerArray"
 TRANSFORMS = "tf2_msgs/msg/TFMessage"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
+DIAGNOSTICS_TOPIC = "/diagnostics"
 
 BASE_FRAME = "base_link"
 ODOM_FRAME = "odom"

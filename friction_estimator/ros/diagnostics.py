@@ -1,4 +1,4 @@
-"""The node's health as diagnostic messages: rates, latency, bad input, silent sensors, problems of the estimates."""
+"""State of the estimator node as diagnostic messages: inputs, rates, latency, load, and problems of the estimates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
 
 from friction_estimator import compiled
 from friction_estimator.config import Config
@@ -14,22 +15,49 @@ from friction_estimator.estimation.compensation import FrictionCompensation
 from friction_estimator.estimation.diagnosis import advice
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.ros.input_queue import InputQueue
-from friction_estimator.ros.latency import RecentValues
+from friction_estimator.ros.middleware import diagnostic_status
 from friction_estimator.types import FrictionEstimate
 
-_FORGOTTEN_ARRIVALS = 5000
+_MAX_ARRIVALS = 5000  # arrival times that are kept of samples without an estimate
 _CHEAP_OBSERVERS = ("fbse", "momentum")
+
+
+class RecentValues:
+    """The newest values of a quantity that arrives at 1 kHz, for quantiles; adding a value costs one array write.
+
+    Parameters
+    ----------
+    size : number of values that are kept
+    """
+
+    def __init__(self, size: int = 4096) -> None:
+        self._values = np.zeros(size)
+        self._size = size
+        self._count = 0
+
+    def add(self, value: float) -> None:
+        """Add one value."""
+        self._values[self._count % self._size] = value
+        self._count += 1
+
+    def take_quantiles(self, *levels: float) -> tuple[float, ...]:
+        """Quantiles of the newest ``size`` values since the previous call, NaN when there are none."""
+        values = self._values[: min(self._count, self._size)]
+        self._count = 0
+        if not len(values):
+            return (float("nan"),) * len(levels)
+        return tuple(float(value) for value in np.quantile(values, levels))
 
 
 @dataclass(slots=True)
 class InputCounters:
-    """What arrived on one topic.
+    """Messages of one topic.
 
     Attributes
     ----------
-    received, refused : messages since the start
-    last_error : why the newest refused message was refused
-    received_before, refused_before : values at the report before
+    received, refused : number of messages since the start
+    last_error : reason for which the newest refused message was refused
+    received_before, refused_before : values at the previous report
     """
 
     received: int = 0
@@ -40,12 +68,12 @@ class InputCounters:
 
 
 class NodeDiagnostics:
-    """Counts what the callbacks tell it, and turns it into statuses.
+    """Counts messages and estimates, and makes the statuses of ``/diagnostics``.
 
     Parameters
     ----------
-    name : of the node, first word of every status
-    queue : where the messages wait
+    name : of the node, with which the name of every status begins
+    queue : of the input messages
     """
 
     def __init__(self, name: str, queue: InputQueue) -> None:
@@ -68,18 +96,18 @@ class NodeDiagnostics:
         self._estimator = estimator
 
     def input_counters(self, topic: str, joints: bool = False) -> InputCounters:
-        """Counters that the callback of a topic advances; ``joints``: these are the joint states."""
+        """Counters of a topic, for its callback; ``joints``: True for the joint states."""
         counters = self._inputs.setdefault(topic, InputCounters())
         if joints:
             self._joints = counters
         return counters
 
     def arrived(self, stamp_ns: int, time: float) -> None:
-        """A joint-state message with this stamp came at this time of ``time.perf_counter`` [s]."""
+        """Note that a joint state with this stamp arrived at this time of ``time.perf_counter`` [s]."""
         self._arrivals[stamp_ns] = time
 
     def published(self, estimate: FrictionEstimate, now_ns: int) -> None:
-        """An estimate has left; ``now_ns`` is the node's clock."""
+        """Note that an estimate has been published; ``now_ns`` is the time of the node's clock."""
         self._published += 1
         arrival = self._arrivals.pop(estimate.stamp_ns, None)
         if arrival is not None:
@@ -87,18 +115,18 @@ class NodeDiagnostics:
         self._age.add(1e-9 * (now_ns - estimate.stamp_ns))
 
     def failed(self) -> None:
-        """The estimator had to restart after an error."""
+        """Note that the filters restarted after an error."""
         self._resets += 1
 
     def report(self) -> list[DiagnosticStatus]:
-        """Statuses of the time since the call before."""
+        """Statuses of the time since the previous call."""
         now = time.monotonic()
         period, self._reported = max(now - self._reported, 1e-3), now
-        if len(self._arrivals) > _FORGOTTEN_ARRIVALS:  # samples that were dropped never leave
+        if len(self._arrivals) > _MAX_ARRIVALS:  # dropped samples get no estimate
             self._arrivals.clear()
         if self._estimator is None:
             return [self._status("estimates", DiagnosticStatus.WARN, "waiting for the URDF on robot_description", {})]
-        load = self._load(period, self._estimator.config)  # before _input, which moves received_before
+        load = self._load(period, self._estimator.config)  # before _input, which changes received_before
         statuses = [self._input(topic, item, period) for topic, item in self._inputs.items()]
         statuses.append(load)
         statuses.append(self._sensors(self._estimator))
@@ -117,23 +145,34 @@ class NodeDiagnostics:
             "rate": f"{rate:.1f} Hz",
             "received": item.received,
             "refused": item.refused,
-            "last refused because": item.last_error or "none refused",
+            "reason of the newest refusal": item.last_error or "none refused",
         }
         label = f"input {topic}"
         if refused:
-            return self._status(label, DiagnosticStatus.ERROR, f"{refused} refused: {item.last_error}", values)
+            message = f"{refused} messages refused: {item.last_error}"
+            return self._status(label, DiagnosticStatus.ERROR, message, values)
         if rate == 0.0:
-            return self._status(label, DiagnosticStatus.WARN, "silent", values)
+            message = "no message since the last report: check that the driver runs and publishes on this topic"
+            return self._status(label, DiagnosticStatus.WARN, message, values)
         return self._status(label, DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
     def _sensors(self, estimator: Estimator) -> DiagnosticStatus:
-        health = estimator.health
+        health, config = estimator.health, estimator.config
         if not health.frames:
-            return self._status("sensors", DiagnosticStatus.WARN, "no joint state yet", {})
-        problems = ["the IMU is silent"] if health.imu_stale and not estimator.config.robot.fixed_base else []
-        problems += [f"foot sensor {foot!r} is silent" for foot, stale in health.foot_stale.items() if stale]
+            message = f"no joint state yet: check that {config.output.joint_states_topic} is published"
+            return self._status("sensors", DiagnosticStatus.WARN, message, {})
+        topics = {foot.name: foot.wrench_topic for foot in config.feet}
+        problems = []
+        if health.imu_stale and not config.robot.fixed_base:
+            problems.append(f"no data of the IMU: check that {config.imu.topic} is published")
         problems += [
-            f"foot sensor {foot!r} pulls the foot down: set feet.{foot}.flip" for foot in health.wrench_sign_suspect
+            f"no data of the foot sensor {foot!r}: check that {topics[foot]} is published"
+            for foot, stale in health.foot_stale.items()
+            if stale
+        ]
+        problems += [
+            f"the force of the foot sensor {foot!r} points down: set feet.{foot}.flip"
+            for foot in health.wrench_sign_suspect
         ]
         values: dict[str, object] = {
             "late samples dropped": health.late,
@@ -146,7 +185,7 @@ class NodeDiagnostics:
         first = health.event_count - len(health.events) + 1
         values |= {f"event {number}": event for number, event in enumerate(health.events, first)}
         level = DiagnosticStatus.WARN if problems else DiagnosticStatus.OK
-        return self._status("sensors", level, "; ".join(problems) or "all sensors deliver", values)
+        return self._status("sensors", level, "; ".join(problems) or "data of all sensors", values)
 
     def _estimates(self, period: float) -> DiagnosticStatus:
         rate = (self._published - self._published_before) / period
@@ -157,11 +196,11 @@ class NodeDiagnostics:
             values[f"{label} p50"] = f"{1e3 * median:.3f} ms"
             values[f"{label} p99"] = f"{1e3 * high:.3f} ms"
         if not rate:
-            return self._status("estimates", DiagnosticStatus.WARN, "no estimate", values)
+            return self._status("estimates", DiagnosticStatus.WARN, "no estimate: see the inputs and sensors", values)
         return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
     def _load(self, period: float, config: Config) -> DiagnosticStatus:
-        """How busy the node was in this period [s], which rate of joint states it can hold, and what it left out."""
+        """Busy time of the node in this period [s], highest rate that it can process, and joint samples it left out."""
         queue, before = self._queue, self._queue_before
         self._queue_before = queue.used, queue.left_out, queue.idle
         used, left_out, idle = (now - then for now, then in zip(self._queue_before, before, strict=True))
@@ -171,30 +210,28 @@ class NodeDiagnostics:
         values: dict[str, object] = {
             "busy": f"{100.0 * min(busy / period, 1.0):.0f} %",
             "busy time per joint state": f"{1e3 * busy / used:.3f} ms" if used else "nan",
-            "rate it can hold": f"{used / busy:.0f} Hz" if used else "nan",
+            "highest possible rate": f"{used / busy:.0f} Hz" if used else "nan",
             "joint states left out": queue.left_out,
             "numerical kernels": "compiled" if compiled.COMPILED else f"plain Python: {compiled.NOT_COMPILED}",
         }
         if keeps_up:
             return self._status("load", DiagnosticStatus.OK, f"{values['busy']} busy", values)
-        rate = f"joint states come at {came / period:.0f} Hz, and this node can hold {used / busy:.0f} Hz"
-        outcome = (
-            f"{left_out} of {used + left_out} were left out, the newest are used" if left_out else "estimates are late"
-        )
-        remedy = "send joint states at a lower rate"
+        rate = f"joint states arrive at {came / period:.0f} Hz, but this node can process only {used / busy:.0f} Hz"
+        outcome = f"{left_out} of {used + left_out} were left out" if left_out else "estimates are late"
+        remedy = "publish joint states at a lower rate"
         if config.has_friction and config.observer not in _CHEAP_OBSERVERS:
             remedy += f", or choose a cheaper observer (parameter observer: {', '.join(_CHEAP_OBSERVERS)})"
         return self._status("load", DiagnosticStatus.WARN, f"{rate}: {outcome}; {remedy}", values)
 
     def _diagnosis(self, estimator: Estimator) -> DiagnosticStatus:
-        """Which joints should not be trusted, why, and what to do about it."""
+        """Joints whose estimates have a problem, with the reason and the remedy."""
         diagnoses = estimator.diagnose()
         values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
         values["identification"] = "frozen" if estimator.frozen else "running"
         if problems := advice(diagnoses):
             return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join(problems), values)
         if not estimator.health.frames:
-            return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate", values)
+            return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
         return self._status("friction diagnosis", DiagnosticStatus.OK, "no problem found", values)
 
     def _compensation(self, compensation: FrictionCompensation, joints: Sequence[str]) -> DiagnosticStatus:
@@ -208,7 +245,4 @@ class NodeDiagnostics:
         return self._status("compensation", DiagnosticStatus.OK, message, {"gain": compensation.gain, **values})
 
     def _status(self, label: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
-        pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-        return DiagnosticStatus(
-            name=f"{self._name}: {label}", level=level, message=message, hardware_id="friction_estimator", values=pairs
-        )
+        return diagnostic_status(f"{self._name}: {label}", level, message, values)

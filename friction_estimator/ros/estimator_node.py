@@ -1,4 +1,4 @@
-"""The live estimator: sensor topics in, joint friction out."""
+"""The live estimator: sensor topics in, joint friction out, and its services."""
 
 from __future__ import annotations
 
@@ -16,30 +16,28 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
 
 from friction_estimator import compiled
 from friction_estimator.errors import ConfigError, FrictionEstimatorError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
 from friction_estimator.io.parameters import load_parameters, save_parameters
+from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
-from friction_estimator.ros.compensation_guard import CompensationGuard
 from friction_estimator.ros.diagnostics import NodeDiagnostics
-from friction_estimator.ros.friction_urdf import friction_urdf
 from friction_estimator.ros.input_queue import InputQueue
-from friction_estimator.ros.output_publishers import OutputPublishers
+from friction_estimator.ros.middleware import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_INPUT, publish_diagnostics
+from friction_estimator.ros.output_publishers import CompensationGuard, OutputPublishers
 from friction_estimator.ros.parameters import on_change, read_parameters
-from friction_estimator.ros.qos import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_INPUT
-from friction_estimator.ros.robot_description import await_robot_description, find_robot_description
-from friction_estimator.ros.services import serve
+from friction_estimator.ros.robot_description import await_robot_description, find_robot_description, friction_urdf
 from friction_estimator.ros.spin import Running, end_if_asked, freeze, run
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
-_WARNING_PERIOD = 5.0
-_DIAGNOSTICS_PERIOD = 1.0
+_WARNING_PERIOD = 5.0  # between two log lines of the same warning [s]
+_DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOGGED = (": sensors", ": friction diagnosis", ": load")
-_NOTABLE = 1.0
-"""Longest start-up without a word about it [s]."""
+_LONG_COMPILATION = 1.0  # after which the compilation of the kernels is logged [s]
 
 _Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, CommandSample)
 
@@ -56,16 +54,16 @@ class EstimatorNode(Node):
     def __init__(self) -> None:
         super().__init__("friction_estimator")
         self._config, own = read_parameters(self, ESTIMATOR_FIELDS)
-        self._parameters_file = own["parameters_file"] if self._config.has_friction else ""
+        self._identified_file = own["identified_parameters"] if self._config.has_friction else ""
         self._input_qos = RELIABLE_INPUT if own["inputs_reliable"] else SENSOR_INPUT
         self._effort_fraction = own["display.effort_fraction"]
         self._ros_time = self.get_clock().ros_time_is_active
         self._estimator: Estimator | None = None
         self._guard: CompensationGuard | None = None
-        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
+        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
         self._warn_again: dict[str, float] = {}
         self._events_logged = 0
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # under use_sim_time a missing /clock must not silence it
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # diagnostics must come even if /clock does not
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
         self._queue = InputQueue(leave_out=not own["inputs_reliable"])
         self._diagnostics = NodeDiagnostics(self.get_name(), self._queue)
@@ -80,7 +78,7 @@ class EstimatorNode(Node):
         self._queue.run(executor, running)
 
     def _start(self, running: Running, urdf_xml: str) -> None:
-        """Build the estimator and listen to the sensors."""
+        """Build the estimator and subscribe to the sensors."""
         config = self._config
         estimator = Estimator(config, urdf_xml)
         self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
@@ -94,50 +92,51 @@ class EstimatorNode(Node):
         self._diagnostics.start(estimator)
         self._estimator = estimator
         self._listen(estimator)
-        serve(self, estimator, self._parameters_file, self._outputs.reset)
+        self._offer_services(estimator)
         on_change(self, config, self._change)
         joints = f"{len(estimator.joint_names)} joints with the {config.observer} observer"
         self.get_logger().info(f"estimating {joints if config.has_friction else 'base state and contact phase'}")
         freeze()
 
     def _compile(self, running: Running) -> None:
-        """Make the numerical kernels ready before the first message comes; one line in the log if that takes long."""
+        """Compile the numerical kernels before the first message; log one line if that takes long."""
         log = self.get_logger()
         if not compiled.COMPILED:
             log.warning(
-                f"{compiled.NOT_COMPILED}: numerical kernels run as plain Python. "
-                "The status 'load' in /diagnostics has the rate that this node can hold"
+                f"{compiled.NOT_COMPILED}: numerical kernels run as slow plain Python. "
+                "The status 'load' in /diagnostics shows the highest possible rate of joint states"
             )
         started, logged = time.monotonic(), False
 
         def note(done: int, total: int) -> None:
             nonlocal logged
-            if not logged and time.monotonic() - started > _NOTABLE:
+            if not logged and time.monotonic() - started > _LONG_COMPILATION:
                 logged = True
-                log.info(f"compiling numerical kernels ({done} of {total} ready); the next start will find them")
+                log.info(f"compiling numerical kernels ({done} of {total} ready); the next start reuses them")
             end_if_asked(running)
 
         compiled.prepare(note)
 
     def _change(self, name: str, value: float) -> None:
-        """Follow a parameter that changed at run time."""
-        if name != "compensation.gain":
-            self._outputs.change(name, value)
+        """Apply a parameter that changed at run time."""
+        if name == "output.slow_rate":
+            self._outputs.set_slow_rate(value)
         elif self._estimator is not None and self._estimator.compensation is not None:
             self._estimator.compensation.gain = value
 
     def _restore(self, estimator: Estimator) -> None:
-        """Continue with the parameters of the run before."""
-        path = self._parameters_file
+        """Continue with the identified parameters of the previous run, if their file exists."""
+        path = self._identified_file
         if path and Path(path).expanduser().exists():
             notes = estimator.restore(load_parameters(path))
             self.get_logger().info(f"identified parameters read from {path}")
             for note in notes:
                 self.get_logger().info(note)
         elif path:
-            self.get_logger().info(f"identified parameters will be written to {path}")
+            self.get_logger().info(f"{path} does not exist yet: identified parameters will be written to it at the end")
 
     def _listen(self, estimator: Estimator) -> None:
+        """Subscribe to the sensors, and to the commands if friction is compensated."""
         config, reader = self._config, InputReader(self._config, estimator.joint_names)
         self._subscribe(
             JointState, config.output.joint_states_topic, reader.joint_state, estimator.add_joints, joints=True
@@ -157,7 +156,7 @@ class EstimatorNode(Node):
         add: Callable[[_Sample], list[FrictionEstimate]],
         joints: bool = False,
     ) -> None:
-        """Feed a topic to the estimator. Bad messages are counted and named, and nothing else happens."""
+        """Give the messages of a topic to the estimator. Bad messages are counted, logged and skipped."""
         counters = self._diagnostics.input_counters(topic, joints)
 
         def take(raw: bytes, arrived: float) -> bool:
@@ -194,9 +193,9 @@ class EstimatorNode(Node):
         self._diagnostics.published(estimate, now_ns)
 
     def _recover(self, error: Exception) -> None:
-        """The filters cannot continue from a state that made them fail: restart them, keep what was identified."""
+        """Restart the filters after an error; identified parameters are kept."""
         self._diagnostics.failed()
-        self._warn("estimator", f"the filters restart after: {error}")
+        self._warn("estimator", f"the filters restart with the identified parameters, because of an error: {error}")
         if self._estimator is not None:
             self._estimator.reset()
 
@@ -209,10 +208,9 @@ class EstimatorNode(Node):
 
     def _report(self) -> None:
         self._ros_time = self.get_clock().ros_time_is_active
-        message = DiagnosticArray(status=self._diagnostics.report())
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics_publisher.publish(message)
-        for status in message.status:
+        statuses = self._diagnostics.report()
+        publish_diagnostics(self, self._diagnostics_publisher, statuses)
+        for status in statuses:
             if status.level == DiagnosticStatus.WARN and status.name.endswith(_LOGGED):
                 self._warn(status.name, status.message)
         self._log_events()
@@ -225,8 +223,34 @@ class EstimatorNode(Node):
                 self.get_logger().warning(str(event))
             self._events_logged = health.event_count
 
+    def _offer_services(self, estimator: Estimator) -> None:
+        """Offer ``~/reset``, and ``~/freeze`` and ``~/save_parameters`` where friction is estimated."""
+
+        def reset(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+            estimator.reset()
+            self._outputs.reset()
+            return _answer(response, True, "filters restarted; identified parameters kept")
+
+        def freeze_laws(request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+            estimator.frozen = request.data
+            return _answer(response, True, "identification is frozen" if request.data else "identification continues")
+
+        def save(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+            if not self._identified_file:
+                return _answer(response, False, "set the parameter 'identified_parameters' to the file to write")
+            try:
+                save_parameters(self._identified_file, estimator.identified)
+            except ConfigError as error:
+                return _answer(response, False, str(error))
+            return _answer(response, True, f"identified parameters written to {self._identified_file}")
+
+        self.create_service(Trigger, "~/reset", reset)
+        if estimator.config.has_friction:
+            self.create_service(SetBool, "~/freeze", freeze_laws)
+            self.create_service(Trigger, "~/save_parameters", save)
+
     def close(self) -> None:
-        """Publish what still waits for other sensors, and save the identified parameters."""
+        """Publish estimates that still wait for other sensors, and save the identified parameters."""
         estimator = self._estimator
         if estimator is None:
             return
@@ -237,13 +261,20 @@ class EstimatorNode(Node):
             self._guard.end()
             self._outputs.await_delivery()
         self._report()
-        if self._parameters_file and estimator.health.frames:
+        if self._identified_file and estimator.health.frames:
             try:
-                save_parameters(self._parameters_file, estimator.identified)
+                save_parameters(self._identified_file, estimator.identified)
             except ConfigError as error:
                 self.get_logger().error(str(error))
             else:
-                self.get_logger().info(f"identified parameters written to {self._parameters_file}")
+                self.get_logger().info(f"identified parameters written to {self._identified_file}")
+
+
+def _answer(
+    response: Trigger.Response | SetBool.Response, success: bool, message: str
+) -> Trigger.Response | SetBool.Response:
+    response.success, response.message = success, message
+    return response
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """The nodes as executables: `ros2 run friction_estimator NODE`, `python -m friction_estimator.ros.executables NODE`.
 
-What a node imports takes a second, in which Ctrl-C would end in a traceback. So signals are minded before anything
-slow is imported, here and nowhere else: this module itself imports nothing but Python's own.
+The imports of a node take about a second, in which Ctrl-C would end in a traceback. So this module, which imports only
+the standard library, handles signals before it imports a node.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
         Exit code.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)  # until the node minds them itself
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
+        signal.signal(number, _leave)  # until the node sets its own handlers
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: threads slow down operations on small matrices
     return int(importlib.import_module(f"friction_estimator.ros.{name}").main(arguments))
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End at once: nothing has begun, and an exception would come up amidst the import of some library."""
+    """End the process at once; an exception could surface in the import of any library."""
     os._exit(0)
 
 
@@ -48,9 +48,9 @@ recorder_node = partial(run_node, "recorder_node")
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the node that the first word names, with the other words as its command line."""
+    """Run the node with the name ``words[0]`` and the other words as its command line."""
     if not words or words[0] not in NODES:
-        print(f"error: name the node to run, one of {', '.join(NODES)}", file=sys.stderr)
+        print(f"error: the first argument must be the node to run, one of {', '.join(NODES)}", file=sys.stderr)
         return 2
     return run_node(words[0], words[1:])
 

@@ -1,8 +1,8 @@
-"""Messages that wait for the estimator: how busy the node is, and what it leaves out when it cannot keep up.
+"""Queue of the input messages of the estimator: busy time of the node, and joint samples left out under overload.
 
-The middleware holds a queue for each topic, does not report its length, and drops the oldest message of a full one,
-whatever the other topics lose. Hence all messages that are there are fetched ten times a second, and before each
-estimate when the node cannot keep up, into one queue whose length and age are known.
+The middleware has one queue per topic. It does not report the length of a queue, and drops the oldest message of a full
+one independently of the other topics. Therefore all available messages are fetched into one queue of known length and
+age: ten times a second, and before each estimate while the node cannot keep up.
 """
 
 from __future__ import annotations
@@ -16,50 +16,50 @@ from rclpy.executors import Executor
 from friction_estimator.ros.spin import IDLE, Running
 
 _PERIOD = 0.1
-"""Time between two looks at the queue [s]."""
+"""Time between two checks of the queue [s]."""
 
-_TOO_MANY = 2.0
-"""The node is late when more joint samples wait than this many times those that it used since the look before."""
+_MAX_WAITING = 2.0
+"""The node is late when more joint samples wait than this multiple of those used since the previous check."""
 
-_LOOKS = 10
-"""The node cannot keep up when it was late that often in a row, and can again when it left nothing out that often."""
+_CHECKS = 10
+"""After this number of late checks in a row the node cannot keep up. It can again after as many checks in a row in
+which it left out no sample."""
 
-_SHORTEST_WAIT = 1e-4
-"""A shorter time until the next message is that of fetching it [s]."""
+_MIN_WAIT = 1e-4
+"""Shorter waiting times are counted as busy, because fetching a message takes as long [s]."""
 
-_LONGEST_QUEUE = 2000
-"""Messages; with more the middleware's own queues fill up."""
+_MAX_LENGTH = 2000
+"""Largest number of fetched messages."""
 
 _PATIENCE = 0.02
-"""Age from which on a joint sample is left out while the node cannot keep up, if a newer one waits after it [s]."""
+"""While the node cannot keep up, joint samples older than this are left out if a newer one waits [s]."""
 
-_LONGEST_GAP = 0.1
-"""Joint samples that are used arrived at most this long one after the other [s]: filters must not restart."""
+_MAX_GAP = 0.1
+"""Largest time between the arrivals of two used joint samples [s], so that filters do not restart."""
 
 _STRIDE = 20
-"""Messages between two looks at whether the process shall end, which cost as much as reading one."""
+"""Estimates between two checks whether the process shall end, which costs as much as reading a message."""
 
 Take = Callable[[bytes, float], bool]
-"""Uses one message that arrived at a time [s]; true when an estimate came out."""
+"""Uses one message that arrived at a time [s]; true when it led to an estimate."""
 
 
 class InputQueue:
-    """Takes messages in the order of their arrival, and leaves joint samples out when they come too fast.
+    """Passes on messages in the order of their arrival, and leaves joint samples out when they arrive too fast.
 
-    A pause of the process makes the node late, but it catches up. A node that stays late for a second cannot keep up:
-    old joint samples are left out where a newer one waits after them. Messages of the other sensors are all used: they
-    cost little, and the next frame interpolates between them.
+    After a pause of the process the node is late, but it catches up. A node that stays late for a second cannot keep
+    up: then old joint samples are left out if a newer one waits. All messages of the other sensors are used: they cost
+    little, and the next frame interpolates between them.
 
     Parameters
     ----------
-    leave_out : False: every sample is used, however late
+    leave_out : False: every sample is used, even when the node cannot keep up
     now : clock [s]
 
     Attributes
     ----------
-    used, left_out : joint samples that were used, and that were not
+    used, left_out : number of joint samples that were used, and that were left out
     idle : time spent waiting for messages [s]
-    late : looks at the queue in a row that found it too long
     """
 
     def __init__(self, leave_out: bool, now: Callable[[], float] = time.perf_counter) -> None:
@@ -68,10 +68,10 @@ class InputQueue:
         self._waiting: deque[tuple[float, Take, bool, bytes]] = deque()
         self._joints = 0
         self._behind = False
-        self._next_look = now() + _PERIOD
+        self._next_check = now() + _PERIOD
         self._used_before = self._left_out_before = self._complete = 0
         self._used_arrival = 0.0
-        self.late = 0
+        self._late = 0
         self.used = self.left_out = 0
         self.idle = 0.0
 
@@ -80,8 +80,8 @@ class InputQueue:
 
         Parameters
         ----------
-        take : called with each of its messages, when it is their turn
-        joints : whether these are the joint samples
+        take : uses one message of the topic
+        joints : True for the topic of the joint samples
         """
         append, now = self._waiting.append, self._now
 
@@ -106,33 +106,33 @@ class InputQueue:
             before = now()
             spin_once(timeout_sec=IDLE)
             waited = (waiting[0][0] if waiting else now()) - before
-            self.idle += waited if waited > _SHORTEST_WAIT else 0.0
-        if self._behind or now() >= self._next_look:
+            self.idle += waited if waited > _MIN_WAIT else 0.0
+        if self._behind or now() >= self._next_check:
             known = 0
-            while known < len(waiting) < _LONGEST_QUEUE:
+            while known < len(waiting) < _MAX_LENGTH:
                 known = len(waiting)
-                spin_once(timeout_sec=0.0)  # not without need: it costs more than a message when there is none
-            self.look()
+                spin_once(timeout_sec=0.0)  # expensive when there is no message, hence not before every message
+            self.check()
         return bool(waiting)
 
-    def look(self) -> None:
-        """Find out, when it is time to, whether the node keeps up; all messages that are there were fetched before."""
-        if (now := self._now()) < self._next_look:
+    def check(self) -> None:
+        """Check whether the node keeps up, if the period is over; call it when all available messages are fetched."""
+        if (now := self._now()) < self._next_check:
             return
-        self._next_look = now + _PERIOD
+        self._next_check = now + _PERIOD
         used, self._used_before = self.used - self._used_before, self.used
         left_out, self._left_out_before = self.left_out - self._left_out_before, self.left_out
-        self.late = self.late + 1 if self._joints > _TOO_MANY * used else 0
+        self._late = self._late + 1 if self._joints > _MAX_WAITING * used else 0
         self._complete = 0 if left_out else self._complete + 1
-        self._behind = self._leave_out and (self.cannot_keep_up or (self._behind and self._complete < _LOOKS))
+        self._behind = self._leave_out and (self.cannot_keep_up or (self._behind and self._complete < _CHECKS))
 
     @property
     def cannot_keep_up(self) -> bool:
-        """True while the node has been late for long."""
-        return self.late >= _LOOKS
+        """True while the node has been late for a second or longer."""
+        return self._late >= _CHECKS
 
     def use(self) -> None:
-        """Use messages until an estimate came out or none is left."""
+        """Use messages until one leads to an estimate or none is left."""
         waiting = self._waiting
         while waiting:
             arrived, take, joints, raw = waiting.popleft()
@@ -146,13 +146,13 @@ class InputQueue:
                 return
 
     def use_all(self) -> None:
-        """Use all messages that wait."""
+        """Use all waiting messages."""
         while self._waiting:
             self.use()
 
     def _is_left_out(self, arrived: float) -> bool:
-        is_old = self._now() - arrived > _PATIENCE and arrived - self._used_arrival < _LONGEST_GAP
-        if self._behind and self._joints and is_old:
-            return True
+        if self._behind and self._joints and arrived - self._used_arrival < _MAX_GAP:
+            if self._now() - arrived > _PATIENCE:
+                return True
         self._used_arrival = arrived
         return False

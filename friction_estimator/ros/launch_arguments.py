@@ -1,7 +1,7 @@
-"""Arguments of ``biped.launch.py``, and what follows from them for the parameters of the nodes; no ROS needed here.
+"""Arguments of ``biped.launch.py``, and the parameters of the nodes that follow from them; this module needs no ROS.
 
-A parameter comes from, the first that says it: an argument that was given, ``params_file``, the launch file (where it
-knows better than the robot), the YAML of the robot, the default of the node.
+A parameter has the value of the first of these that sets it: a given launch argument, ``params_file``, the launch file,
+the YAML of the robot, the default of the node.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from typing import Any
 
 from friction_estimator.config import ParameterField
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.node_parameters import NODE_FIELDS
+from friction_estimator.io.node_parameters import MAX_LEAD, NODE_FIELDS
 from friction_estimator.io.robot import Robot, load_robot, read_node_parameters, read_parameters
-
-_MAX_LEAD = 0.5
-"""How far simulator and bag player may be ahead of the estimator on a slow machine [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +24,9 @@ class LaunchArgument:
 
     Attributes
     ----------
-    name, default, description : as ``--show-args`` shows them
+    name, default, description : as shown by ``--show-args``
     choices : valid values; empty: any
-    node : executable that has a parameter ``parameter``, and takes its default from there
-    parameter : its name
+    node, parameter : executable and its parameter that gets the value of the argument; empty: none
     """
 
     name: str
@@ -42,9 +38,10 @@ class LaunchArgument:
 
 
 def _of_node(node: str, parameter: str, when: str = "", name: str = "") -> LaunchArgument:
+    """Argument with default and description of a node's parameter."""
     item = _field(node, parameter)
-    unit = f" [{item.range.unit}]" if item.range.unit else ""
-    description = f"{when}{item.range.description}{unit}"
+    unit = f" Unit: {item.range.unit}." if item.range.unit else ""
+    description = f"{item.range.description}{unit}{when}"
     return LaunchArgument(name or parameter, str(item.default), description, (), node, parameter)
 
 
@@ -52,25 +49,34 @@ def _field(node: str, parameter: str) -> ParameterField:
     return next(item for item in NODE_FIELDS[node] if item.name == parameter)
 
 
-_SIMULATION, _BAG = "source:=simulation: ", "source:=bag: "
+_SIMULATION, _BAG = " Used with source:=simulation.", " Used with source:=bag."
 _SWITCH = ("true", "false")
 
 ARGUMENTS = (
-    LaunchArgument("source", "simulation", "where the sensors come from", ("simulation", "robot", "bag")),
-    LaunchArgument("robot", "suralp", "YAML of the robot: a name of config/robots or a path"),
-    LaunchArgument("params_file", "", "YAML with parameters that override those of the robot"),
-    _of_node("estimator_node", "parameters_file"),
+    LaunchArgument(
+        "source",
+        "simulation",
+        "Origin of the sensor data: simulated biped, real robot, or rosbag2.",
+        ("simulation", "robot", "bag"),
+    ),
+    LaunchArgument("robot", "suralp", "Robot: a name in config/robots, or the path of a YAML."),
+    LaunchArgument(
+        "params_file", "", "YAML with parameters of the nodes, which replace those of the robot. Empty: no such file."
+    ),
+    _of_node("estimator_node", "identified_parameters"),
     LaunchArgument(
         "graph",
         "fused",
-        "fused: one node for the whole pipeline; split: base state and friction as two nodes, each in its own process",
+        "fused: one node for the whole pipeline. split: base state and friction as two nodes, each in one process.",
         ("fused", "split"),
     ),
-    LaunchArgument("namespace", "", "namespace of all nodes and topics"),
-    LaunchArgument("use_sim_time", "false", "follow /clock, which simulation and bag player then publish", _SWITCH),
-    LaunchArgument("log_level", "info", "log level of all nodes", ("debug", "info", "warn", "error", "fatal")),
-    LaunchArgument("rviz", "false", "start rviz2 with config/rviz/friction.rviz", _SWITCH),
-    _of_node("recorder_node", "record_to", "empty: nothing is recorded; else: ", name="record"),
+    LaunchArgument("namespace", "", "Namespace of all nodes and topics. Empty: none."),
+    LaunchArgument(
+        "use_sim_time", "false", "Use the time on /clock, which simulation and bag player then publish.", _SWITCH
+    ),
+    LaunchArgument("log_level", "info", "Log level of all nodes.", ("debug", "info", "warn", "error", "fatal")),
+    LaunchArgument("rviz", "false", "Start rviz2 with the view config/rviz/friction.rviz.", _SWITCH),
+    _of_node("recorder_node", "record_to", " Empty: nothing is recorded.", name="record"),
     _of_node("replay_node", "bag", _BAG),
     _of_node("replay_node", "rate", _BAG),
     *(_of_node("simulation_node", name, _SIMULATION) for name in ("scenario", "noise", "seed", "duration")),
@@ -79,17 +85,17 @@ ARGUMENTS = (
 
 
 class LaunchRequest:
-    """What a user asked for.
+    """The values of the launch arguments, and the parameters of the nodes.
 
     Parameters
     ----------
     values : text of every argument
-    given : names of the arguments that are not there by default
-    frames : whether robot_state_publisher is installed, which subscribes to ``joint_states``, too
+    given : names of the arguments that the user set
+    frames : whether robot_state_publisher is installed, which also subscribes to ``joint_states``
 
     Attributes
     ----------
-    robot : the robot, with ``params_file`` on top
+    robot : the robot, with the parameters of ``params_file``
 
     Raises
     ------
@@ -117,43 +123,45 @@ class LaunchRequest:
 
     @property
     def estimators(self) -> dict[str, dict[str, Any]]:
-        """Names of the nodes that estimate, and their parameters on top of those of :meth:`parameters`."""
+        """Parameters of each estimator node, by its name, in addition to those of :meth:`parameters`."""
         if self._values["graph"] == "fused":
             return {"friction_estimator": {}}
         return {"base_state": {"stages": "base_state"}, "friction_estimator": {"stages": "friction"}}
 
     @property
     def publishes_frames(self) -> bool:
-        """Whether robot_state_publisher is started: a robot brings its own, and it needs the URDF as a file."""
+        """Whether robot_state_publisher is started: a real robot has its own, and it needs the URDF as a file."""
         return self._frames and self._values["source"] != "robot" and bool(self.robot.urdf_xml)
 
     def _subscribers(self) -> int:
-        """Subscribers of the joint states that simulation and bag player wait for."""
+        """Number of subscribers of the joint states for which simulation and bag player wait."""
         others = self.publishes_frames and self.robot.config.output.joint_states_topic == "joint_states"
         return len(self.estimators) + bool(self._values["record"]) + others
 
     def parameters(self, node: str) -> dict[str, Any]:
-        """Parameters for a node (name of its executable) on top of the YAML of the robot; ``params_file`` comes apart.
+        """Parameters of a node (name of its executable) that replace those in the YAML of the robot.
 
-        They contradict ``params_file`` only where an argument was given.
+        They do not contain those of ``params_file``, and contradict them only where the user set an argument.
         """
         known = {
             "inputs_reliable": self._values["source"] != "robot",
             "publish_clock": self.use_sim_time,
             "wait_for_subscribers": self._subscribers(),
-            "max_lead": _MAX_LEAD,
+            "max_lead": MAX_LEAD,
         }
         own = {item.name for item in NODE_FIELDS[node]} - {*self._file}
         parameters: dict[str, Any] = {name: value for name, value in known.items() if name in own}
         parameters["use_sim_time"] = self.use_sim_time
         if self.robot.urdf_path is not None:
-            parameters["robot.urdf"] = str(self.robot.urdf_path)  # relative to the YAML, it means nothing to a node
+            parameters["robot.urdf"] = str(
+                self.robot.urdf_path
+            )  # a node cannot resolve a path that is relative to the YAML
         given = {item.parameter: value for item, value in self._given.items() if item.node == node}
         return {**parameters, **given}
 
 
 def unknown_arguments(words: Iterable[str]) -> list[str]:
-    """One sentence for each word ``NAME:=VALUE`` of a command line that is no argument of ours: launch ignores it."""
+    """One sentence for each unknown ``NAME:=VALUE`` of a command line, because launch ignores unknown arguments."""
     known = [argument.name for argument in ARGUMENTS]
     sentences = []
     for name in sorted({word.partition(":=")[0] for word in words if ":=" in word} - {*known}):
@@ -164,7 +172,7 @@ def unknown_arguments(words: Iterable[str]) -> list[str]:
 
 
 def _parsed(argument: LaunchArgument, text: str) -> Any:
-    """Value of the type that the node wants; it checks the range itself."""
+    """Value of the type of the node's parameter; the node checks the range."""
     kind = _field(argument.node, argument.parameter).kind
     try:
         return kind(text)

@@ -1,4 +1,4 @@
-"""The newest values on the topics of a live run, decoded a few times a second."""
+"""Newest values on the topics of a live run, deserialized a few times a second."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from std_msgs.msg import String
 from friction_estimator.config import Config
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
-from friction_estimator.ros.recorder import DIAGNOSTICS, Recorder
+from friction_estimator.ros.recorder_node import DIAGNOSTICS, Recorder
 from friction_estimator.types import FloatArray
 
 _TRUTH_KEPT = 2000
-"""Messages of the true friction, more than the simulator can be ahead of the estimator."""
+"""Kept messages of the true friction: more than the simulator can be ahead of the estimator."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """How a live run is doing.
+    """State of a live run.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class LiveState:
     sent : joint states that the simulator has published
     received : joint states that the estimator has received
     behind : delay of the simulation against real time [s]
-    waited : part of it in which the simulation waited for the estimator [s]
+    waited : part of this delay in which the simulation waited for the estimator [s]
     latency : median and 99th percentile of the estimator's processing time
     cores : processor time by process, divided by real time, from the first joint state to the last
     """
@@ -63,7 +63,7 @@ class LiveState:
 
 
 class LiveTopics:
-    """Decodes the newest messages of a recorder.
+    """Deserializes the newest messages of a recorder.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class LiveTopics:
         self._reported: dict[str, str] = {}
 
     def handler(self, topic: str) -> Callable[[bytes], None] | None:
-        """Function that the recorder calls with every message of a topic; None where the newest one is enough."""
+        """Function that the recorder calls with every message of a topic; None where only the newest one is used."""
         return {DIAGNOSTICS[0]: self._diagnostics, topics.TRUE_FRICTION.name: self._truth.append}.get(topic)
 
     @property
@@ -93,7 +93,7 @@ class LiveTopics:
         return self._recorder.counts[topics.FRICTION.name]
 
     def state(self, cores: Mapping[str, float]) -> LiveState:
-        """Decode the newest messages; ``cores`` as in :class:`LiveState`."""
+        """State from the newest messages; ``cores`` as in :class:`LiveState`."""
         friction = self._message(topics.FRICTION.name, JointState)
         names = tuple(friction.name) if friction is not None else ()
         phase = self._message(topics.CONTACT_PHASE.name, String)
@@ -127,7 +127,7 @@ class LiveTopics:
         return 1e-9 * (stamp - self._first_stamp)
 
     def _truth_at_estimate(self, names: tuple[str, ...]) -> FloatArray:
-        """Truth of the same instant: the simulator may be well ahead of the estimator."""
+        """True friction at the stamp of the newest estimate: the simulator may be ahead of the estimator."""
         newest = self._recorder.newest.get(topics.FRICTION.name)
         if newest is None:
             return _effort(None, names)

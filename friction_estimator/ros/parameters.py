@@ -1,7 +1,7 @@
-"""ROS parameters from the fields of the configuration: declared with type, range and description, checked once, named.
+"""ROS parameters from the fields of the configuration: declared with type, range and description, and checked.
 
-ROS silently ignores parameters that no node declares, so a typing error in a YAML would go unnoticed. Here every
-override must be known, and its value is checked by :func:`friction_estimator.config.config_from_parameters`, the
+ROS silently ignores parameters that no node declares, such as misspelt ones. Here an unknown override is an error, and
+the values are checked by :func:`friction_estimator.config.config_from_parameters`, the
 same function that reads the YAML offline.
 """
 
@@ -30,7 +30,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 
 CHANGEABLE = frozenset({"output.slow_rate", "compensation.gain"})
-"""What may change while the node runs; all else would mean other filters, so it is read-only."""
+"""Parameters that may change while the node runs. Others would need new filters, so they are read-only."""
 
 _TYPES = {
     bool: Parameter.Type.BOOL,
@@ -48,7 +48,7 @@ def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, 
     Parameters
     ----------
     node : uses the overrides from the command line and parameter files
-    own : parameters of this node beside the configuration
+    own : parameters of this node that are not in the configuration
 
     Raises
     ------
@@ -90,7 +90,7 @@ def on_change(node: Node, config: Config, apply: Callable[[str, float], None]) -
 
 def _overrides(node: Node) -> dict[str, Any]:
     """Overrides that are not ROS's own (``use_sim_time``, QoS overrides)."""
-    # rclpy has no public way to ask for the overrides of parameters that nobody declared
+    # rclpy has no public function for the overrides of undeclared parameters
     overrides: Mapping[str, Parameter] = node._parameter_overrides
     return {
         name: item.value
@@ -100,7 +100,7 @@ def _overrides(node: Node) -> dict[str, Any]:
 
 
 def _refuse_unknown(robot: Mapping[str, Any], own_names: set[str]) -> None:
-    """Name a misspelt parameter of the node itself; those of the configuration are named by the configuration."""
+    """Refuse a misspelt parameter of the node; the configuration refuses unknown ones of its own."""
     sections = {item.name.split(".")[0] for item in parameter_fields(())}
     for name in robot:
         near = difflib.get_close_matches(name, own_names, n=1)
@@ -122,7 +122,7 @@ def _value_of(config: Config, name: str) -> ParameterValue:
 
 
 def _declare(node: Node, item: ParameterField, value: ParameterValue) -> None:
-    unset = isinstance(value, tuple) and not value  # an empty list has no type of its own in ROS
+    unset = isinstance(value, tuple) and not value  # ROS cannot infer the type of an empty list
     node.declare_parameter(
         item.name,
         _TYPES[item.kind] if unset else (list(value) if isinstance(value, tuple) else value),

@@ -1,7 +1,7 @@
-"""A rosbag2 on live topics: what the launch argument ``source:=bag`` uses.
+"""A rosbag2 on live topics, for the launch argument ``source:=bag``.
 
-Sensor and ground-truth topics are sent as they were recorded, byte by byte; results in the bag are left out, because
-the estimator makes them anew.
+Messages of sensors and ground truth are published as recorded, byte by byte. Results in the bag are left out, because
+the estimator makes new ones.
 """
 
 from __future__ import annotations
@@ -18,25 +18,21 @@ from rosgraph_msgs.msg import Clock
 from friction_estimator.errors import BagError
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.replay import input_topics
-from friction_estimator.io.node_parameters import REPLAY_FIELDS
+from friction_estimator.io.node_parameters import MAX_LEAD, REPLAY_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
-from friction_estimator.ros.lead import Lead
-from friction_estimator.ros.message_types import message_class
-from friction_estimator.ros.pace import Pace
+from friction_estimator.ros.middleware import SENSOR_OUTPUT, message_class
+from friction_estimator.ros.pacing import Lead, Pace
 from friction_estimator.ros.parameters import read_parameters
-from friction_estimator.ros.qos import SENSOR_OUTPUT
 from friction_estimator.ros.spin import Running, await_subscribers, run
 
-_SPIN_STRIDE = 50
-_LINGER = 0.5
-_CLOCK_PERIOD_NS = 1_000_000
-_LEAD = 0.5
-"""How far the player may be ahead of the estimator when it plays as fast as it can [s]."""
+_SPIN_STRIDE = 50  # messages between two checks for other messages
+_LINGER = 0.5  # of the process after its last message, for the delivery [s]
+_CLOCK_PERIOD_NS = 1_000_000  # between two messages on /clock
 
 
 class ReplayNode(Node):
-    """Plays a bag.
+    """Plays a rosbag2.
 
     Raises
     ------
@@ -48,7 +44,7 @@ class ReplayNode(Node):
         super().__init__("replay")
         config, own = read_parameters(self, REPLAY_FIELDS)
         if not own["bag"]:
-            raise BagError("the parameter 'bag' must name the rosbag2 to play")
+            raise BagError("set the parameter 'bag' to the path of the rosbag2 to play")
         self._reader = reader = BagReader(own["bag"])
         names = {full: relative for relative, full in input_topics(reader, config)[0].items()}
         for topic in topics.truth_topics(foot.name for foot in config.feet):
@@ -63,21 +59,21 @@ class ReplayNode(Node):
             publisher for full, publisher in self._topics.items() if names[full] == config.output.joint_states_topic
         )
         self._rate = own["rate"]
-        self._wanted = own["wait_for_subscribers"]
-        self._lead = Lead(self, own["max_lead"] or (0.0 if self._rate else _LEAD))
-        self._told_ns = 0
+        self._subscribers = own["wait_for_subscribers"]
+        self._lead = Lead(self, own["max_lead"] or (0.0 if self._rate else MAX_LEAD))
+        self._clock_ns = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if own["publish_clock"] else None
 
     def play(self, executor: Executor, running: Running) -> None:
         """Send all messages at the recorded pace, until the bag or the process ends."""
-        await_subscribers(executor, self._joints, self._wanted, running)
+        await_subscribers(executor, self._joints, self._subscribers, running)
         reader, pace, count, newest = self._reader, Pace(self._rate), 0, 0
         self.get_logger().info(f"playing {reader.path}")
         for message in reader.messages(self._topics):
             if not running():
                 break
             pace.wait(1e-9 * (message.time_ns - reader.start_ns))
-            self._tell_time(message.time_ns)
+            self._publish_clock(message.time_ns)
             publisher, raw = self._topics[message.topic], bytes(message.raw)
             publisher.publish(raw)
             count += 1
@@ -88,12 +84,12 @@ class ReplayNode(Node):
                 self._lead.hold(newest, executor, running)
         self._lead.finish(newest, executor, running)
         self._joints.wait_for_all_acked(Duration(seconds=_LINGER))
-        time.sleep(_LINGER)  # best-effort readers acknowledge nothing
+        time.sleep(_LINGER)  # best-effort subscribers acknowledge nothing
         self.get_logger().info(f"played {count} messages" + (f"; {reader.damage}" if reader.damage else ""))
 
-    def _tell_time(self, now_ns: int) -> None:
-        if self._clock_publisher is not None and now_ns - self._told_ns >= _CLOCK_PERIOD_NS:
-            self._told_ns = now_ns
+    def _publish_clock(self, now_ns: int) -> None:
+        if self._clock_publisher is not None and now_ns - self._clock_ns >= _CLOCK_PERIOD_NS:
+            self._clock_ns = now_ns
             self._clock_publisher.publish(Clock(clock=Time(sec=now_ns // 10**9, nanosec=now_ns % 10**9)))
 
 

@@ -1,22 +1,23 @@
-"""Where the URDF comes from: the parameter ``robot_description``, the file ``robot.urdf``, or the topic."""
+"""The URDF of the robot: from a parameter, a file or a topic; and a copy of it for rviz's Effort display."""
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
 
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.errors import FrictionEstimatorError, RobotModelError
 from friction_estimator.io.resources import check_urdf, find_urdf, read_urdf
-from friction_estimator.ros.qos import LATCHED
+from friction_estimator.ros.middleware import LATCHED
 
 TOPIC = "robot_description"
 
 
 def find_robot_description(text: str, file: str) -> str:
-    """URDF from the parameters, empty when they name none.
+    """URDF from the parameters, empty when neither is set.
 
     Parameters
     ----------
@@ -35,16 +36,43 @@ def find_robot_description(text: str, file: str) -> str:
 
 
 def await_robot_description(node: Node, start: Callable[[str], None]) -> None:
-    """Call ``start(urdf_xml)`` with the first usable message on ``robot_description``; name the reason for others."""
-    node.get_logger().info(f"waiting for the URDF on {node.resolve_topic_name(TOPIC)}")
+    """Call ``start(urdf_xml)`` with the first usable message on ``robot_description``; log the errors in others."""
+    node.get_logger().info(
+        f"waiting for the URDF on {node.resolve_topic_name(TOPIC)}; it may also be set with the parameter robot.urdf"
+    )
 
     def receive(message: String) -> None:
         try:
             check_urdf(message.data, f"on {subscription.topic_name}")
             start(message.data)
         except FrictionEstimatorError as error:
-            node.get_logger().error(f"{error}; waiting for another one")
+            node.get_logger().error(f"{error}; waiting for another message")
             return
         node.destroy_subscription(subscription)
 
     subscription = node.create_subscription(String, TOPIC, receive, LATCHED)
+
+
+def friction_urdf(urdf_xml: str, effort_fraction: float) -> str:
+    """Scale the effort limit of every joint in a URDF.
+
+    rviz draws every effort relative to the effort limit of its joint. Friction is about a hundredth of the limit, so it
+    is visible with reduced limits only.
+
+    Parameters
+    ----------
+    urdf_xml : text of a URDF
+    effort_fraction : new limit divided by old limit, such as 0.01
+
+    Raises
+    ------
+    RobotModelError
+        When the text is not XML.
+    """
+    try:
+        robot = ElementTree.fromstring(urdf_xml)
+    except ElementTree.ParseError as error:
+        raise RobotModelError(f"the URDF is not valid XML: {error}") from None
+    for limit in robot.iterfind("joint/limit"):
+        limit.set("effort", repr(float(limit.get("effort", "0")) * effort_fraction))
+    return ElementTree.tostring(robot, encoding="unicode")

@@ -1,4 +1,4 @@
-"""The simulated robot as a node: sensors, ground truth and robot_description, in real time."""
+"""The simulated robot as a node: publishes sensors, ground truth and robot_description in real time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.duration import Duration
 from rclpy.executors import Executor
 from rclpy.node import Node
@@ -19,29 +19,30 @@ from friction_estimator.errors import SimulationError
 from friction_estimator.io.node_parameters import SIMULATION_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.simulated import SensorMessages, TruthMessages
-from friction_estimator.ros.lead import Lead
-from friction_estimator.ros.message_types import message_class
-from friction_estimator.ros.pace import Pace
+from friction_estimator.ros.middleware import (
+    LATCHED,
+    OUTPUT,
+    SENSOR_OUTPUT,
+    diagnostic_status,
+    message_class,
+    publish_diagnostics,
+)
+from friction_estimator.ros.pacing import Lead, Pace
 from friction_estimator.ros.parameters import read_parameters
-from friction_estimator.ros.qos import LATCHED, OUTPUT, SENSOR_OUTPUT
 from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import find_robot_description
 from friction_estimator.ros.spin import Running, await_subscribers, end_if_asked, run
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 
-_ENDLESS = 3600.0
-"""Duration of a scenario without an end [s]."""
-
-_SPIN_STRIDE = 10
-_DIAGNOSTICS_STRIDE = 1000
-_LINGER = 0.5
-
-_LATE = 0.1
-"""From this delay on the simulation reports that it is behind real time [s]."""
+_DEFAULT_DURATION = 3600.0  # of a scenario with the parameter duration 0 [s]
+_SPIN_STRIDE = 10  # samples between two checks for other messages
+_DIAGNOSTICS_STRIDE = 1000  # samples between two reports
+_LINGER = 0.5  # of the process after its last message, for the delivery [s]
+_LATE = 0.1  # delay from which on the simulation reports that it is behind real time [s]
 
 
 class SimulationNode(Node):
-    """Publishes what the sensors of the simulated robot say, one sample a millisecond.
+    """Publishes the sensor readings of the simulated robot, one sample per millisecond.
 
     Raises
     ------
@@ -54,9 +55,9 @@ class SimulationNode(Node):
         self._config, own = read_parameters(self, SIMULATION_FIELDS)
         self._urdf_xml = find_robot_description("", self._config.robot.urdf)
         if not self._urdf_xml:
-            raise SimulationError("nothing to simulate: set robot.urdf to the URDF of the robot")
+            raise SimulationError("the simulation needs a URDF: set the parameter robot.urdf to the file")
         self._own = own
-        self._scenario = make_scenario(own["scenario"], own["duration"] or _ENDLESS)
+        self._scenario = make_scenario(own["scenario"], own["duration"] or _DEFAULT_DURATION)
         self._noise = make_noise(own["noise"])
         self._description = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
         self._description.publish(String(data=self._urdf_xml))
@@ -73,7 +74,7 @@ class SimulationNode(Node):
         self._imu = self._publisher(topics.IMU, config.imu.topic)
         self._feet = [self._publisher(topics.WRENCH, foot.wrench_topic) for foot in config.feet]
         self._truths = {topic.name: self._publisher(topic.type, topic.name) for topic in self._truth.topics}
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", OUTPUT)
+        self._diagnostics = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
         self._lead = Lead(self, self._own["max_lead"])
         self._published = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._own["publish_clock"] else None
@@ -82,15 +83,15 @@ class SimulationNode(Node):
         return self.create_publisher(message_class(type_name), topic, SENSOR_OUTPUT)
 
     def play(self, executor: Executor, running: Running) -> None:
-        """Walk until the scenario ends or the process shall end."""
+        """Simulate until the scenario ends or the process shall end."""
         compiled.prepare(lambda done, total: end_if_asked(running))
         before = time.perf_counter()
         self._make_publishers(self._make_simulator(0).joint_names)
         self._build_time = time.perf_counter() - before
         await_subscribers(executor, self._joints, self._own["wait_for_subscribers"], running)
-        if not running():  # before a simulator is built that nobody wants
+        if not running():
             return
-        self.get_logger().info(f"simulating {self._own['scenario']!r} with {self._own['noise']!r} sensors")
+        self.get_logger().info(f"simulating {self._own['scenario']!r} with sensor noise {self._own['noise']!r}")
         simulator = self._start_now()
         pace, end = Pace(self._own["real_time_factor"]), simulator.duration
         while running() and simulator.time < end:
@@ -107,10 +108,10 @@ class SimulationNode(Node):
             self._lead.finish(sample.joints.stamp_ns, executor, running)
         self._diagnose(pace)
         self._joints.wait_for_all_acked(Duration(seconds=_LINGER))
-        time.sleep(_LINGER)  # best-effort readers acknowledge nothing
+        time.sleep(_LINGER)  # best-effort subscribers acknowledge nothing
 
     def _start_now(self) -> Simulator:
-        """A simulator whose stamps agree with the wall clock: built for a moment that comes when it is ready."""
+        """Simulator whose stamps agree with the wall clock: it starts at a moment at which it will have been built."""
         start_ns = time.time_ns() + int(2e9 * self._build_time)
         simulator = self._make_simulator(start_ns)
         time.sleep(max(0.0, 1e-9 * (start_ns - time.time_ns())))
@@ -118,22 +119,19 @@ class SimulationNode(Node):
 
     def _diagnose(self, pace: Pace) -> None:
         behind, waited = pace.behind, self._lead.waited
-        late = behind > _LATE
-        reason = f", {waited:.1f} s of it to wait for the estimator" if waited > _LATE else ""
-        values = {"published": str(self._published), "behind": f"{behind:.3f} s", "waited": f"{waited:.3f} s"}
-        status = DiagnosticStatus(
-            name=f"{self.get_name()}: samples",
-            level=DiagnosticStatus.WARN if late else DiagnosticStatus.OK,
-            message=f"{behind:.1f} s behind real time{reason}" if late else "in real time",
-            hardware_id="friction_estimator",
-            values=[KeyValue(key=key, value=value) for key, value in values.items()],
-        )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
+        level, message = DiagnosticStatus.OK, "in real time"
+        if behind > _LATE:
+            cause = f", {waited:.1f} s of this while it waited for the estimator" if waited > _LATE else ""
+            level = DiagnosticStatus.WARN
+            message = (
+                f"the simulation fell {behind:.1f} s behind real time{cause}; lower real_time_factor, or free a core"
+            )
+        values = {"published": self._published, "behind": f"{behind:.3f} s", "waited": f"{waited:.3f} s"}
+        status = diagnostic_status(f"{self.get_name()}: samples", level, message, values)
+        publish_diagnostics(self, self._diagnostics, [status])
 
     def _publish(self, sample: SimulationSample) -> None:
-        """Joints last: their estimate then need not wait for another sensor of the same instant."""
+        """Publish a sample; joints last, so that their estimate does not wait for other sensors of the same instant."""
         messages = self._messages
         for publisher, wrench in zip(self._feet, sample.wrenches, strict=True):
             publisher.publish(messages.wrench(wrench))

@@ -1,4 +1,4 @@
-"""How every node of this package starts, spins and ends: one executor, one loop, exit code 0 on SIGINT and SIGTERM."""
+"""Start, loop and end of every node of this package: one executor, one loop, exit code 0 on SIGINT and SIGTERM."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from friction_estimator.errors import FrictionEstimatorError
 
 _Node = TypeVar("_Node", bound=Node)
 Running = Callable[[], bool]
-"""False once the process was asked to end."""
+"""Returns False after the process has received SIGINT or SIGTERM."""
 
 IDLE = 0.1
-"""Longest sleep of the loop [s]: how long a signal can stay unnoticed while no message comes."""
+"""Longest sleep of the loop [s], and so the longest delay after a signal while no message arrives."""
 
-_MATCHING = 0.5
+_MATCHING = 0.5  # until a subscriber has found all publishers of this process [s]
 
 
 class _EndRequest:
-    """Remembers SIGINT and SIGTERM.
+    """Records SIGINT and SIGTERM.
 
-    rclpy's own handlers shut the context down at once, under the feet of a callback that still publishes. Here the loop
-    ends first, then the node may publish, log and save, and the context goes last.
+    The handlers of rclpy shut the context down at once, while a callback may still publish. Here the loop ends first,
+    then the node may publish, log and save, and the context is shut down last.
     """
 
     def __init__(self) -> None:
-        self._asked = False
+        self._received = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._remember)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
-        self._asked = True  # "ros2 launch" may send the same signal twice, so the second one is no other wish
+        self._received = True  # a second signal changes nothing: "ros2 launch" may send the same one twice
 
     def running(self) -> bool:
-        return not self._asked and rclpy.ok()
+        return not self._received and rclpy.ok()
 
 
 def make_executor() -> Executor:
-    """The fastest executor there is: ``EventsExecutor`` where rclpy has it, else the single-threaded one.
+    """``EventsExecutor`` where rclpy has it, otherwise the single-threaded executor.
 
-    Never the multi-threaded one: at four topics of 1 kHz it loses nearly all messages.
+    The multi-threaded executor loses nearly all messages of four topics at 1 kHz.
     """
     try:
         from rclpy.experimental.events_executor import EventsExecutor
@@ -62,7 +62,7 @@ def make_executor() -> Executor:
 def spin(node: Node, executor: Executor, running: Running) -> None:
     """Run callbacks until the process shall end.
 
-    ``executor.spin()`` would be the natural call, but the one of ``EventsExecutor`` runs no callback in some releases.
+    ``executor.spin()`` is not used, because that of ``EventsExecutor`` runs no callback in some releases.
     """
     spin_once = executor.spin_once
     while running():
@@ -70,9 +70,9 @@ def spin(node: Node, executor: Executor, running: Running) -> None:
 
 
 def await_subscribers(executor: Executor, publisher: Publisher, count: int, running: Running) -> None:
-    """Spin until a topic has that many subscribers: what is sent before is lost to them.
+    """Spin until a topic has this number of subscribers, which would lose earlier messages.
 
-    A publisher learns of its subscribers before these have learnt of all publishers, so a short pause follows.
+    A publisher finds its subscribers before these have found all publishers, so a short pause follows.
     """
     while running() and publisher.get_subscription_count() < count:
         executor.spin_once(timeout_sec=0.02)
@@ -90,9 +90,9 @@ def run(
 
     Parameters
     ----------
-    make_node : builds the node; an error of this package in it, or in the loop, ends the process with one line
+    make_node : builds the node; an error of this package here or in the loop ends the process with one line
     arguments : command line, None for ``sys.argv``
-    loop : what to do until the end; a method ``close()`` of the node is called after it
+    loop : work of the node until the end; the method ``close()`` of the node, if it has one, is called afterwards
 
     Returns
     -------
@@ -123,7 +123,7 @@ def run(
 
 
 def end_if_asked(running: Running) -> None:
-    """Leave the loop from within long work, once the process was asked to end.
+    """Leave the loop from within long work, after the process has received SIGINT or SIGTERM.
 
     Raises
     ------
@@ -135,13 +135,13 @@ def end_if_asked(running: Running) -> None:
 
 
 def freeze() -> None:
-    """Take all that exists out of the collector's sight: it stays anyway, and need not be walked at 1 kHz."""
+    """Exclude all present objects from garbage collection, which would visit them again and again at 1 kHz."""
     gc.collect()
     gc.freeze()
 
 
 def _close(node: Node | None, executor: Executor | None) -> None:
-    """Tear down in the order that rclpy survives."""
+    """Close executor, node and context in the order that rclpy needs."""
     if executor is not None:
         executor.shutdown()
     if node is not None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from friction_estimator.benchmark.page import BEGIN, END, PageError, fill
-from friction_estimator.benchmark.rows import Figure, RowResult
+from friction_estimator.benchmark.rows import BEGIN, END, Figure, PageError, RowResult, fill
 from friction_estimator.cli.main import main
 
 PAGE = f"# Title\n\nBefore.\n\n{BEGIN}\nold text\n{END}\n\nAfter.\n"

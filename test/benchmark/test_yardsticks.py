@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from friction_estimator.benchmark import machine, yardstick
-from friction_estimator.benchmark.timing import STEPS, interleave, ratio
-from friction_estimator.benchmark.walk import simulate
+from friction_estimator.benchmark import yardsticks
+from friction_estimator.benchmark.yardsticks import STEPS, interleave, ratio, simulate
 from friction_estimator.robot.model import RobotModel
 
 
 def test_the_floor_calls_what_it_names_on_the_states_of_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     walk = simulate("suralp", "walk", 3)
     frames = walk.frames()
-    floor, model = yardstick.Floor(walk.robot, frames), RobotModel(walk.robot.config, walk.robot.urdf_xml)
+    floor, model = yardsticks.Floor(walk.robot, frames), RobotModel(walk.robot.config, walk.robot.urdf_xml)
     assert [frame.stamp_ns for frame in frames] == [sample.joints.stamp_ns for sample in walk.samples]
     assert tuple(floor.model.names[2:]) == model.joint_names == walk.joint_names
     calls: Counter[str] = Counter()
 
     def counted(name: str) -> Any:
-        function = getattr(yardstick.pin, name)
+        function = getattr(yardsticks.pin, name)
 
         def call(*arguments: Any) -> Any:
             calls[name] += 1
@@ -36,7 +32,7 @@ def test_the_floor_calls_what_it_names_on_the_states_of_the_walk(monkeypatch: py
 
     names = ("computeAllTerms", "rnea", "getFrameJacobian", "getFrameClassicalAcceleration")
     for name in names:
-        monkeypatch.setattr(yardstick.pin, name, counted(name))
+        monkeypatch.setattr(yardsticks.pin, name, counted(name))
     floor(2)
     assert calls == dict(zip(names, (1, 1, 2, 2), strict=True))
     frame = frames[2]
@@ -59,22 +55,3 @@ def test_the_ratio_is_that_of_the_block_medians() -> None:
     times = yardstick_times * np.array([[3.0], [2.0], [4.0], [5.0], [1.0]])
     times[:, :10] = 1e3  # outliers
     assert ratio(times, yardstick_times) == {"value": 3.0, "low": 2.0, "high": 4.0}
-
-
-def test_cpu_time_of_a_process_lies_between_two_readings_of_its_own_clock() -> None:
-    def own() -> float:
-        used = os.times()
-        return round(used.user + used.system, 6)  # whole clock ticks
-
-    before = own()
-    between = machine.cpu_seconds(os.getpid())
-    assert before <= between <= own()
-
-
-def test_children_are_the_processes_that_still_run() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    try:
-        assert process.pid in machine.children(os.getpid())
-    finally:
-        process.communicate(b"\n")
-    assert process.pid not in machine.children(os.getpid())

@@ -236,7 +236,7 @@ def test_the_live_node_reads_an_identification_as_any_parameter_file(tmp_path: P
 
 
 def test_an_estimator_starts_from_an_identification(tmp_path: Path) -> None:
-    """As the live node does with `parameters_file`."""
+    """As the live node does with `identified_parameters`."""
     joints = Estimator(*_suralp()).joint_names
     identification = make_identification(joints)
     save_identification(tmp_path / "friction.yaml", identification)

@@ -82,7 +82,7 @@ def test_a_package_url_is_found_in_the_ament_prefix(tmp_path: Path, monkeypatch:
 
 
 def test_without_a_urdf_name_the_text_is_left_to_robot_description(tmp_path: Path) -> None:
-    robot = load_robot(robot_yaml(tmp_path, "    parameters_file: x.yaml\n    use_sim_time: true\n"))
+    robot = load_robot(robot_yaml(tmp_path, "    identified_parameters: x.yaml\n    use_sim_time: true\n"))
     assert (robot.urdf_xml, robot.urdf_path) == ("", None)
 
 

@@ -44,7 +44,7 @@ class RclpyTypes:
     """Messages of rclpy."""
 
     def make(self, type_name: str, /, **fields: Any) -> Any:
-        from friction_estimator.ros.message_types import message_class
+        from friction_estimator.ros.middleware import message_class
 
         return message_class(type_name)(**fields)
 
@@ -59,7 +59,7 @@ class RclpyTypes:
     def deserialize(self, raw: bytes, type_name: str) -> Any:
         from rclpy.serialization import deserialize_message
 
-        from friction_estimator.ros.message_types import message_class
+        from friction_estimator.ros.middleware import message_class
 
         return deserialize_message(raw, message_class(type_name))
 

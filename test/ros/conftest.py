@@ -28,8 +28,7 @@ from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.simulated import SensorMessages
-from friction_estimator.ros.message_types import message_class
-from friction_estimator.ros.qos import RECORDER, SENSOR_OUTPUT
+from friction_estimator.ros.middleware import RECORDER, SENSOR_OUTPUT, message_class
 from friction_estimator.ros.spin import make_executor
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 

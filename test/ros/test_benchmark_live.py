@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,8 @@ import pytest
 
 from friction_estimator.benchmark import live, programs
 from friction_estimator.benchmark.live_nodes import with_stamp
-from friction_estimator.benchmark.processes import BenchmarkError, Processes
 from friction_estimator.benchmark.rows import Options, Run, measure
-from friction_estimator.benchmark.walk import simulate
+from friction_estimator.benchmark.yardsticks import simulate
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
@@ -52,18 +50,6 @@ def test_the_node_row_measures_with_robot_node_yardstick_and_listener(
 def test_ages_count_every_stamp_of_the_window_once() -> None:
     heard = np.array([(1, 5_000_001), (2, 1_000_002), (2, 9_000_002), (3, 3_000_003), (4, 4_000_004)])
     np.testing.assert_allclose(live._ages(heard, np.array([2, 4])), [1.0, 3.0])
-
-
-def test_a_process_that_ends_too_early_is_named_with_its_last_line_and_the_others_end(tmp_path: Path) -> None:
-    with (
-        pytest.raises(BenchmarkError, match="'short' ended too early: .*no_such_module"),
-        Processes(tmp_path) as processes,
-    ):
-        long = processes.start("long", "timeit", "-n1", "-r1", "import time; time.sleep(60)")
-        processes.start("short", "no_such_module")
-        processes.wait_until(lambda: False, 30.0, "nothing happened")
-    with pytest.raises(ProcessLookupError):
-        os.kill(long, 0)
 
 
 def test_the_delay_of_the_demo_is_that_of_the_last_report_of_the_simulator(tmp_path: Path) -> None:

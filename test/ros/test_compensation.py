@@ -15,7 +15,7 @@ from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.ros.qos import SENSOR_OUTPUT
+from friction_estimator.ros.middleware import SENSOR_OUTPUT
 
 from .conftest import NodeProcess, TalkingRobot, robot_joints
 
@@ -70,7 +70,7 @@ def commanded(robot, samples, tmp_path) -> Iterator[tuple[CommandedRobot, NodePr
     names = robot_joints(samples, robot)
     save_parameters(tmp_path / "law.yaml", known_law(names))
     settings = {"enabled": "true", "velocity": "desired", "limit": LIMIT, "timeout": TIME_OUT}
-    own = ("inputs_reliable:=true", "observer:=momentum", f"parameters_file:={tmp_path}/law.yaml")
+    own = ("inputs_reliable:=true", "observer:=momentum", f"identified_parameters:={tmp_path}/law.yaml")
     process = NodeProcess(
         "estimator_node", tmp_path, *own, *(f"compensation.{key}:={value}" for key, value in settings.items()),
         namespace="compensation",

@@ -16,12 +16,12 @@ from friction_estimator.io.bags.replay import replay
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.recording import Recording
-from friction_estimator.ros.recorder import input_topics, result_topics, truth_topics
+from friction_estimator.ros.recorder_node import input_topics, result_topics, truth_topics
 
 from .conftest import TIME_OUT, NodeProcess, TalkingRobot
 
 LOAD = re.compile(
-    r"([\d.]+) s behind real time at the end; cores used: recorder and display ([\d.]+), estimator ([\d.]+), "
+    r"against real time ([\d.]+) s; cores used: recorder and display ([\d.]+), estimator ([\d.]+), "
     r"simulation ([\d.]+), together ([\d.]+) of (\d+)"
 )
 COUNTS = re.compile(r"joint states sent (\d+), received (\d+), estimated (\d+), lost (\d+)")

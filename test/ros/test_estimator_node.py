@@ -102,14 +102,28 @@ def test_without_efforts_friction_is_missing_until_they_come(talking):
 
 
 def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
-    for topic, words in (("imu/data", "the IMU is silent"), ("r_foot/wrench", "foot sensor 'r_foot' is silent")):
+    for topic, words in (
+        ("imu/data", "check that imu/data is published"),
+        ("r_foot/wrench", "no data of the foot sensor 'r_foot'"),
+    ):
         before = len(talking.sent)
         talking.send(400, lambda m, topic=topic: m.pop(topic))
         talking.await_report(lambda d, words=words: words in d["sensors"].message, words)
         talking.send(20)
         talking.await_estimate(talking.sent[-1])
         assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
-    talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "all sensors deliver")
+    talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "data of all sensors")
+
+
+def test_the_load_of_the_node_is_reported(talking):
+    talking.send(300)
+    talking.await_estimate(talking.sent[-1])
+    talking.await_report(lambda d: talking.value("load", "busy time per joint state") != "nan", "busy time")
+    status = talking.diagnostics["load"]
+    assert status.level == DiagnosticStatus.OK and status.message.endswith("% busy")
+    assert float(talking.value("load", "busy time per joint state").removesuffix(" ms")) > 0.0
+    assert float(talking.value("load", "highest possible rate").removesuffix(" Hz")) > 0.0
+    assert talking.value("load", "joint states left out") == "0"
 
 
 def test_a_clock_that_stands_still_jumps_or_skips_is_counted_and_survived(talking):
@@ -176,7 +190,7 @@ def test_freezing_pauses_identification_and_reset_keeps_it(talking):
 
 def test_saving_without_a_file_says_which_parameter_is_missing(talking):
     answer = _call(talking, Trigger, "save_parameters", Trigger.Request())
-    assert not answer.success and "parameters_file" in answer.message
+    assert not answer.success and "identified_parameters" in answer.message
 
 
 def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+import threading
+import time
+from collections.abc import Iterator
 
+import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.io.robot import Robot
+from friction_estimator.messages.cdr import CdrScanner
+from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.input_queue import InputQueue
+from friction_estimator.ros.middleware import RELIABLE_INPUT, SENSOR_OUTPUT
+from friction_estimator.ros.spin import make_executor
 
 
 class Line:
@@ -40,7 +53,7 @@ class Line:
                 self._other(str(self.arrived).encode())
                 self._joint(str(self.arrived).encode())
                 self.arrived += 1
-            self.queue.look()
+            self.queue.check()
             self.queue.use()
 
 
@@ -89,3 +102,76 @@ def test_nothing_is_left_out_where_every_sample_counts() -> None:
     line.run(1.0, step=2.5e-3)
     line.queue.use_all()
     assert line.queue.left_out == 0 and line.joints == list(range(line.arrived))
+
+
+def test_an_overloaded_node_reports_both_rates_and_what_to_do(robot: Robot) -> None:
+    line = Line()
+    diagnostics = NodeDiagnostics("node", line.queue)
+    diagnostics.start(Estimator(robot.config, robot.urdf_xml))
+    diagnostics.input_counters("joint_states", joints=True).received = 6000
+    line.run(6.0, step=2.5e-3)
+    (load,) = [status for status in diagnostics.report() if status.name == "node: load"]
+    assert load.level == DiagnosticStatus.WARN
+    assert "joint states arrive at" in load.message and "can process only" in load.message
+    assert f"{line.queue.left_out} of {line.queue.left_out + line.queue.used} were left out" in load.message
+    assert "lower rate" in load.message and "momentum" in load.message
+    values = {item.key: item.value for item in load.values}
+    assert values["joint states left out"] == str(line.queue.left_out)
+
+
+@pytest.fixture
+def nodes() -> Iterator[tuple[Node, Node]]:
+    """A node that sends, and one that receives."""
+    both = Node("sender", namespace="/queued"), Node("receiver", namespace="/queued")
+    yield both
+    for node in both:
+        node.destroy_node()
+
+
+@pytest.mark.parametrize(("leave_out", "cost"), [(False, 0.0), (False, 2e-3), (True, 4e-3)])
+def test_the_loop_uses_messages_of_a_real_executor_in_order(
+    nodes: tuple[Node, Node], leave_out: bool, cost: float
+) -> None:
+    """Joint samples that take longer than their period may be left out, but not the last one nor other messages."""
+    sender, receiver = nodes
+    count, queue, executor = 1500, InputQueue(leave_out), make_executor()
+    executor.add_node(receiver)
+    used: dict[str, list[int]] = {"joints": [], "others": []}
+
+    def take_joints(raw: bytes, arrived: float) -> bool:
+        used["joints"].append(int(CdrScanner(raw).string()))
+        time.sleep(cost)
+        return True
+
+    def take_other(raw: bytes, arrived: float) -> bool:
+        used["others"].append(int(CdrScanner(raw).string()))
+        return False
+
+    for topic, take in (("joints", take_joints), ("others", take_other)):
+        callback = queue.receiver(take, joints=topic == "joints")
+        receiver.create_subscription(String, topic, callback, RELIABLE_INPUT, raw=True)
+    publishers = [sender.create_publisher(String, topic, SENSOR_OUTPUT) for topic in ("others", "joints")]
+    give_up = time.monotonic() + 60.0
+
+    def send() -> None:
+        while any(publisher.get_subscription_count() == 0 for publisher in publishers) and time.monotonic() < give_up:
+            time.sleep(0.01)
+        for number in range(count):
+            for publisher in publishers:
+                publisher.publish(String(data=str(number)))
+            time.sleep(1e-3)
+
+    def running() -> bool:
+        done = queue.used + queue.left_out == count and len(used["others"]) == count
+        return not done and time.monotonic() < give_up
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    queue.run(executor, running)
+    thread.join()
+    executor.shutdown()
+    assert used["others"] == list(range(count))
+    assert queue.used == len(used["joints"]) and queue.used + queue.left_out == count
+    assert used["joints"] == sorted(used["joints"]) and used["joints"][-1] == count - 1
+    assert leave_out or queue.left_out == 0
+    assert queue.idle > 0.0

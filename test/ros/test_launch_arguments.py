@@ -53,14 +53,14 @@ def test_robot_state_publisher_is_one_more_subscriber_where_it_is_started() -> N
 
 
 def test_a_parameter_file_beats_the_launch_file_and_an_argument_beats_both(tmp_path: Path) -> None:
-    file = params_file(tmp_path, inputs_reliable=False, use_sim_time=True, parameters_file="mine.yaml", seed=3)
+    file = params_file(tmp_path, inputs_reliable=False, use_sim_time=True, identified_parameters="mine.yaml", seed=3)
     by_file = request(params_file=file)
     assert "inputs_reliable" not in by_file.parameters("estimator_node")
-    assert "parameters_file" not in by_file.parameters("estimator_node")
+    assert "identified_parameters" not in by_file.parameters("estimator_node")
     assert "seed" not in by_file.parameters("simulation_node")
     assert by_file.parameters("simulation_node")["publish_clock"] is True
-    by_argument = request(params_file=file, parameters_file="other.yaml", use_sim_time="false")
-    assert by_argument.parameters("estimator_node")["parameters_file"] == "other.yaml"
+    by_argument = request(params_file=file, identified_parameters="other.yaml", use_sim_time="false")
+    assert by_argument.parameters("estimator_node")["identified_parameters"] == "other.yaml"
     assert by_argument.parameters("estimator_node")["use_sim_time"] is False
 
 

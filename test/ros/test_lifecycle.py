@@ -13,7 +13,7 @@ from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages import topics
-from friction_estimator.ros.qos import LATCHED
+from friction_estimator.ros.middleware import LATCHED
 
 from .conftest import NodeProcess, TalkingRobot
 
@@ -36,7 +36,7 @@ def talking(robot, samples):
 
 def test_identified_parameters_survive_signals_and_restarts(talking, processes, tmp_path):
     saved = tmp_path / "identified.yaml"
-    options = (f"parameters_file:={saved}", "inputs_reliable:=true")
+    options = (f"identified_parameters:={saved}", "inputs_reliable:=true")
     first = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
     processes.append(first)
     talking.connect()
@@ -127,7 +127,7 @@ def test_only_what_needs_no_new_filter_may_change_while_running(talking, process
 
 BAD_STARTS = {
     "typing error": ({"momentum": {"gian": 30.0}}, "unknown parameter 'momentum.gian' (did you mean 'momentum.gain'?)"),
-    "typing error of the node": ({"paramters_file": "x"}, "did you mean 'parameters_file'?"),
+    "typing error of the node": ({"identified_paramters": "x"}, "did you mean 'identified_parameters'?"),
     "out of range": ({"contact_phase": {"debounce": -1.0}}, "debounce = -1.0 s is out of range"),
     "foot frame": ({"feet": {"l_foot": {"frame": "l_soul"}}}, "'l_soul'"),
     "no such URDF": ({"robot": {"urdf": "nobody.urdf"}}, "no URDF 'nobody.urdf'"),

@@ -13,8 +13,8 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate
-from friction_estimator.ros.qos import SENSOR_OUTPUT
-from friction_estimator.ros.recorder import HeaderClock, Recorder
+from friction_estimator.ros.middleware import SENSOR_OUTPUT
+from friction_estimator.ros.recorder_node import HeaderClock, Recorder
 
 from .conftest import TIME_OUT
 

@@ -1,0 +1,194 @@
+"""Yardsticks of the rows: a simulated walk, the floor of pinocchio calls, and the comparison of CPU times."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+import pinocchio as pin
+
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.messages import topics
+from friction_estimator.messages.simulated import SensorMessages
+from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.types import FloatArray, SensorFrame
+
+STEPS = 100
+"""Calls in one block: ten windows of the observer kalman."""
+NOISE = "paper_std"
+_START_NS = 1_000_000_000
+_SPARE = 1.0
+"""Scenario time after the last sample, so that the walk does not stop before it [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Sensor samples of a simulated walk at 1 kHz.
+
+    Attributes
+    ----------
+    robot : configuration and URDF
+    joint_names : (n) order of the joint arrays
+    samples : one a millisecond
+    """
+
+    robot: Robot
+    joint_names: tuple[str, ...]
+    samples: tuple[SimulationSample, ...]
+
+    def frames(self) -> list[SensorFrame]:
+        """Frames that the synchronizer makes of the samples, one for one."""
+        config = self.robot.config
+        synchronizer = Synchronizer(config.synchronizer, len(config.feet), True, Health())
+        frames = []
+        for sample in self.samples:
+            for wrench in sample.wrenches:
+                synchronizer.add_wrench(wrench)
+            synchronizer.add_imu(sample.imu)
+            frames += synchronizer.add_joints(sample.joints)
+        return frames
+
+    def write(self, path: Path, samples: int) -> None:
+        """Write the first samples as sensor messages into a new rosbag2."""
+        config = self.robot.config
+        with BagWriter(path) as writer:
+            messages = SensorMessages(config, self.joint_names)
+            for sample in self.samples[:samples]:
+                stamp = sample.joints.stamp_ns
+                for foot, wrench in zip(config.feet, sample.wrenches, strict=True):
+                    writer.write_raw(foot.wrench_topic, topics.WRENCH, stamp, messages.wrench(wrench))
+                writer.write_raw(config.imu.topic, topics.IMU, stamp, messages.imu(sample.imu))
+                joints = messages.joint_state(sample.joints)
+                writer.write_raw(config.output.joint_states_topic, topics.JOINT_STATE, stamp, joints)
+
+
+def make_simulator(robot: Robot, scenario: str, samples: int) -> Simulator:
+    """Simulator of a robot that walks for this number of samples."""
+    duration = 1e-3 * samples + _SPARE
+    return Simulator(
+        robot.config, robot.urdf_xml, make_scenario(scenario, duration), make_noise(NOISE), start_ns=_START_NS
+    )
+
+
+def simulate(robot_name: str, scenario: str, samples: int) -> Walk:
+    """Simulate a walk.
+
+    Raises
+    ------
+    FrictionEstimatorError
+        When the robot is not found or cannot be simulated.
+    """
+    robot = load_robot(robot_name)
+    simulator = make_simulator(robot, scenario, samples)
+    return Walk(robot, simulator.joint_names, tuple(simulator.step() for _ in range(samples)))
+
+
+class Floor:
+    """All terms, inverse dynamics, and Jacobian and classical acceleration of every sole, called from Python.
+
+    Parameters
+    ----------
+    robot : configuration and URDF of a walking robot
+    frames : whose joint positions, joint velocities and angular velocities are used
+    """
+
+    def __init__(self, robot: Robot, frames: Sequence[SensorFrame]) -> None:
+        self.model = pin.buildModelFromXML(robot.urdf_xml, pin.JointModelFreeFlyer())
+        self.data = self.model.createData()
+        self.soles = [self.model.getFrameId(foot.frame) for foot in robot.config.feet]
+        upright, at_rest = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], np.zeros(3)
+        self.states = [
+            (
+                np.concatenate((upright, frame.position)),
+                np.concatenate((at_rest, frame.angular_velocity, frame.velocity)),
+            )
+            for frame in frames
+        ]
+        self._acceleration = np.zeros(self.model.nv)
+
+    def __call__(self, number: int) -> None:
+        """Run the calls for one state."""
+        model, data = self.model, self.data
+        q, v = self.states[number]
+        pin.computeAllTerms(model, data, q, v)
+        pin.rnea(model, data, q, v, self._acceleration)
+        for sole in self.soles:
+            pin.getFrameJacobian(model, data, sole, pin.LOCAL)
+        for sole in self.soles:
+            pin.getFrameClassicalAcceleration(model, data, sole, pin.LOCAL)
+
+
+class Spread(TypedDict):
+    """Median and quartiles, as keyword arguments of a figure."""
+
+    value: float
+    low: float
+    high: float
+
+
+@contextmanager
+def as_in_node() -> Iterator[None]:
+    """Let the garbage collector leave out all objects that exist now, as in the estimator node."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def interleave(
+    cases: Mapping[str, Callable[[int], object]], blocks: int, progress: Callable[[float, float], None]
+) -> dict[str, FloatArray]:
+    """CPU time of the cases in turn, a block of calls each.
+
+    CPU time leaves out the pauses in which other processes run; the longer a call, the more of them it meets.
+
+    Parameters
+    ----------
+    cases : functions of the number of the call, which counts up from 0
+    blocks : how often each case has its turn
+
+    Returns
+    -------
+    (blocks, STEPS) CPU times of the calls of each case, the cost of reading the clock taken off [s]
+    """
+    times = {name: np.full((blocks, STEPS), np.nan) for name in cases}  # written now: memory may not grow meanwhile
+    clock = time.thread_time
+    with as_in_node():
+        for block in range(blocks):
+            cost = np.median([clock() - clock() for _ in range(STEPS)])
+            for name, call in cases.items():
+                durations = times[name][block]
+                for k in range(STEPS):
+                    before = clock()
+                    call(block * STEPS + k)
+                    durations[k] = clock() - before
+                durations += cost  # a negative number
+            progress(block + 1, blocks)
+    return times
+
+
+def spread(values: FloatArray) -> Spread:
+    """Median and quartiles."""
+    low, value, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
+    return {"value": value, "low": low, "high": high}
+
+
+def ratio(durations: FloatArray, yardstick: FloatArray) -> Spread:
+    """Ratio of the medians of two cases (blocks, STEPS): median and quartiles over the blocks."""
+    return spread(np.median(durations, axis=1) / np.median(yardstick, axis=1))
+
+
+def microseconds(durations: FloatArray) -> float:
+    """Median [us]."""
+    return float(1e6 * np.median(durations))

@@ -1,0 +1,64 @@
+"""Quality of service of every topic, message classes by name, and diagnostic statuses."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+_SENSOR_DEPTH = 2000
+"""Two seconds at 1 kHz, so that no message is lost in a pause of the process."""
+
+SENSOR_INPUT = QoSProfile(
+    reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH
+)
+"""Best effort matches any publisher."""
+
+RELIABLE_INPUT = QoSProfile(
+    reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH
+)
+"""Matches reliable publishers only: messages that the transport dropped are sent again."""
+
+SENSOR_OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH)
+"""Of simulator and bag player: both reliable and best-effort subscribers match."""
+
+OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
+"""Of results at a low rate."""
+
+FAST_OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=1000)
+"""Of results at the joint-state rate: a recorder loses none in a pause of a second."""
+
+RECORDER = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=5000)
+"""Of subscriptions of the recorder to reliable publishers of this package."""
+
+LATCHED = QoSProfile(
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
+)
+"""Of robot_description: late subscribers get the last message."""
+
+
+def message_class(type_name: str) -> Any:
+    """Class of a message such as ``sensor_msgs/msg/JointState``."""
+    package, _, name = type_name.split("/")
+    return getattr(importlib.import_module(f"{package}.msg"), name)
+
+
+def diagnostic_status(name: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
+    """One status of ``/diagnostics``: its name starts with that of the node; values as text by key."""
+    pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
+    return DiagnosticStatus(name=name, level=level, message=message, hardware_id="friction_estimator", values=pairs)
+
+
+def publish_diagnostics(node: Node, publisher: Publisher, statuses: Sequence[DiagnosticStatus]) -> None:
+    """Publish statuses with the time of the node."""
+    message = DiagnosticArray(status=statuses)
+    message.header.stamp = node.get_clock().now().to_msg()
+    publisher.publish(message)
