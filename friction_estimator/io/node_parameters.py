@@ -38,9 +38,7 @@ ESTIMATOR_FIELDS = (
         "identified_parameters",
         str,
         "",
-        Range(
-            "YAML of the identified parameters. The node reads it at the start and writes it at the end. Empty: none."
-        ),
+        Range("YAML of the identified parameters. The node reads it at the start and writes it at the end."),
     ),
     ParameterField(
         "robot_description",
