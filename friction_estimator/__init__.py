@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from friction_estimator.api.plan import plan_excitation
     from friction_estimator.api.recordings import load_recording
     from friction_estimator.api.replay import replay
+    from friction_estimator.api.report import report
     from friction_estimator.api.simulate import simulate
     from friction_estimator.api.validate import validate
     from friction_estimator.errors import FrictionEstimatorError
@@ -61,6 +62,7 @@ __all__ = [
     "load_robot",
     "plan_excitation",
     "replay",
+    "report",
     "simulate",
     "validate",
 ]
@@ -79,6 +81,7 @@ _MODULES = {
     "load_robot": "io.robot",
     "plan_excitation": "api.plan",
     "replay": "api.replay",
+    "report": "api.report",
     "simulate": "api.simulate",
     "validate": "api.validate",
 }

@@ -14,11 +14,11 @@ PACKAGE = Path(friction_estimator.__file__).parent
 
 TOP_LEVEL = {"types", "errors", "compiled", "rotations", "linear_algebra"}
 """Modules beside the rooms that every room may import."""
-ABOVE_HOT = {"tables"}
+ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
 HOT = {"config", "robot", "laws", "base", "reference", "estimation"}
 """Rooms that run on the robot: no ROS, files, clock or printing."""
-BELOW_ROS = HOT | {"identification", "messages", "io", "simulation", "report"}
+BELOW_ROS = HOT | {"identification", "messages", "io", "simulation", "reports"}
 ROOMS = {
     "config": set(),
     "robot": {"config"},
@@ -30,14 +30,13 @@ ROOMS = {
     "messages": HOT,
     "io": HOT | {"identification", "messages"},
     "simulation": {"config", "robot", "laws", "io"},
-    "report": HOT | {"identification", "messages"},
+    "reports": HOT | {"identification", "messages"},
     "api": BELOW_ROS,
     "ros": BELOW_ROS,
     "benchmark": BELOW_ROS | {"api", "ros"},
     "cli": BELOW_ROS | {"api", "ros", "benchmark"},
 }
 DOCS = PACKAGE.parent / "docs" / "architecture.md"
-FOR_EVERYBODY = ("report.metrics",)
 
 ROS = {
     "rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "tf2_msgs", "builtin_interfaces",
@@ -49,7 +48,7 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "mujoco": {"simulation"},
     "rosbags": {"io.bags"},
     "mcap": {"io.bags"},
-    "plotly": {"report"},
+    "plotly": {"reports"},
     "yaml": {"io"},
     "rich": {"cli"},
     **{name: {"ros", "benchmark"} for name in ROS},
@@ -79,7 +78,7 @@ def wrong_arrows(source: str, module: str) -> list[str]:
         if top == "friction_estimator":
             target = rest.split(".")[0]
             beside = TOP_LEVEL if room in HOT else TOP_LEVEL | ABOVE_HOT
-            free = target in {"", room, *beside} or target in ROOMS[room] or rest.startswith(FOR_EVERYBODY)
+            free = target in {"", room, *beside} or target in ROOMS[room]
         elif room in HOT:
             pinocchio = {"pinocchio"} if room in LIBRARIES["pinocchio"] else set()
             free = top in {"numpy", "scipy"} | pinocchio or top in sys.stdlib_module_names - NOT_IN_HOT_ROOMS
@@ -139,7 +138,7 @@ def test_only_the_command_line_and_the_nodes_print() -> None:
         ("io.bags.replay", "from sensor_msgs.msg import JointState"),
         ("io.robot", "import rosbags"),
         ("io.robot", "from friction_estimator.ros.parameters import ESTIMATOR_FIELDS"),
-        ("report.__init__", "from ..io.bags import reader"),
+        ("reports.__init__", "from ..io.bags import reader"),
         ("ros.node", "import friction_estimator.cli.main"),
         ("ros.node", "import mujoco"),
     ],
@@ -154,11 +153,11 @@ def test_a_wrong_arrow_is_detected(module: str, source: str) -> None:
         ("estimation.pipeline", "import math\nfrom ..types import SensorFrame\nfrom .. import config"),
         (
             "io.bags.replay",
-            "from friction_estimator.report.metrics import rmse\nfrom friction_estimator.messages import x",
+            "from friction_estimator.metrics import rmse\nfrom friction_estimator.messages import x",
         ),
         ("ros.node", "import rclpy\nfrom friction_estimator.estimation.estimator import Estimator"),
-        ("report.recording", "from friction_estimator.tables import number"),
-        ("cli.demo", "import friction_estimator.ros.node, friction_estimator.report.recording"),
+        ("reports.recording", "from friction_estimator.tables import number"),
+        ("cli.demo", "import friction_estimator.ros.node, friction_estimator.reports.recording"),
     ],
 )
 def test_a_right_arrow_is_not(module: str, source: str) -> None:

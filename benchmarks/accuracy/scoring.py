@@ -11,7 +11,7 @@ from benchmarks.accuracy.joints import JointGroups
 from benchmarks.accuracy.results import BaseScore, Numbers, Score
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.accuracy.track import Track
-from friction_estimator.report.metrics import joint_errors, mean
+from friction_estimator.metrics import joint_errors, mean
 from friction_estimator.types import BoolArray, FloatArray
 
 SETTLED = 6.0

@@ -12,7 +12,7 @@ from benchmarks.accuracy.results import Score
 from benchmarks.accuracy.scoring import SETTLED, late_phases, numbers
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.accuracy.wiener import wiener_errors
-from friction_estimator.report.metrics import root_mean_square
+from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 

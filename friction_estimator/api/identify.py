@@ -118,7 +118,7 @@ class IdentificationResult:
         ReportError
             When the file cannot be written.
         """
-        from friction_estimator.report.identification import write_identification_report
+        from friction_estimator.reports.identification import write_identification_report
 
         write_identification_report(path, self.identification, title)
 

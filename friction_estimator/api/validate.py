@@ -56,7 +56,7 @@ class ValidationResult:
         ReportError
             When the file cannot be written.
         """
-        from friction_estimator.report.identification import write_identification_report
+        from friction_estimator.reports.identification import write_identification_report
 
         write_identification_report(path, self.identification, title)
 

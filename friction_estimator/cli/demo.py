@@ -22,8 +22,8 @@ from friction_estimator.io.resources import robot_file
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
-from friction_estimator.report.recording import write_report
-from friction_estimator.report.recording_tables import error_table
+from friction_estimator.reports.recording import write_report
+from friction_estimator.reports.recording_tables import error_table
 from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
 from friction_estimator.ros.live_state import LiveState
 from friction_estimator.ros.processes import core_count, environment, load_average

@@ -24,7 +24,7 @@ VERBS = {
     "identify": "identify friction, inertia and drive parameters from recordings, with error bars",
     "validate": "apply an identification to other recordings: errors beside zero and the rigid body alone",
     "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
-    "report": "one HTML page from a bag with estimates",
+    "report": "one HTML page of a bag with estimates, or of an identification",
     "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",
     "parameters": "list every parameter of the YAML with default, unit and range",
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",

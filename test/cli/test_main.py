@@ -53,7 +53,9 @@ def test_wrong_usage_ends_with_two(words: list[str], capsys: pytest.CaptureFixtu
     ("words", "reason"),
     [
         (["replay", "nothing", "-o", "x"], "there is no bag at nothing"),
-        (["report", "nothing"], "there is no bag at nothing"),
+        (["report", "nothing"], "there is no bag at nothing; a report is made of a rosbag2 with friction estimates"),
+        (["report", "nothing.yaml"], "cannot read nothing.yaml: No such file or directory; a report is made of"),
+        (["report", "nothing.yaml", "--after", "1"], "nothing.yaml is a parameter file: robot, namespace and after"),
         (["replay", "nothing", "-o", "x", "--robot", "no_such_robot"], "no_such_robot"),
         (["replay", "nothing", "-o", "x", "--set", "identifer.law=makkar"], "did you mean 'identifier.law'"),
         (["replay", "nothing", "-o", "x", "--set", "robot.urdf="], "robot.urdf"),
@@ -132,7 +134,7 @@ def test_module_and_command_are_the_same() -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert process.returncode == 1
-    assert process.stderr == "friction_estimator: error: there is no bag at nothing\n"
+    assert process.stderr.startswith("friction_estimator: error: there is no bag at nothing; ")
 
 
 def test_an_interrupted_verb_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,9 @@ import pytest
 from friction_estimator.cli.main import main
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import read_recording
-from friction_estimator.io.parameters import load_parameters
+from friction_estimator.io.identification import save_identification
+from friction_estimator.io.parameters import load_parameters, save_parameters
+from test.known_identification import make_identification
 
 
 def contents(bag: Path) -> list[tuple[str, int, bytes]]:
@@ -86,6 +88,44 @@ def test_report_writes_one_page(replayed: Path, tmp_path: Path, capsys: pytest.C
     for expected in ("l_hip_yaw", "r_ankle_roll", "suralp", "kalman", "sensors &#x27;paper_std&#x27;", "RMSE, stance"):
         assert expected in text
     assert [path.name for path in page.parent.iterdir()] == ["report.html"]
+
+
+def test_report_of_a_parameter_file_is_the_page_of_its_identification(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("plotly", reason="plotly is not installed")
+    identification = make_identification()
+    save_identification(tmp_path / "arm.yaml", identification)
+    save_parameters(tmp_path / "live.yaml", identification.friction)
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "arm.yaml"), "-o", str(page)]) == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    for expected in ("Held-out errors", "Friction over load", "ZZ_3R + 0.4 MX_4", "Quadrants", "run_1.csv"):
+        assert expected in page.read_text()
+    assert main(["report", str(tmp_path / "live.yaml"), "-o", str(page)]) == 0
+    assert "hip/coulomb_motor" in page.read_text()
+    assert "condition number" not in page.read_text() and ">nan<" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("robot.yaml", "/**: {ros__parameters: {observer: fbse}}\n", "does not hold identified parameters"),
+        ("log.csv", "time,position\n", "is not a rosbag2"),
+        ("folder/log.csv", "time,position\n", "holds no .mcap or .db3 file"),
+    ],
+)
+def test_a_report_of_anything_else_names_the_valid_inputs(
+    name: str, content: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("plotly", reason="plotly is not installed")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(content)
+    source = (tmp_path / name).parent if "/" in name else tmp_path / name
+    assert main(["report", str(source), "-o", str(tmp_path / "page.html")]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert reason in error and "written by `replay`" in error and "written by `identify`" in error
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_warnings_tell_of_a_bag_that_was_cut(walk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from friction_estimator.messages.recording import Recording
-from friction_estimator.report.page import Page, Section, figure_html, write_page
-from friction_estimator.report.recording_figures import (
+from friction_estimator.reports.page import Page, Section, figure_html, write_page
+from friction_estimator.reports.recording_figures import (
     WINDOW,
     convergence,
     friction_over_time,
@@ -17,7 +17,7 @@ from friction_estimator.report.recording_figures import (
     is_long,
     paper_figure,
 )
-from friction_estimator.report.recording_tables import (
+from friction_estimator.reports.recording_tables import (
     diagnosis_table,
     error_table,
     errors_by_part,

@@ -8,20 +8,20 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from friction_estimator.identification.result import Identification
-from friction_estimator.report.identification_figures import (
+from friction_estimator.reports.identification_figures import (
     friction_over_load,
     friction_over_velocity,
     parameters_of_unit,
     residuals,
 )
-from friction_estimator.report.identification_tables import (
+from friction_estimator.reports.identification_tables import (
     data_table,
     is_significant,
     parameter_table,
     quadrant_table,
     score_table,
 )
-from friction_estimator.report.page import Page, Section, figure_html, write_page
+from friction_estimator.reports.page import Page, Section, figure_html, write_page
 from friction_estimator.tables import html_table, number
 
 
@@ -133,10 +133,17 @@ def _provenance_section(identification: Identification) -> Section:
     return Section(
         "provenance",
         "How it was made",
-        f"Method {escape(provenance.method)}, condition number {number(identification.condition)} of the "
-        "column-scaled observation matrix.",
-        command + html_table(data_table(provenance.data)) + choices,
+        _method_in_words(identification),
+        command + (html_table(data_table(provenance.data)) if provenance.data else "") + choices,
     )
+
+
+def _method_in_words(identification: Identification) -> str:
+    method = identification.provenance.method
+    if not method:
+        return "The node or <code>replay</code> has written this file while the robot moved: it has no recorded data."
+    condition = number(identification.condition)
+    return f"Method {escape(method)}, condition number {condition} of the column-scaled observation matrix."
 
 
 def _list(sentences: Iterable[str], style: str = "") -> str:
@@ -147,7 +154,7 @@ def _facts(identification: Identification) -> tuple[tuple[str, str], ...]:
     provenance = identification.provenance
     return (
         ("method", provenance.method.replace("_", " ")),
-        ("experiments", str(len(provenance.data))),
+        ("experiments", str(len(provenance.data) or "")),
         ("joints", str(len(identification.friction.joint_names))),
         ("friction laws", ", ".join(dict.fromkeys(identification.friction.law_names))),
     )
@@ -156,10 +163,9 @@ def _facts(identification: Identification) -> tuple[tuple[str, str], ...]:
 def _tiles(identification: Identification) -> list[tuple[str, str, str]]:
     table = identification.parameters
     significant = sum(is_significant(table, row) for row in range(len(table.names)))
-    tiles = [
-        ("parameters", str(len(table.names)), f"{significant} of them significant"),
-        ("condition number", number(identification.condition), "columns scaled"),
-    ]
+    tiles = [("parameters", str(len(table.names)), f"{significant} of them significant")]
+    if math.isfinite(identification.condition):
+        tiles.append(("condition number", number(identification.condition), "columns scaled"))
     scores = [score for score in identification.scores if math.isfinite(score.relative_error)]
     if scores:
         worst = max(scores, key=lambda score: score.relative_error)

@@ -10,10 +10,11 @@ import numpy as np
 from friction_estimator.config import DiagnosisConfig
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, RecordedEstimate
+from friction_estimator.estimation.visited_velocities import LEAST_SPEED, OUTSIDE
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
-from friction_estimator.report.metrics import JointErrors, joint_errors, phase_mask, speed_range
+from friction_estimator.metrics import JointErrors, joint_errors, phase_mask
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
 from friction_estimator.types import BoolArray, FloatArray
@@ -107,6 +108,12 @@ def parameter_table(recording: Recording) -> Table | None:
     headings = Column("F_c", "N m", group), Column("F_v", "N m s/rad", group)
     further = Column("speeds", "rad/s"), Column("time measured")
     return Table("Identified parameters at the end", (_JOINT, *headings, *further), rows)
+
+
+def speed_range(velocity: FloatArray) -> FloatArray:
+    """Speeds (2,) between which a joint with velocities (m,) spent nine tenths of its time in motion; NaN: never."""
+    moving = np.abs(velocity[np.abs(velocity) > LEAST_SPEED])
+    return np.asarray(np.quantile(moving, (OUTSIDE, 1.0 - OUTSIDE))) if moving.size else np.full(2, np.nan)
 
 
 def grade(relative: float) -> Literal["", "good", "fair", "bad"]:

@@ -11,12 +11,12 @@ import pytest
 
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
-from friction_estimator.report.drawing import envelope_rows, even_rows
-from friction_estimator.report.page import ReportError
-from friction_estimator.report.recording import render, write_report
-from friction_estimator.report.recording_figures import friction_over_time, paper_figure
-from friction_estimator.report.recording_tables import error_table, errors_by_part, parameter_table, phase_table
-from test.report.browser import drawn_page, needs_browser
+from friction_estimator.reports.drawing import envelope_rows, even_rows
+from friction_estimator.reports.page import ReportError
+from friction_estimator.reports.recording import render, write_report
+from friction_estimator.reports.recording_figures import friction_over_time, paper_figure
+from friction_estimator.reports.recording_tables import error_table, errors_by_part, parameter_table, phase_table
+from test.reports.browser import drawn_page, needs_browser
 
 FIGURES = ("figure-time", "figure-velocity", "figure-coulomb", "figure-viscous", "figure-paper")
 

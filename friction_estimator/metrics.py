@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.estimation.visited_velocities import LEAST_SPEED, OUTSIDE
 from friction_estimator.types import BoolArray, FloatArray
 
 
@@ -90,9 +89,3 @@ def phase_mask(time: FloatArray, intervals: list[tuple[float, float]]) -> BoolAr
     for start, end in intervals:
         mask[slice(*np.searchsorted(time, (start, end)))] = True
     return mask
-
-
-def speed_range(velocity: FloatArray) -> FloatArray:
-    """Speeds (2,) between which a joint with velocities (m,) spent nine tenths of its time in motion; NaN: never."""
-    moving = np.abs(velocity[np.abs(velocity) > LEAST_SPEED])
-    return np.asarray(np.quantile(moving, (OUTSIDE, 1.0 - OUTSIDE))) if moving.size else np.full(2, np.nan)

@@ -9,8 +9,8 @@ import numpy as np
 from friction_estimator.config import CouplingConfig
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording, Series
-from friction_estimator.report.recording import render
-from friction_estimator.report.recording_tables import diagnose_recording, diagnosis_table
+from friction_estimator.reports.recording import render
+from friction_estimator.reports.recording_tables import diagnose_recording, diagnosis_table
 
 
 def test_nothing_speaks_against_a_passive_recording(recording: Recording) -> None:

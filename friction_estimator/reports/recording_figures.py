@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from friction_estimator.messages.recording import PhaseInterval, Recording, Series
-from friction_estimator.report.drawing import (
+from friction_estimator.reports.drawing import (
     ESTIMATE,
     INK,
     MODELLED,
@@ -21,7 +21,7 @@ from friction_estimator.report.drawing import (
     line,
     padded,
 )
-from friction_estimator.report.metrics import speed_range
+from friction_estimator.reports.recording_tables import speed_range
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 WINDOW = 12.0

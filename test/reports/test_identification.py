@@ -12,17 +12,17 @@ import pytest
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.export import joint_frictions
 from friction_estimator.io.identification import load_identification, save_identification
-from friction_estimator.report.identification import render_identification, write_identification_report
-from friction_estimator.report.identification_figures import (
+from friction_estimator.reports.identification import render_identification, write_identification_report
+from friction_estimator.reports.identification_figures import (
     friction_over_load,
     friction_over_velocity,
     parameters_of_unit,
     residuals,
 )
-from friction_estimator.report.identification_tables import parameter_table, quadrant_table, score_table
-from friction_estimator.report.page import ReportError
+from friction_estimator.reports.identification_tables import parameter_table, quadrant_table, score_table
+from friction_estimator.reports.page import ReportError
 from test.known_identification import NOISE, TRUTH, make_identification
-from test.report.browser import drawn_page, needs_browser
+from test.reports.browser import drawn_page, needs_browser
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from friction_estimator.report.metrics import joint_errors, phase_mask, root_mean_square
+from friction_estimator.metrics import joint_errors, phase_mask, root_mean_square
 
 NAN = np.nan
 NUMBERS = st.floats(-100.0, 100.0)

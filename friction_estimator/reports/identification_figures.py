@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from friction_estimator.identification.result import FrictionSamples, Identification
-from friction_estimator.report.drawing import (
+from friction_estimator.reports.drawing import (
     ESTIMATE,
     INK,
     LEFT_OUT,
@@ -24,7 +24,7 @@ from friction_estimator.report.drawing import (
     line,
     padded,
 )
-from friction_estimator.report.identification_tables import QUADRANT_NAMES, joint_quadrants, load_laws
+from friction_estimator.reports.identification_tables import QUADRANT_NAMES, joint_quadrants, load_laws
 from friction_estimator.types import FloatArray
 
 _QUADRANT_STYLES = {
