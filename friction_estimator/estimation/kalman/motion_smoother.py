@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
+from scipy.linalg import solve_discrete_lyapunov
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
@@ -22,6 +22,7 @@ from friction_estimator.estimation.kalman.joint_motion import (
     MotionModels,
     advance_bank,
     reading_noise,
+    stationary_covariance,
     weighted_motion,
 )
 from friction_estimator.types import FloatArray
@@ -51,9 +52,8 @@ def stationary_smoothers(
     C, R = np.eye(2, 3), reading_noise(position_std, velocity_std, dt)
     gains, variances = [], []
     for density in densities:
-        Q = density * dt**5 / position_std**2 * WHITE_JERK
-        P_predicted = solve_discrete_are(TRANSITION.T, C.T, Q, R)
-        S = C @ P_predicted @ C.T + R
+        P_predicted = stationary_covariance(TRANSITION, density * dt**5 / position_std**2 * WHITE_JERK, R)
+        S = C @ P_predicted @ C.T + np.diag(R)
         P = P_predicted - P_predicted @ C.T @ np.linalg.solve(S, C @ P_predicted)
         A = np.linalg.solve(P_predicted, TRANSITION @ P).T
         smoothed = solve_discrete_lyapunov(A, P - A @ P_predicted @ A.T)

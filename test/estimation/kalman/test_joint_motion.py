@@ -6,9 +6,20 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.linalg import solve_discrete_are
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
+from friction_estimator.estimation.kalman.joint_motion import (
+    TRANSITION,
+    WHITE_ACCELERATION,
+    WHITE_JERK,
+    JointMotion,
+    JointMotionFilter,
+    MotionModels,
+    reading_noise,
+    stationary_covariance,
+    stationary_filters,
+)
 
 DT = 1e-3
 NOISE = SensorNoise(position_std=1e-4, velocity_std=1e-2)
@@ -34,6 +45,41 @@ def white_jerk(density: float, samples: int, joints: int, rng: np.random.Generat
         velocity[k] = velocity[k - 1] + acceleration[k - 1] * DT + jerk * DT**2 / 2
         position[k] = position[k - 1] + velocity[k - 1] * DT + acceleration[k - 1] * DT**2 / 2 + jerk * DT**3 / 6
     return position, velocity
+
+
+@pytest.mark.parametrize("position_std", [1e-7, 1e-4, 1e-3])
+@pytest.mark.parametrize("velocity_std", [1e-4, 2e-3, 0.05, np.inf])
+def test_stationary_filters_solve_the_riccati_equation_as_scipy_does(position_std, velocity_std):
+    """For all densities and periods of 0.2 ms to 0.5 s. Where scipy leaves a larger residual, that is its error."""
+    models = MotionModels(np.array(CONFIG.jerk_densities), np.array(CONFIG.acceleration_densities))
+    for dt in np.geomspace(2e-4, 0.5, 9):
+        found = stationary_filters(models, position_std, velocity_std, dt)
+        R = np.diag(reading_noise(position_std, velocity_std, dt))
+        noises = [density * dt**5 / position_std**2 * WHITE_JERK for density in CONFIG.jerk_densities]
+        noises += [density * dt**3 / position_std**2 * WHITE_ACCELERATION for density in CONFIG.acceleration_densities]
+        for model, Q in enumerate(noises):
+            size = len(Q)
+            A, C = TRANSITION[:size, :size], np.eye(2, size)
+
+            def gain(P, C=C, R=R):
+                return np.linalg.solve(C @ P @ C.T + R, C @ P).T
+
+            def residual(P, A=A, C=C, Q=Q, gain=gain):
+                return np.abs(A @ (P - gain(P) @ C @ P) @ A.T + Q - P).max() / np.abs(P).max()
+
+            padded = np.zeros((2, 3, 3))
+            padded[:, :size, :size] = A, Q
+            own = stationary_covariance(*padded, np.diag(R).copy())[:size, :size]
+            scipys = solve_discrete_are(A.T, C.T, Q, R)
+            assert residual(own) < 1e-13
+            scale, allowed = np.sqrt(np.outer(np.diag(scipys), np.diag(scipys))), 1e-9 + 1e3 * residual(scipys)
+            assert np.abs((own - scipys) / scale).max() < allowed
+            np.testing.assert_allclose(found.gain[model, :size], gain(scipys), atol=allowed)
+            S = (C @ own @ C.T + R) * position_std**2
+            np.testing.assert_allclose(found.information[model] @ S, np.eye(2), atol=1e-7)
+            assert found.log_determinant[model] == pytest.approx(np.linalg.slogdet(S)[1], abs=1e-9)
+            variance = (own - gain(own) @ C @ own)[1, 1] * position_std**2
+            assert found.velocity_variance[model] == pytest.approx(variance, rel=1e-9, abs=1e-12 * S[1, 1])
 
 
 def test_constant_acceleration_is_followed_once_found():
