@@ -13,7 +13,7 @@ from friction_estimator.robot.model import RobotModel
 
 _HEADER = (
     "| recording | estimator | roll, pitch RMSE (max) [deg] | yaw RMSE (max) [deg] | yaw drift [deg/min] "
-    "| position at the end x, y, z [mm] | horizontal drift [% of the way] | height RMSE [mm] "
+    "| position at the end x, y, z [mm] | horizontal drift [% of the distance travelled] | height RMSE [mm] "
     "| velocity RMSE x, y, z [m/s] |\n|---|---|---|---|---|---|---|---|---|"
 )
 
@@ -31,7 +31,7 @@ def tracks_of(recording: Recording, urdf: Path) -> dict[str, Track]:
     return {
         "gyroscope integrated": integrated(recording, urdf),
         "legs alone": walked(recording, urdf, contact),
-        "`lipm` (printed)": estimated(recording, urdf, base_state__method="lipm"),
+        "`lipm` (published)": estimated(recording, urdf, base_state__method="lipm"),
         "`odometry` (default)": ours,
     }
 
@@ -52,7 +52,7 @@ def report(recordings: list[Recording], urdf: Path) -> str:
             contacts.append(f"| {recording.name} | {100.0 * agreement:.1f} | {changes:.2f} |")
     lines += [
         "",
-        "| recording | phase as in hindsight [% of samples] | changes of contact per true one |",
+        "| recording | phase as in the non-causal reference [% of samples] | changes of contact per true one |",
         "|---|---|---|",
     ]
     return "\n".join([*lines, *contacts, "", *covered])

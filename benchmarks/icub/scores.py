@@ -86,7 +86,7 @@ def _wrapped(angle: FloatArray) -> FloatArray:
 
 
 def reference_contact(recording: Recording, weight: float) -> BoolArray:
-    """Contact of both soles (s, 2) in hindsight, from the forces alone: above 5 % of the weight after a median filter.
+    """Non-causal reference of the contact of both soles (s, 2): forces above 5 % of the weight after a median filter.
 
     The median over 70 ms has no delay and passes no chatter; the online detector has hysteresis, debounce and neither
     of these.

@@ -1,1 +1,1 @@
-"""The Kalman stage without each of its parts, with other laws and windows, in hindsight, and in other forms."""
+"""The Kalman stage without each of its parts, with other laws and windows, smoothed, and in other forms."""

@@ -81,6 +81,6 @@ VARIANTS = (
     Variant("law coulomb_viscous", {"identifier.law": "coulomb_viscous"}),
     Variant("window 5 ms", {"kalman.window": 0.005}),
     Variant("window 20 ms", {"kalman.window": 0.02}),
-    Variant("blows are not noticed", {"kalman.innovation_gate": 1e6}),
+    Variant("impacts are not noticed", {"kalman.innovation_gate": 1e6}),
     Variant("changes of friction are not noticed", {"kalman.change_ratio": 0.0}),
 )

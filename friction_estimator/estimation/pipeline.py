@@ -33,7 +33,7 @@ from friction_estimator.types import (
 
 @dataclass(frozen=True, slots=True)
 class SensedFrame:
-    """What all stages before the friction have made of a frame."""
+    """Results of all stages before the friction for one frame."""
 
     attitude: Attitude
     phase: ContactPhase
@@ -48,11 +48,11 @@ def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
 
 
 class FrictionStage(Protocol):
-    """Last stage of the pipeline: one friction estimate per frame, and identification of its law.
+    """Interface of a friction stage: one estimate per frame, and identification of the law.
 
     Attributes
     ----------
-    frozen : True while nothing is learned
+    frozen : True while identification pauses
     """
 
     frozen: bool
@@ -67,16 +67,16 @@ class FrictionStage(Protocol):
         ...
 
     def reset(self) -> None:
-        """Restart the filters; what was learned stays."""
+        """Restart the filters; identified parameters stay."""
         ...
 
     def forget(self) -> None:
-        """Reset, and drop what was learned too."""
+        """Reset, and drop the identified parameters too."""
         ...
 
     @property
     def identified(self) -> IdentifiedParameters:
-        """What is worth keeping over a restart."""
+        """Identified parameters, to keep over a restart."""
         ...
 
     def restore(self, identified: IdentifiedParameters) -> None:

@@ -266,7 +266,7 @@ class Synchronizer:
 
 
 def _follow(period: float, step: int) -> float:
-    """Usual period after one more step [ns]: shorter steps are believed at once, longer ones slowly."""
+    """Usual period after one more step [ns]: shorter steps count at once, longer ones slowly."""
     return min(float(step), period + 0.1 * (step - period)) if period else float(step)
 
 
@@ -291,7 +291,7 @@ class RepeatedFrames:
     """Leaves out frames whose joints repeat the frame before; the next frame bears their time, too.
 
     Positions of the joint sample before under a new stamp come from a driver that has missed a cycle of its bus. A
-    filter that believes such a sample sees the joints stand still for one period and then jump by two; one in a
+    filter that uses such a sample sees the joints stand still for one period and then jump by two; one in a
     hundred makes friction three times worse. A sample that is missing costs nothing. But joints at rest and coarse
     encoders also repeat themselves. So a repetition counts as a missed cycle only where, by how often each joint has
     changed its reading lately, hardly ever none of them would have changed.

@@ -17,8 +17,7 @@ import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.reference.constrained_friction import ConstrainedFriction, ConstrainedSolution
-from friction_estimator.reference.delay_line import DelayLine
-from friction_estimator.reference.differences import DerivativeWeights, Differentiator
+from friction_estimator.reference.differentiation import DelayLine, DerivativeWeights, Differentiator
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, MeasuredFriction, SensorFrame
 

@@ -1,7 +1,13 @@
 """Friction of one instant from its joint accelerations, and the errors of it (Egle 2021, eqs. 5.3-5.13, 6.1).
 
-All in the inertial frame that moves with the IMU at that instant: accelerations are the true ones there, gravity is the
-attitude's, and the base velocity drops out. No foot wrench and no accelerometer reading is used.
+    M a + h = S^T (tau - tau_friction) + J^T lambda,    J a = b        (eqs. 5.5, our sign of friction)
+
+``M`` (nv, nv) mass matrix, ``h`` (nv,) Coriolis, centrifugal and gravity terms, ``J`` (r, nv) the constraints stacked:
+standing feet and position-controlled joints (eq. 5.6), ``S`` the selection of the torque-controlled joints (eq. 5.3).
+The thesis adds the friction torque to the motor torque; we subtract it, so that ours is minus the published one.
+
+All is in the inertial frame that moves with the IMU at that instant: accelerations are the true ones there, gravity is
+the attitude's, and the base velocity drops out. No foot wrench and no accelerometer reading is used.
 """
 
 from __future__ import annotations
@@ -12,14 +18,8 @@ import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.reference.constrained_dynamics import (
-    ConstrainedDynamics,
-    constrain,
-    regularised_inverse,
-    unique_inverse,
-)
-from friction_estimator.reference.delay_line import Instant
-from friction_estimator.reference.differences import DerivativeWeights
+from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.reference.differentiation import DerivativeWeights, Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.sensor_variances import constant_vector, white_vector
 from friction_estimator.rotations import skew
@@ -29,6 +29,72 @@ _REGULARISATION = 1e-8
 """Lambda / W of eq. 6.1 [(rad/s^2)^2/(N m)^2]: it decides only where the accelerations determine nothing."""
 _FRICTION_STD = 2.0
 """Standard deviation of friction that eq. 6.1 leaves out [N m]."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedDynamics:
+    """How forces and the constraint accelerate the robot: ``a = mobility @ force + constraint_gain @ b``.
+
+    Attributes
+    ----------
+    mobility : (nv, nv) ``M^{-1} (I - J^T (J M^{-1} J^T)^{-1} J M^{-1})``, the matrix of eq. 5.10 that removes what acts
+        on the constraints; symmetric, rank ``nv - r``
+    constraint_gain : (nv, r) ``M^{-1} J^T (J M^{-1} J^T)^{-1}``
+    """
+
+    mobility: FloatArray
+    constraint_gain: FloatArray
+
+    def acceleration(self, force: FloatArray, b: FloatArray) -> FloatArray:
+        """Generalised acceleration (nv,) under the force ``S^T tau - h`` (nv,) and the constraint b (r,) (eq. 5.10)."""
+        return np.asarray(self.mobility @ force + self.constraint_gain @ b)
+
+    def constraint_force(self, residual: FloatArray) -> FloatArray:
+        """Lagrange multipliers (r,) from ``M a + h - S^T tau`` (nv,): what the constraints must add (eq. 5.9)."""
+        return np.asarray(self.constraint_gain.T @ residual)
+
+    def response(self, joints: IntArray) -> FloatArray:
+        """``M_mod^{-1} = S M^{-1} N S^T``, (m, m): joint accelerations per friction torque (eq. 5.12)."""
+        return self.mobility[np.ix_(joints, joints)]
+
+
+def constrain(M: FloatArray, J: FloatArray) -> ConstrainedDynamics:
+    """Eliminate the constraint forces (eqs. 5.7-5.10).
+
+    Constraints that repeat each other (two feet on a stretched leg) count once, by the pseudo-inverse.
+    """
+    inverse = _inverse(M)
+    by_force = inverse @ J.T
+    gain = by_force @ _inverse(J @ by_force)  # eqs. 5.8 and 5.9
+    mobility = inverse - gain @ by_force.T
+    return ConstrainedDynamics(0.5 * (mobility + mobility.T), gain)
+
+
+def unique_inverse(response: FloatArray) -> FloatArray | None:
+    """``M_mod`` of eq. 5.13, (m, m), where the friction is unique; None where ``response`` is singular."""
+    inverse, definite = solve_positive(np.ascontiguousarray(response), np.eye(response.shape[0]))
+    return inverse if definite else None
+
+
+def regularised_inverse(response: FloatArray, weight: float) -> FloatArray:
+    """What multiplies the acceleration difference in the solution of eq. 6.1, (m, m).
+
+    With ``W = I`` and ``Lambda = weight * I`` the minimum is ``(K^2 + weight I)^{-1} K``, K being ``response``; by
+    eigenvalues, so that it stays exact to rounding where K is singular (feet that stand together). ``weight`` towards
+    zero is the pseudo-inverse, the least friction that explains the accelerations.
+    """
+    values, vectors = np.linalg.eigh(response)
+    floor = 1e-12 * max(values[-1], 0.0)
+    gains = np.where(values > floor, values / (values**2 + weight), 0.0)
+    return np.asarray((vectors * gains) @ vectors.T)
+
+
+def _inverse(A: FloatArray) -> FloatArray:
+    """Inverse of a symmetric positive definite matrix, pseudo-inverse of a semi-definite one."""
+    if not A.size:
+        return A
+    inverse = unique_inverse(A)
+    return np.asarray(np.linalg.pinv(A, rcond=1e-10, hermitian=True)) if inverse is None else inverse
 
 
 @dataclass(frozen=True, slots=True)

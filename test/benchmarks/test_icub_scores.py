@@ -57,7 +57,7 @@ def test_drifts_are_those_put_in(recording):
     assert errors.end_position[0] == pytest.approx(0.05 * 0.79, rel=0.02)
 
 
-def test_contact_in_hindsight_has_no_chatter_and_no_delay(recording):
+def test_contact_of_the_reference_has_no_chatter_and_no_delay(recording):
     force = recording.force
     force[300:500, 0] = 1.0
     force[400:402, 0] = 90.0

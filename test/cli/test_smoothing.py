@@ -16,7 +16,7 @@ def test_a_smoothed_replay_is_nearer_to_the_truth_than_a_live_one(walk: Path, re
     live, smoothed = read_recording(replayed), read_recording(tmp_path / "smoothed")
     assert smoothed.truth is not None
     np.testing.assert_array_equal(live.time, smoothed.time)
-    early = slice(300, 700)  # what the live stage has not learned by then, hindsight has
+    early = slice(300, 700)  # before the live stage has identified the law
     errors = [np.sqrt(((one.friction - smoothed.truth)[early] ** 2).mean()) for one in (smoothed, live)]
     assert errors[0] < 0.9 * errors[1]
     assert smoothed.description.smoothing == "at least 2 s ahead"

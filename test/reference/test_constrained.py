@@ -14,9 +14,8 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier
 from friction_estimator.reference import constrained_friction
 from friction_estimator.reference.constrained import ConstrainedDynamicsObserver
-from friction_estimator.reference.constrained_dynamics import constrain, regularised_inverse
-from friction_estimator.reference.constrained_friction import ConstrainedFriction
-from friction_estimator.reference.delay_line import Instant
+from friction_estimator.reference.constrained_friction import ConstrainedFriction, constrain, regularised_inverse
+from friction_estimator.reference.differentiation import Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, SensorFrame
 from test.biped import consistent_instant, suralp_config

@@ -133,7 +133,7 @@ def test_what_was_learned_is_saved_motor_by_motor_and_speaks_at_once(walk, motor
     assert note == f"nothing was saved of {', '.join(MOTORS)}: there the law starts anew"
 
 
-def test_hindsight_is_better_than_the_live_estimate_behind_a_coupling_too(walk, motor_wise):
+def test_smoothed_estimates_are_better_than_the_live_ones_behind_a_coupling_too(walk, motor_wise):
     robot = load_robot("suralp", COUPLING)
     smoothed = run(SmoothedEstimator(robot.config, robot.urdf_xml, 1.0), walk)
     assert rms(errors(smoothed, walk)) < 0.95 * rms(errors(motor_wise[1], walk))

@@ -1,7 +1,7 @@
-"""External torque: what neither model, foot wrenches, friction nor calibration explain, within milliseconds.
+"""External torque: the part that neither model, foot wrenches, friction nor calibration explain, within milliseconds.
 
 A momentum observer (Lim et al. 2024, section 3.2) on the filtered joint velocities; the expected friction passes the
-same low-pass. The torque is published, and large ones are pushes, from which nothing is learned.
+same low-pass. The torque is published, and large ones are pushes, during which identification pauses.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.joint_motion import JointMotion
-from friction_estimator.estimation.kalman.law_now import (
+from friction_estimator.estimation.kalman.frame_friction import (
     LAW_VARIANCE,
     MODEL_ERROR_VARIANCE,
     TORQUE,
     VELOCITY_VARIANCE,
     LawNow,
 )
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
 from friction_estimator.estimation.observers.momentum import ResidualVariances, initial_residual, step_residual
 from friction_estimator.robot.limbs import Limb

@@ -27,6 +27,8 @@ WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 
 WHITE_ACCELERATION = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])
 _IGNORED = 1e6
 """Standard deviation of a reading that carries nothing, in units of that of the position."""
+_EXACT = 1e-8
+"""Standard deviation of an exact velocity in the same units: the doubling algorithm divides by it."""
 _MOST_DOUBLINGS = 60
 """Iterations of the doubling algorithm at most; 20 were needed for the smallest noise at 0.2 ms."""
 _CONVERGED = 1e-17
@@ -89,7 +91,7 @@ class StationaryFilters:
 
 def reading_noise(position_std: float, velocity_std: float, dt: float) -> FloatArray:
     """Variances (2,) of a reading ``[q, dq dt]``, in units of that of the position."""
-    return np.array([1.0, min((velocity_std * dt / position_std) ** 2, _IGNORED**2)])
+    return np.array([1.0, min(max(velocity_std * dt / position_std, _EXACT), _IGNORED) ** 2])
 
 
 @kernel
@@ -163,20 +165,17 @@ def solve_filters(
     """Write the fields of :class:`StationaryFilters` for m models, for a unit variance of the position."""
     for model in range(len(transition)):
         P = stationary_covariance(transition[model], process_noise[model], R)
-        s00, s01, s11 = P[0, 0] + R[0], P[0, 1], P[1, 1] + R[1]
-        determinant = s00 * s11 - s01 * s01
+        # determinants as sums of positive terms, so that nothing cancels where a velocity is exact
+        without_velocity = max(P[0, 0] * P[1, 1] - P[0, 1] * P[0, 1], 0.0) + R[0] * P[1, 1]
+        determinant = without_velocity + R[1] * (P[0, 0] + R[0])
         W, K = information[model], gain[model]
-        W[0, 0], W[1, 1], W[0, 1], W[1, 0] = (
-            s11 / determinant,
-            s00 / determinant,
-            -s01 / determinant,
-            -s01 / determinant,
-        )
+        W[0, 0], W[1, 1] = (P[1, 1] + R[1]) / determinant, (P[0, 0] + R[0]) / determinant
+        W[0, 1] = W[1, 0] = -P[0, 1] / determinant
         log_determinant[model] = math.log(determinant)
         for i in range(3):
             for j in range(2):
                 K[i, j] = P[i, 0] * W[0, j] + P[i, 1] * W[1, j]
-        velocity_variance[model] = P[1, 1] - K[1, 0] * P[0, 1] - K[1, 1] * P[1, 1]
+        velocity_variance[model] = R[1] * without_velocity / determinant
 
 
 def stationary_filters(models: MotionModels, position_std: float, velocity_std: float, dt: float) -> StationaryFilters:

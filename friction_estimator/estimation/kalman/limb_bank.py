@@ -18,7 +18,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbWindow, lay_out, sensor_errors
-from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
+from friction_estimator.estimation.kalman.sensor_monitor import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, WindowTerms
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities

@@ -1,4 +1,4 @@
-"""Kalman filter of one limb: momentum, friction law, what the law misses, and the errors of model and sensors.
+"""Kalman filter of one limb: momentum, friction law, its model error, and the errors of model and sensors.
 
 Seen from the IMU, the joint rows of the momentum balance over a window of length T read (Lim et al. 2024, eqs. 4-10)
 
@@ -411,7 +411,7 @@ class ImpactDetector:
 
 
 class LimbFilter:
-    """The filter.
+    """Kalman filter of one limb.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ class LimbFilter:
     state, covariance : (size,), (size, size)
     model_error_variance : (m,) stationary variance of delta, motor by motor, adapted [(N m)^2]
     consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
-    windows : how many windows were learned from
+    windows : number of windows used for identification
     running : False until :meth:`begin`
     history : records since the start, or since they were last taken away; None without history
     """
@@ -455,7 +455,7 @@ class LimbFilter:
         self.restart()
 
     def restart(self) -> None:
-        """The momentum is unknown, and how far the law is off now; what was learned stays."""
+        """Momentum and model error are unknown again; law and calibration stay."""
         self.running = False
         self._impacts = ImpactDetector(self._joints)
         self.consistency: FloatArray = np.full(self._joints, np.nan)
@@ -464,7 +464,7 @@ class LimbFilter:
         self._record(Decay(self._head, 0.0))
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
-        """Start, or pick up after a window that teaches nothing, at a measured momentum (m,), (m, m)."""
+        """Start, or continue after a window that was not used, at a measured momentum (m,), (m, m)."""
         rows = self._momentum
         self._clear(rows)
         self.state[rows] = momentum
@@ -556,7 +556,7 @@ class LimbFilter:
             self._record(Measurement(rows, *used, gain.T))
 
     def inflate_law_covariance(self) -> None:
-        """Forget a part of the law: what was taken for something else has lasted too long."""
+        """Inflate the covariance of the law: a torque that was taken for a push has lasted too long."""
         law = self.layout.law
         self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
 
@@ -567,13 +567,13 @@ class LimbFilter:
         self.covariance[np.ix_(columns, columns)] = covariance
 
     def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
-        """The momentum alone jumps by an impact, at landing for instance; nothing else is learned from it."""
+        """Inflate the covariance of the momentum after an impact, at landing for instance; the rest stays as it is."""
         rows = self._momentum
         unexplained = 1.0 - self._innovation_gate * self._joints / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT * unexplained)
 
     def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
-        """Friction has changed, by about ``force`` (m,) [N m]: from this window on believe law and model error less."""
+        """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""
         layout, P = self.layout, self.covariance
         more = np.zeros(layout.size)
         known = layout.prior_std[layout.law] > 0.0

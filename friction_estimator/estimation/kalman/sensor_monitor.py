@@ -1,27 +1,31 @@
-"""Noise and timing of the sensors, measured: for robots whose datasheet is too good, or was never copied.
+"""What the readings show of the sensors: noise, late velocities, noisy stamps, and the bias of unloaded force sensors.
 
 White noise: third differences of a smooth signal vanish, those of white noise have twenty times its variance. The
 median of their size over a fifth of a second does not mind impacts, and the smallest of several such blocks does not
 mind motion.
 
-Late velocities: differentiated positions behind a filter lag behind, whether the driver's author knew it or not. The
-delay shows as a part of the acceleration in their difference to the slope of the positions.
+Late velocities: differentiated positions behind a filter lag behind, even where the driver's documentation does not
+mention it. The delay shows as a part of the acceleration in their difference to the slope of the positions.
 
 Noisy stamps: a driver that samples evenly but stamps when it finds the time makes positions seem to jump by velocity
 times the error of the stamp, thousands of times an encoder's noise. Whether stamps or sampling are uneven shows in
 third differences of the positions, in which no stamp appears: small ones mean that the sampling is even.
+
+Unloaded feet: a force sensor of a foot in the air reads its bias.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections import deque
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
-from friction_estimator.types import FloatArray, IntArray, SensorFrame
+from friction_estimator.estimation.kalman.windows import Window
+from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorFrame
 
 _BLOCK = 200
 _BLOCKS = 16
@@ -32,7 +36,7 @@ _WORSE = 1.5
 _UNEVEN = 0.05
 """Intervals that differ by more than this part of their period are uneven, and spoil differences."""
 _LATE = 0.6
-"""Velocities later than this part of the period are believed to be filtered; half of it is the sampling."""
+"""Velocities later than this part of the period count as filtered; half of it is the sampling."""
 _SURE = 6.0
 """A delay counts only if it is at least this many times its standard deviation."""
 _STRIDE = 5
@@ -112,7 +116,7 @@ def add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray) -
 
 
 class SensorNoiseMonitor:
-    """Compares the noise of the readings with the datasheet, and believes the larger.
+    """Compares the noise of the readings with the parameters, and uses the larger.
 
     A full block is evaluated column by column over the samples after it, so that none of them bears the work of all.
 
@@ -225,12 +229,12 @@ class StampClock:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a new block; until it is full, stamps are believed."""
+        """Begin a new block; until it is full, stamps are used as they are."""
         self._row = 0
         self._period = self._behind = 0.0
 
     def interval(self, dt: float, position: FloatArray) -> float:
-        """Interval to believe [s], for a stamped one and the positions (n,) at its end; zero stays zero."""
+        """Interval to use [s], for a stamped one and the positions (n,) at its end; zero stays zero."""
         if dt <= 0.0:
             return dt
         self._positions[self._row], self._steps[self._row] = position, dt
@@ -265,3 +269,67 @@ class StampClock:
             self._period, self._behind = period, 0.0
         else:
             self._period += _SMOOTH * (period - self._period)
+
+
+_WINDOWS = 7
+"""A foot is in the air when the force was small and steady for this many windows; the middle one gives the bias."""
+_STEADY = 6.0
+"""Range of the windows' mean forces, in standard deviations of one mean."""
+
+
+class UnloadedFeet:
+    """Finds feet in the air, and what their sensors read there.
+
+    Whether a force is small does not depend on the bias found so far: a bias identified too early, while the foot was
+    still leaving the ground, would otherwise hide every later reading.
+
+    Parameters
+    ----------
+    foot_count : k
+    force_std : white noise of the force sensors [N]
+    bias_std : of their bias, before any data [N]
+    firm_force : a foot that carries more than this stands firmly [N]
+
+    Attributes
+    ----------
+    unloaded : (k,) True where the foot has carried nothing in all of the last windows
+    contact_transition : (k,) True where it is neither in the air nor firmly on the ground: it lands, lifts off, slips
+    """
+
+    def __init__(self, foot_count: int, force_std: float, bias_std: float, firm_force: float) -> None:
+        self._count = foot_count
+        self._bias_std = bias_std
+        self.retune(force_std)
+        self._firm_force = firm_force
+        self.reset()
+
+    def retune(self, force_std: float) -> None:
+        """Use the limits of this noise from now on."""
+        self._force_std = force_std
+        self._small = 4.0 * force_std + 3.0 * self._bias_std
+
+    def reset(self) -> None:
+        """Nothing is known."""
+        self._last: deque[FloatArray] = deque(maxlen=_WINDOWS)
+        self._small_windows = np.zeros(self._count, dtype=int)
+        self.unloaded: BoolArray = np.zeros(self._count, dtype=bool)
+        self.contact_transition: BoolArray = np.ones(self._count, dtype=bool)
+
+    def step(self, window: Window) -> FloatArray:
+        """Judge a window; return the mean wrenches (k, 6) of the middle one, biases where ``unloaded``."""
+        self._last.append(window.wrenches)
+        self.unloaded = np.empty(self._count, dtype=bool)
+        self.contact_transition = np.empty(self._count, dtype=bool)
+        lowest, highest = window.normal_force.tolist()
+        for foot in range(self._count):
+            small = -self._small < lowest[foot] and highest[foot] < self._small and window.wrench_fresh[foot]
+            self._small_windows[foot] = self._small_windows[foot] + 1 if small else 0
+            unloaded = bool(self._small_windows[foot] >= _WINDOWS) and self._steady(foot, window.readings[1 + foot])
+            self.unloaded[foot] = unloaded
+            self.contact_transition[foot] = not unloaded and lowest[foot] < self._firm_force
+        return self._last[len(self._last) // 2]
+
+    def _steady(self, foot: int, readings: float) -> bool:
+        """Whether the mean normal forces of the last windows differ by their noise only."""
+        means = [wrenches[foot, 2] for wrenches in self._last]
+        return bool(max(means) - min(means) <= _STEADY * self._force_std / math.sqrt(max(readings, 1.0)))

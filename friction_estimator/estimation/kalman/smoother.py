@@ -1,7 +1,7 @@
-"""Fixed-lag smoother of the Kalman stage: every estimate also uses later samples. For recordings.
+"""Fixed-lag smoother of the Kalman stage, for recordings: every estimate also uses later samples.
 
-frames ─► motion smoother ─► the same stage, its filters traced ─► backward sweep ─► friction, law, sigma
-          half a second ahead                                      a lag ahead
+frames ─► motion smoother ─► the same stage, with history ─► WindowSmoother: backward sweep ─► friction, law, sigma
+          half a second ahead                                a lag ahead
 
 The velocities are smoothed first, because the law at a noisy velocity near zero is the largest error of the live stage.
 """
@@ -11,15 +11,172 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
+from friction_estimator.estimation.kalman.limb_bank import joint_state_indices, law_bounds, within_bounds
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.motion_smoother import MOTION_MEMORY, MotionSmoother
 from friction_estimator.estimation.kalman.stage import LOAD_ERROR, KalmanFriction
-from friction_estimator.estimation.kalman.window_smoother import FilteredFrame, SmoothedWindows, WindowSmoother
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import (
+    Attitude,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    IntArray,
+    JointFriction,
+    LawEstimate,
+    SensorFrame,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredFrame:
+    """A frame that the stage has used.
+
+    Attributes
+    ----------
+    time : since the restart [s]
+    effort : (n,) motor torques [N m]
+    motion : smoothed
+    friction : output of the stage
+    """
+
+    time: float
+    effort: FloatArray
+    motion: JointMotion
+    friction: JointFriction
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedWindows:
+    """Law and model error at the ends of windows.
+
+    Attributes
+    ----------
+    laws : friction laws of the motors
+    motors : that move the joints
+    time : (w,) increasing [s]
+    parameters : (w, n, p) of the laws, motor by motor, within their bounds
+    model_error : (w, n) motor by motor [N m]
+    covariance : (w, n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint
+    """
+
+    laws: JointLaws
+    motors: Transmission
+    time: FloatArray
+    parameters: FloatArray
+    model_error: FloatArray
+    covariance: FloatArray
+
+    def at(
+        self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray, load_error: float
+    ) -> tuple[dict[str, FloatArray], list[LawEstimate]]:
+        """Fields of ``JointFriction`` at some frames (f), each (f, n), and the law of each frame.
+
+        Parameters
+        ----------
+        model_error_variance : (n,) of what the law misses when nothing is measured [(N m)^2]
+        load_error : part of the motor torque that nothing explains
+        """
+        times = np.array([frame.time for frame in frames])
+        row = self._nearest(times)
+        laws = [LawEstimate(*columns) for columns in zip(*self._described(), strict=True)]
+        parameters, covariance = self.parameters[row], self.covariance[row]
+        model_error = np.stack([np.interp(times, self.time, column) for column in self.model_error.T], axis=1)
+        velocity = np.array([frame.motion.velocity for frame in frames])
+        std = np.array([frame.motion.velocity_std for frame in frames])
+        effort = np.array([frame.effort for frame in frames])
+        motors = self.motors
+        regressor, torque, variance = self.laws.expected_friction(
+            parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std)
+        )
+        model = motors.at_joints(torque)
+        velocity_variance = motors.variance_at_joints(variance) + (load_error * effort) ** 2
+        law_variance = motors.law_variance(regressor, covariance)
+        full = motors.friction_variance(regressor, covariance)
+        return {
+            "friction": model + motors.at_joints(model_error),
+            "sigma": np.sqrt(full + velocity_variance),
+            "model": model,
+            "model_sigma": np.sqrt(law_variance + model_error_variance + velocity_variance),
+        }, [laws[at] for at in row.tolist()]
+
+    def _nearest(self, times: FloatArray) -> IntArray:
+        return np.searchsorted(0.5 * (self.time[1:] + self.time[:-1]), times)
+
+    def _described(self) -> tuple[FloatArray, ...]:
+        """Fields of :class:`LawEstimate`, one row a window."""
+        laws, motors, parameters, covariance = self.laws, self.motors, self.parameters, self.covariance
+        coulomb, viscous = np.abs(motors.weights), motors.weights**2
+        own = np.diagonal(covariance, axis1=2, axis2=3)[..., : laws.parameter_count]
+        return (
+            parameters,
+            np.sqrt(np.maximum(own, 0.0)),
+            motors.coulomb_at_joints(laws.coulomb(parameters)),
+            motors.viscous_at_joints(laws.viscous(parameters)),
+            np.sqrt(motors.law_variance(np.broadcast_to(laws.coulomb_weights, parameters.shape), covariance, coulomb)),
+            np.sqrt(motors.law_variance(np.broadcast_to(laws.viscous_weights, parameters.shape), covariance, viscous)),
+        )
+
+
+class WindowSmoother:
+    """Sweeps backward over the records of all limbs.
+
+    Parameters
+    ----------
+    laws : of the motors
+    motors : that move the joints
+    limbs : whose filters they are
+    """
+
+    def __init__(self, laws: JointLaws, motors: Transmission, limbs: Sequence[Limb]) -> None:
+        self._laws, self._motors, self._limbs = laws, motors, limbs
+        self._bounds = law_bounds(laws)
+
+    def sweep(self, filters: Sequence[LimbFilter], until: float) -> SmoothedWindows | None:
+        """Smooth all windows up to a time [s], and drop their records but the newest; None without any window."""
+        swept = [sweep(limb_filter.history or [], until) for limb_filter in filters]
+        if not swept[0]:
+            return None
+        for limb_filter in filters:
+            _drop(limb_filter, until)
+        n, p, w = len(self._laws.law_names), self._laws.parameter_count, len(swept[0])
+        joint = np.zeros((w, n, p + 1))
+        q = self._motors.group.shape[1] * (p + 1)
+        covariance = np.zeros((w, n, q, q))
+        for limb, windows in zip(self._limbs, swept, strict=True):
+            m = limb.joints.size
+            own = joint_state_indices(m, 0, m, p)
+            joint[:, limb.joints] = np.array([state for _, state, _ in windows])[:, own]
+            columns = self._motors.select(limb.joints).columns(own)
+            blocks = np.array([P[columns[:, :, None], columns[:, None, :]] for _, _, P in windows])
+            covariance[:, limb.joints] = blocks
+        law = within_bounds(
+            np.ascontiguousarray(joint[..., :p]).reshape(-1, p),
+            np.ascontiguousarray(covariance[..., :p, :p]).reshape(-1, p, p),
+            self._bounds,
+        )
+        times = np.array([time for time, _, _ in swept[0]])
+        return SmoothedWindows(self._laws, self._motors, times, law.reshape(w, n, p), joint[..., p], covariance)
+
+
+def _drop(limb_filter: LimbFilter, until: float) -> None:
+    """Records before the newest smoothed snapshot are done with; that one begins the next block."""
+    records = limb_filter.history
+    assert records is not None
+    done = [row for row, record in enumerate(records) if isinstance(record, Snapshot) and record.time <= until]
+    del records[: done[-1]]
+
 
 _MOTION_MEMORIES = 5.0
 """Velocities are smoothed with this many ``MOTION_MEMORY`` of later readings: the bank remembers nothing longer."""

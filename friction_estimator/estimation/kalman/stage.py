@@ -11,27 +11,22 @@ every window    window buffer ─► momentum, forces, columns ─► limb filte
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Protocol
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
-from friction_estimator.estimation.kalman.fbse_correction import FbseCorrection
-from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
-from friction_estimator.estimation.kalman.law_now import (
-    FRICTION_VARIANCE,
-    LAW_VARIANCE,
-    MODEL_ERROR,
-    MODEL_ERROR_VARIANCE,
+from friction_estimator.estimation.kalman.frame_friction import (
     REGRESSOR_VARIANCE,
     TORQUE,
     VELOCITY_VARIANCE,
+    FbseCorrection,
     LawNow,
+    combine_law_and_model_error,
     law_now,
 )
+from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule, joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import WindowBuffer
@@ -40,7 +35,6 @@ from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
-    BoolArray,
     ContactPhase,
     Dynamics,
     FloatArray,
@@ -69,55 +63,6 @@ class MotionSource(Protocol):
     def reset(self) -> None:
         """Begin anew with the next reading."""
         ...
-
-
-@kernel("M V V V B B f8 f8 B M")
-def combine_law_and_model_error(
-    law: FloatArray,
-    external: FloatArray,
-    effort: FloatArray,
-    measured_at: FloatArray,
-    pushed: BoolArray,
-    transition: BoolArray,
-    oldest: float,
-    load_error: float,
-    measured: BoolArray,
-    out: FloatArray,
-) -> None:
-    """Law plus model error, or the law alone while nothing can be measured.
-
-    Parameters
-    ----------
-    law : (7, n) terms of :class:`LawNow`
-    external : (n,) residual torque of the disturbance observer [N m]
-    effort : (n,) motor torque [N m]
-    measured_at : (n,) when a window was last used [s]; before ``oldest`` the model error is not known any more
-    pushed, transition : (n,) joints that something pushes, or whose foot lands or lifts off
-    load_error : part of the motor torque that nothing explains
-    measured : (n,) output
-    out : (6, n) output: friction, sigma, model sigma, external torque [N m]; variance of the friction without the part
-        of the uncertain velocity, and that part where the friction of the instant may correct it, else zero [(N m)^2]
-    """
-    friction, sigma, model_sigma, external_torque, variance, correctable = (
-        out[0],
-        out[1],
-        out[2],
-        out[3],
-        out[4],
-        out[5],
-    )
-    velocity_variance = law[VELOCITY_VARIANCE]
-    for i in range(effort.size):
-        measured[i] = measured_at[i] > oldest and not pushed[i]
-        missed = law[MODEL_ERROR, i] if measured[i] else 0.0
-        unmodelled = (load_error * effort[i]) ** 2
-        alone = law[LAW_VARIANCE, i] + law[MODEL_ERROR_VARIANCE, i] + unmodelled
-        variance[i] = law[FRICTION_VARIANCE, i] + unmodelled if measured[i] else alone
-        friction[i] = law[TORQUE, i] + missed
-        sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
-        model_sigma[i] = math.sqrt(alone + velocity_variance[i])
-        external_torque[i] = external[i] + missed
-        correctable[i] = velocity_variance[i] if measured[i] and not transition[i] else 0.0
 
 
 class KalmanFriction:

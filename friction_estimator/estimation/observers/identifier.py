@@ -232,7 +232,7 @@ def describe_laws(
 
 
 class FrictionIdentifier:
-    """The friction law of every motor, learned while friction can be measured.
+    """The friction law of every motor, identified while friction can be measured.
 
     Parameters
     ----------
@@ -244,9 +244,9 @@ class FrictionIdentifier:
     ----------
     laws : the friction laws of the motors
     frozen : True while identification pauses
-    law : the identified laws as they are published; the same object until something is learned
-    consistency : (n,) squared error of the newest prediction over its variance; NaN before a joint has learned
-    visited : velocities at which the laws were learned
+    law : the identified laws as they are published; the same object until they change
+    consistency : (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
+    visited : velocities at which the laws were identified
     """
 
     def __init__(

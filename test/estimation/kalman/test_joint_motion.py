@@ -82,6 +82,13 @@ def test_stationary_filters_solve_the_riccati_equation_as_scipy_does(position_st
             assert found.velocity_variance[model] == pytest.approx(variance, rel=1e-9, abs=1e-12 * S[1, 1])
 
 
+def test_exact_velocities_are_taken_as_they_are():
+    models = MotionModels(np.array(CONFIG.jerk_densities), np.array(CONFIG.acceleration_densities))
+    filters = stationary_filters(models, 1e-7, 0.0, DT)
+    np.testing.assert_allclose(filters.gain[:, 1, 1], 1.0, atol=1e-6)
+    assert (filters.velocity_variance > 0.0).all() and (filters.velocity_variance < (1e-12) ** 2).all()
+
+
 def test_constant_acceleration_is_followed_once_found():
     """Without noise; what is left are the models that keep the velocity, of which none is ever ruled out."""
     time, acceleration = np.arange(2000)[:, None] * DT, np.array([0.0, 2.0, -15.0])

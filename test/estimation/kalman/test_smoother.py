@@ -1,4 +1,4 @@
-"""The Kalman stage in hindsight: equal to the batch solution, better than the live stage, and honest about it."""
+"""The smoothed Kalman stage: equal to the batch solution, better than the live stage, and honest about it."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_backward_sweep_is_the_batch_least_squares_solution() -> None:
     assert later > 1e-3  # the first window has learned from the others
 
 
-def test_windows_that_teach_nothing_teach_nothing_in_hindsight_either() -> None:
+def test_windows_that_teach_nothing_teach_nothing_when_smoothed_either() -> None:
     rng = np.random.default_rng(5)
     limb = Limb(np.array([0, 1]), np.array([0]))
     layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, NOISE, floating=True)
@@ -246,7 +246,7 @@ def told() -> dict[str, float]:
     return {f"sensors__{name}": getattr(NOISE, name) for name in names}
 
 
-def test_hindsight_is_better_than_the_live_estimate_and_its_sigma_is_honest(
+def test_smoothed_estimates_are_better_than_the_live_ones_and_their_sigma_is_honest(
     urdf_xml: str, noisy: tuple[Samples, np.ndarray]
 ) -> None:
     samples, friction = noisy

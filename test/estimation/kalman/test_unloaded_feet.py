@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
+from friction_estimator.estimation.kalman.sensor_monitor import UnloadedFeet
 from friction_estimator.estimation.kalman.windows import LocalMotion, Window
 from test.estimation.kalman.synthetic import filter_of
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from friction_estimator.config import config_from_parameters
-from friction_estimator.estimation.kalman.fbse_correction import CORRECTION_THRESHOLD, FbseCorrection
+from friction_estimator.estimation.kalman.frame_friction import CORRECTION_THRESHOLD, FbseCorrection
 from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
 
@@ -59,6 +61,17 @@ def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, in
     less = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), (torque, np.full(12, 3.0)))
     np.testing.assert_allclose(less[0][:6], (plain[0] - torque)[:6], atol=1e-3)
     np.testing.assert_allclose(less[1][:6], plain[1][:6] + 3.0, rtol=1e-3)
+
+
+def test_measured_noise_makes_the_measurement_count_less(robot, instant):
+    """Noise that the monitor found, larger than the parameters have it."""
+    correction, unsure = FbseCorrection(CONFIG, robot), np.full(12, 2.0)
+    _, by_parameters = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING)
+    sensors = CONFIG.sensors
+    correction.retune(dataclasses.replace(sensors, velocity_std=20.0 * sensors.velocity_std, force_std=20.0))
+    correction.reset()
+    _, by_measured_noise = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING)
+    assert (by_measured_noise[:6] > 1.5 * by_parameters[:6]).all()
 
 
 def test_an_arm_without_feet_has_no_such_measurement():

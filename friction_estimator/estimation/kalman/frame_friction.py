@@ -1,0 +1,294 @@
+"""Friction of one frame: law at the filtered motion, plus the model error, corrected by the friction of the instant.
+
+Law. The velocity is known to a standard deviation only, so that friction is its mean over the uncertain velocity.
+
+Correction. A joint that crosses zero, or sticks and chatters, turns its friction around within milliseconds. No filter
+follows, and the law follows only as well as the velocity is known. But while its foot stands firmly, foot-base sensor
+estimation (Hashlamon & Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than an
+unknown sign. Both are weighed by their variances. A foot that lands, lifts off or chatters is no firm ground to the
+method: it moves, and errors are newton metres.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
+from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
+from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
+from friction_estimator.laws.joint_laws import QUADRATURE_NODES, QUADRATURE_WEIGHTS, JointLaws, expected_friction
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import (
+    Attitude,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    IntArray,
+    SensorFrame,
+    record,
+)
+
+# Rows of LawNow.terms
+REGRESSOR_VARIANCE, TORQUE, MODEL_ERROR, LAW_VARIANCE = range(4)
+VELOCITY_VARIANCE, FRICTION_VARIANCE, MODEL_ERROR_VARIANCE = range(4, 7)
+
+CORRECTION_THRESHOLD = 0.2
+"""Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
+
+
+@record(frozen=True, slots=True)
+class LawNow:
+    """The law at the present velocity, which is known to a standard deviation only.
+
+    Attributes
+    ----------
+    regressor : (n, p) mean over the uncertain velocity, motor by motor
+    terms : (7, n) rows as named at the top of this file: variance of the motors' torque from the uncertain velocity;
+        torque and model error of the joints [N m]; variance of the torque from its parameters, variance from the
+        uncertain velocity, variance of torque plus model error from both estimates, and variance of the model error
+        while nothing is measured [(N m)^2]
+    """
+
+    regressor: FloatArray
+    terms: FloatArray
+
+
+@kernel("IT M M V V T V V V M M IM M V V M M")
+def law_at_motion(
+    codes: IntArray,
+    scales: FloatArray,
+    parameters: FloatArray,
+    model_error: FloatArray,
+    model_error_variance: FloatArray,
+    covariance: FloatArray,
+    velocity: FloatArray,
+    velocity_std: FloatArray,
+    effort: FloatArray,
+    from_joints: FloatArray,
+    to_joints: FloatArray,
+    group: IntArray,
+    weights: FloatArray,
+    nodes: FloatArray,
+    node_weights: FloatArray,
+    phi: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p) and the terms ``out`` (7, n).
+
+    Parameters
+    ----------
+    codes, scales : of the laws
+    parameters, model_error, model_error_variance, covariance : of :class:`LimbEstimates`
+    velocity, velocity_std, effort : (n,) of the joints
+    from_joints, to_joints, group, weights : ``matrix``, ``to_joints``, ``group``, ``weights`` of the motors
+    """
+    n, g = group.shape
+    p = scales.shape[1]
+    at_motors, std, load = np.zeros(n), np.zeros(n), np.zeros(n)
+    for motor in range(n):
+        for a in range(g):
+            joint = group[motor, a]
+            if a > 0 and joint == motor:  # the group has fewer motors
+                break
+            at_motors[motor] += velocity[joint] * to_joints[joint, motor]
+            load[motor] += effort[joint] * from_joints[joint, motor]
+            std[motor] += (velocity_std[joint] * to_joints[joint, motor]) ** 2
+        std[motor] = math.sqrt(std[motor])
+    phi[:], motor_torque, motor_variance = expected_friction(
+        codes, scales, parameters, at_motors, load, std, nodes, node_weights
+    )
+    out[:] = 0.0
+    variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MODEL_ERROR], out[LAW_VARIANCE]
+    velocity_variance, full = out[VELOCITY_VARIANCE], out[FRICTION_VARIANCE]
+    missed_variance = out[MODEL_ERROR_VARIANCE]
+    variance[:] = motor_variance
+    for joint in range(n):
+        for a in range(g):
+            motor, share = group[joint, a], weights[joint, a]
+            torque[joint] += share * motor_torque[motor]
+            missed[joint] += share * model_error[motor]
+            velocity_variance[joint] += share * share * motor_variance[motor]
+            missed_variance[joint] += share * share * model_error_variance[motor]
+        P = covariance[joint]
+        for a in range(g):
+            for b in range(g):
+                share = weights[joint, a] * weights[joint, b]
+                if share != 0.0:
+                    left, right = phi[group[joint, a]], phi[group[joint, b]]
+                    rows, columns = a * (p + 1), b * (p + 1)
+                    law, cross = 0.0, P[rows + p, columns + p]
+                    for i in range(p):
+                        product = 0.0
+                        for j in range(p):
+                            product += P[rows + i, columns + j] * right[j]
+                        law += left[i] * product
+                        cross += left[i] * P[rows + i, columns + p] + P[rows + p, columns + i] * right[i]
+                    law_variance[joint] += share * law
+                    full[joint] += share * (law + cross)
+        law_variance[joint] = max(law_variance[joint], 0.0)
+        full[joint] = max(full[joint], 0.0)
+
+
+def law_now(
+    laws: JointLaws, motors: Transmission, estimates: LimbEstimates, motion: JointMotion, effort: FloatArray
+) -> LawNow:
+    """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,)."""
+    phi, out = np.empty(laws.scales.shape), np.empty((7, effort.size))
+    law_at_motion(
+        laws.codes,
+        laws.scales,
+        estimates.parameters,
+        estimates.model_error,
+        estimates.model_error_variance,
+        estimates.covariance,
+        motion.velocity,
+        motion.velocity_std,
+        effort,
+        motors.matrix,
+        motors.to_joints,
+        motors.group,
+        motors.weights,
+        QUADRATURE_NODES,
+        QUADRATURE_WEIGHTS,
+        phi,
+        out,
+    )
+    return LawNow(phi, out)
+
+
+@kernel("M V V V B B f8 f8 B M")
+def combine_law_and_model_error(
+    law: FloatArray,
+    external: FloatArray,
+    effort: FloatArray,
+    measured_at: FloatArray,
+    pushed: BoolArray,
+    transition: BoolArray,
+    oldest: float,
+    load_error: float,
+    measured: BoolArray,
+    out: FloatArray,
+) -> None:
+    """Law plus model error, or the law alone while nothing can be measured.
+
+    Parameters
+    ----------
+    law : (7, n) terms of :class:`LawNow`
+    external : (n,) residual torque of the disturbance observer [N m]
+    effort : (n,) motor torque [N m]
+    measured_at : (n,) when a window was last used [s]; before ``oldest`` the model error is not known any more
+    pushed, transition : (n,) joints that something pushes, or whose foot lands or lifts off
+    load_error : part of the motor torque that nothing explains
+    measured : (n,) output
+    out : (6, n) output: friction, sigma, model sigma, external torque [N m]; variance of the friction without the part
+        of the uncertain velocity, and that part where the friction of the instant may correct it, else zero [(N m)^2]
+    """
+    friction, sigma, model_sigma, external_torque, variance, correctable = (
+        out[0],
+        out[1],
+        out[2],
+        out[3],
+        out[4],
+        out[5],
+    )
+    velocity_variance = law[VELOCITY_VARIANCE]
+    for i in range(effort.size):
+        measured[i] = measured_at[i] > oldest and not pushed[i]
+        missed = law[MODEL_ERROR, i] if measured[i] else 0.0
+        unmodelled = (load_error * effort[i]) ** 2
+        alone = law[LAW_VARIANCE, i] + law[MODEL_ERROR_VARIANCE, i] + unmodelled
+        variance[i] = law[FRICTION_VARIANCE, i] + unmodelled if measured[i] else alone
+        friction[i] = law[TORQUE, i] + missed
+        sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
+        model_sigma[i] = math.sqrt(alone + velocity_variance[i])
+        external_torque[i] = external[i] + missed
+        correctable[i] = velocity_variance[i] if measured[i] and not transition[i] else 0.0
+
+
+@kernel("V V V V B V V")
+def weigh_measurement(
+    friction: FloatArray,
+    velocity_variance: FloatArray,
+    measured: FloatArray,
+    sigma: FloatArray,
+    known: BoolArray,
+    calibration_torque: FloatArray,
+    calibration_variance: FloatArray,
+) -> None:
+    """Weigh the estimate (n,) against the measurement where that is known, in place.
+
+    Parameters
+    ----------
+    friction, velocity_variance : estimate, and the part of its variance that the uncertain velocity makes
+    measured, sigma, known : of :class:`~friction_estimator.types.MeasuredFriction`
+    calibration_torque, calibration_variance : torque that the other errors of model and sensors make
+    """
+    for joint in range(friction.size):
+        if known[joint]:
+            variance = sigma[joint] ** 2 + calibration_variance[joint]
+            gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
+            friction[joint] += gain * (measured[joint] - calibration_torque[joint] - friction[joint])
+            velocity_variance[joint] *= 1.0 - gain
+
+
+class FbseCorrection:
+    """Corrects an estimate whose error comes from an uncertain velocity.
+
+    Parameters
+    ----------
+    config : ``fbse``, ``sensors``
+    robot : the model that also made the :class:`Dynamics`
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._useful = bool(robot.base_dofs) and bool(robot.foot_names)
+        self._observer = FootBaseSensorEstimation(config, robot)
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._observer.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the standard deviations of this noise from now on."""
+        self._observer.retune(noise)
+
+    def correct(
+        self,
+        friction: FloatArray,
+        velocity_variance: FloatArray,
+        frame: SensorFrame,
+        wrenches: FloatArray,
+        attitude: Attitude,
+        phase: ContactPhase,
+        dynamics: Dynamics,
+        calibration: tuple[FloatArray, FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Weigh the estimate against the measurement of the instant.
+
+        Parameters
+        ----------
+        friction : (n,) the estimate [N m]
+        velocity_variance : (n,) the part of its variance that the uncertain velocity makes, zero where nothing shall be
+            corrected [(N m)^2]
+        wrenches : (k, 6) of the ground on the feet, calibrated
+        frame, attitude, phase, dynamics : outputs of the stages before
+        calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)
+
+        Returns
+        -------
+        friction, velocity_variance : (n,), (n,) what is left of it
+        """
+        if not self._useful or max(velocity_variance.tolist()) < CORRECTION_THRESHOLD**2:
+            return friction, velocity_variance
+        measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
+        corrected, left = friction.copy(), velocity_variance.copy()
+        weigh_measurement(
+            corrected, left, measured.friction, measured.sigma, measured.available, calibration[0], calibration[1]
+        )
+        return corrected, left
