@@ -23,6 +23,7 @@ from friction_estimator.estimation.kalman.limb_bank import joint_state_indices, 
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.motion_smoother import MOTION_MEMORY, MotionSmoother
 from friction_estimator.estimation.kalman.stage import LOAD_ERROR, KalmanFriction
+from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
@@ -69,6 +70,7 @@ class SmoothedWindows:
     parameters : (w, n, p) of the laws, motor by motor, within their bounds
     model_error : (w, n) motor by motor [N m]
     covariance : (w, n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint
+    visited : velocities of the motors up to the newest sample
     """
 
     laws: JointLaws
@@ -77,6 +79,7 @@ class SmoothedWindows:
     parameters: FloatArray
     model_error: FloatArray
     covariance: FloatArray
+    visited: VisitedVelocities
 
     def at(
         self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray, load_error: float
@@ -116,16 +119,26 @@ class SmoothedWindows:
 
     def _described(self) -> tuple[FloatArray, ...]:
         """Fields of :class:`LawEstimate`, one row a window."""
-        laws, motors, parameters, covariance = self.laws, self.motors, self.parameters, self.covariance
-        coulomb, viscous = np.abs(motors.weights), motors.weights**2
-        own = np.diagonal(covariance, axis1=2, axis2=3)[..., : laws.parameter_count]
+        motors, parameters, covariance = self.motors, self.parameters, self.covariance
+        coulomb, viscous = (np.einsum("np,wnp->wn", rows, parameters) for rows in self.visited.rows)
+        rows = (
+            motors.spread(self.visited.rows[0], 0.0, np.abs(motors.weights)),
+            motors.spread(self.visited.rows[1], 0.0, motors.weights**2),
+        )
+        coulomb_variance, viscous_variance, cross = (
+            np.einsum("ni,wnij,nj->wn", left, covariance, right)
+            for left, right in ((rows[0], rows[0]), (rows[1], rows[1]), rows)
+        )
+        own = np.diagonal(covariance, axis1=2, axis2=3)[..., : self.laws.parameter_count]
         return (
             parameters,
             np.sqrt(np.maximum(own, 0.0)),
-            motors.coulomb_at_joints(laws.coulomb(parameters)),
-            motors.viscous_at_joints(laws.viscous(parameters)),
-            np.sqrt(motors.law_variance(np.broadcast_to(laws.coulomb_weights, parameters.shape), covariance, coulomb)),
-            np.sqrt(motors.law_variance(np.broadcast_to(laws.viscous_weights, parameters.shape), covariance, viscous)),
+            motors.coulomb_at_joints(coulomb),
+            motors.viscous_at_joints(viscous),
+            np.sqrt(np.maximum(coulomb_variance, 0.0)),
+            np.sqrt(np.maximum(viscous_variance, 0.0)),
+            cross,
+            np.tile(self.visited.velocity_range, (len(parameters), 1, 1)),
         )
 
 
@@ -137,10 +150,13 @@ class WindowSmoother:
     laws : of the motors
     motors : that move the joints
     limbs : whose filters they are
+    visited : velocities of the motors
     """
 
-    def __init__(self, laws: JointLaws, motors: Transmission, limbs: Sequence[Limb]) -> None:
-        self._laws, self._motors, self._limbs = laws, motors, limbs
+    def __init__(
+        self, laws: JointLaws, motors: Transmission, limbs: Sequence[Limb], visited: VisitedVelocities
+    ) -> None:
+        self._laws, self._motors, self._limbs, self._visited = laws, motors, limbs, visited
         self._bounds = law_bounds(laws)
 
     def sweep(self, filters: Sequence[LimbFilter], until: float) -> SmoothedWindows | None:
@@ -167,7 +183,9 @@ class WindowSmoother:
             self._bounds,
         )
         times = np.array([time for time, _, _ in swept[0]])
-        return SmoothedWindows(self._laws, self._motors, times, law.reshape(w, n, p), joint[..., p], covariance)
+        return SmoothedWindows(
+            self._laws, self._motors, times, law.reshape(w, n, p), joint[..., p], covariance, self._visited
+        )
 
 
 def _drop(limb_filter: LimbFilter, until: float) -> None:
