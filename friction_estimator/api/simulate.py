@@ -11,7 +11,6 @@ import numpy as np
 from friction_estimator import compiled
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
-from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.simulated import SensorMessages, TruthMessages
 from friction_estimator.simulation import PERIOD_NS, SimulationSample, Simulator, make_noise, make_scenario
@@ -161,13 +160,8 @@ def write_simulation(
     with BagWriter(path, storage, description.to_custom_data(), overwrite) as writer:
         sensors, truths = SensorMessages(config, joint_names), TruthMessages(config, joint_names)
         for sample in samples:
-            stamp = sample.joints.stamp_ns
-            joints = sensors.joint_state(sample.joints)
-            writer.write_raw(config.output.joint_states_topic, topics.JOINT_STATE, stamp, joints)
-            writer.write_raw(config.imu.topic, topics.IMU, stamp, sensors.imu(sample.imu))
-            for foot, wrench in zip(config.feet, sample.wrenches, strict=True):
-                writer.write_raw(foot.wrench_topic, topics.WRENCH, stamp, sensors.wrench(wrench))
-            for topic, message in truths.build(sample.truth):
-                writer.write_raw(topic.name, topic.type, stamp, message)
+            sensed = sensors.build(sample.joints, sample.imu, sample.wrenches)
+            for topic, message in (*sensed, *truths.build(sample.truth)):
+                writer.write_raw(topic.name, topic.type, sample.joints.stamp_ns, message)
             count += 1
     return count, writer.message_count

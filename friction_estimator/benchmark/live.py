@@ -193,7 +193,7 @@ def _bag(run: Run) -> tuple[Config, Path]:
 
 def _input_types(config: Config) -> dict[str, str]:
     """Input topics with their types in the order of sending: joints last, as from the simulator."""
-    return {topic.name: topic.type for topic in reversed(topics.input_topics(config))}
+    return {topic.name: topic.type for topic in reversed(topics.sensor_topics(config))}
 
 
 def _estimator(processes: Processes, stages: str) -> subprocess.Popen[bytes]:

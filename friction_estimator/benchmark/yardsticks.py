@@ -17,7 +17,6 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.messages import topics
 from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import FloatArray, SensorFrame
@@ -59,16 +58,11 @@ class Walk:
 
     def write(self, path: Path, samples: int) -> None:
         """Write the first samples as sensor messages into a new rosbag2."""
-        config = self.robot.config
         with BagWriter(path) as writer:
-            messages = SensorMessages(config, self.joint_names)
+            messages = SensorMessages(self.robot.config, self.joint_names)
             for sample in self.samples[:samples]:
-                stamp = sample.joints.stamp_ns
-                for foot, wrench in zip(config.feet, sample.wrenches, strict=True):
-                    writer.write_raw(foot.wrench_topic, topics.WRENCH, stamp, messages.wrench(wrench))
-                writer.write_raw(config.imu.topic, topics.IMU, stamp, messages.imu(sample.imu))
-                joints = messages.joint_state(sample.joints)
-                writer.write_raw(config.output.joint_states_topic, topics.JOINT_STATE, stamp, joints)
+                for topic, raw in messages.build(sample.joints, sample.imu, sample.wrenches):
+                    writer.write_raw(topic.name, topic.type, sample.joints.stamp_ns, raw)
 
 
 def make_simulator(robot: Robot, scenario: str, samples: int) -> Simulator:

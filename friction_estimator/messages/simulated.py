@@ -26,13 +26,26 @@ class SensorMessages:
     ----------
     config : frames and signs
     joint_names : (n) order of the joint samples
+
+    Attributes
+    ----------
+    topics : topics of the messages of :meth:`build`
     """
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
+        self.topics = topics.sensor_topics(config)
         self._joints = JointStateTemplate(topics.BASE_FRAME, joint_names, with_state=True)
         self._imu = StampedTemplate(37, config.imu.frame)
         self._wrenches = [StampedTemplate(6, foot.frame) for foot in config.feet]
         self._flip = [foot.flip for foot in config.feet]
+
+    def build(self, joints: JointSample, imu: ImuSample, wrenches: Sequence[WrenchSample]) -> list[tuple[Topic, bytes]]:
+        """Messages of one instant, as (topic, serialized message).
+
+        Joints come last, so that their estimate does not wait for other sensors of the same instant.
+        """
+        raw = self.joint_state(joints), self.imu(imu), *map(self.wrench, wrenches)
+        return list(zip(self.topics, raw, strict=True))[::-1]
 
     def joint_state(self, sample: JointSample) -> bytes:
         """Bytes of a sensor_msgs/JointState."""

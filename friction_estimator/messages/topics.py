@@ -28,33 +28,6 @@ ODOM_FRAME = "odom"
 """World of the base state. Its origin is below the robot at the start, and it drifts; hence not ``map`` (REP-105)."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputTopic:
-    """One topic that the estimator subscribes to.
-
-    Attributes
-    ----------
-    name : relative or absolute name
-    type : message type, ``package/msg/Name``
-    parameter : configuration parameter that holds the name
-    """
-
-    name: str
-    type: str
-    parameter: str
-
-
-def input_topics(config: Config) -> tuple[InputTopic, ...]:
-    """Topics of joint states, IMU and feet, and of the desired velocities if friction compensation uses them."""
-    found = [InputTopic(config.output.joint_states_topic, JOINT_STATE, "output.joint_states_topic")]
-    if not config.robot.fixed_base:
-        found.append(InputTopic(config.imu.topic, IMU, "imu.topic"))
-    found += [InputTopic(foot.wrench_topic, WRENCH, f"feet.{foot.name}.topic") for foot in config.feet]
-    if config.needs_commands:
-        found.append(InputTopic(config.compensation.desired_topic, JOINT_STATE, "compensation.desired_topic"))
-    return tuple(found)
-
-
 class When(Enum):
     """When a topic is published."""
 
@@ -66,7 +39,7 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One output topic.
+    """One topic.
 
     Attributes
     ----------
@@ -74,12 +47,31 @@ class Topic:
     type : message type, ``package/msg/Name``
     when : when it is published
     description : its content, with unit
+    parameter : of an input: configuration parameter that holds the name
     """
 
     name: str
     type: str
     when: When
     description: str
+    parameter: str = ""
+
+
+def sensor_topics(config: Config) -> tuple[Topic, ...]:
+    """Topics of joint states, IMU and feet."""
+    inputs = [(config.output.joint_states_topic, JOINT_STATE, "joint states", "output.joint_states_topic")]
+    inputs.append((config.imu.topic, IMU, "IMU", "imu.topic"))
+    inputs += [(foot.wrench_topic, WRENCH, "foot wrench", f"feet.{foot.name}.topic") for foot in config.feet]
+    return tuple(Topic(name, kind, When.SAMPLE, content, parameter) for name, kind, content, parameter in inputs)
+
+
+def input_topics(config: Config) -> tuple[Topic, ...]:
+    """Topics of the sensors that this robot needs, and of the commands if friction compensation uses them."""
+    topics = tuple(topic for topic in sensor_topics(config) if not (config.robot.fixed_base and topic.type == IMU))
+    if not config.needs_commands:
+        return topics
+    name, parameter = config.compensation.desired_topic, "compensation.desired_topic"
+    return (*topics, Topic(name, JOINT_STATE, When.SAMPLE, "desired joint velocities", parameter))
 
 
 FRICTION = Topic(

@@ -168,7 +168,7 @@ def truth_topics(config: Config) -> list[tuple[str, str]]:
     return _names(topics.truth_topics(foot.name for foot in config.feet))
 
 
-def _names(items: Iterable[topics.Topic | topics.InputTopic]) -> list[tuple[str, str]]:
+def _names(items: Iterable[topics.Topic]) -> list[tuple[str, str]]:
     return [(topic.name, topic.type) for topic in items]
 
 

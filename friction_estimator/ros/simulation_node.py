@@ -10,7 +10,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.duration import Duration
 from rclpy.executors import Executor
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
@@ -67,20 +66,16 @@ class SimulationNode(Node):
         return Simulator(self._config, self._urdf_xml, self._scenario, self._noise, seed=seed, start_ns=start_ns)
 
     def _make_publishers(self, names: Sequence[str]) -> None:
-        config = self._config
-        self._messages = SensorMessages(config, names)
-        self._truth = TruthMessages(config, names)
-        self._joints = self._publisher(topics.JOINT_STATE, config.output.joint_states_topic)
-        self._imu = self._publisher(topics.IMU, config.imu.topic)
-        self._feet = [self._publisher(topics.WRENCH, foot.wrench_topic) for foot in config.feet]
-        self._truths = {topic.name: self._publisher(topic.type, topic.name) for topic in self._truth.topics}
+        self._sensors, self._truth = SensorMessages(self._config, names), TruthMessages(self._config, names)
+        self._publishers = {
+            topic.name: self.create_publisher(message_class(topic.type), topic.name, SENSOR_OUTPUT)
+            for topic in (*self._sensors.topics, *self._truth.topics)
+        }
+        self._joints = self._publishers[self._config.output.joint_states_topic]
         self._diagnostics = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
         self._lead = Lead(self, self._own["max_lead"])
         self._published = 0
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._own["publish_clock"] else None
-
-    def _publisher(self, type_name: str, topic: str) -> Publisher:
-        return self.create_publisher(message_class(type_name), topic, SENSOR_OUTPUT)
 
     def play(self, executor: Executor, running: Running) -> None:
         """Simulate until the scenario ends or the process shall end."""
@@ -131,15 +126,10 @@ class SimulationNode(Node):
         publish_diagnostics(self, self._diagnostics, [status])
 
     def _publish(self, sample: SimulationSample) -> None:
-        """Publish a sample; joints last, so that their estimate does not wait for other sensors of the same instant."""
-        messages = self._messages
-        for publisher, wrench in zip(self._feet, sample.wrenches, strict=True):
-            publisher.publish(messages.wrench(wrench))
-        self._imu.publish(messages.imu(sample.imu))
-        self._joints.publish(messages.joint_state(sample.joints))
-        truths = self._truths
-        for topic, message in self._truth.build(sample.truth):
-            truths[topic.name].publish(message)
+        publishers = self._publishers
+        sensed = self._sensors.build(sample.joints, sample.imu, sample.wrenches)
+        for topic, message in (*sensed, *self._truth.build(sample.truth)):
+            publishers[topic.name].publish(message)
         if self._clock_publisher is not None:
             stamp_ns = sample.joints.stamp_ns
             self._clock_publisher.publish(Clock(clock=Time(sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)))

@@ -88,11 +88,11 @@ class TalkingRobot:
         self.node = Node("talking_robot", namespace=f"/{namespace}" if namespace else "")
         self.executor = make_executor()
         self.executor.add_node(self.node)
-        self._config, self._samples = robot.config, samples
+        self._samples = samples
         self._messages = SensorMessages(robot.config, robot_joints(samples, robot))
         self.publishers = {
-            topic: self.node.create_publisher(message_class(type_name), topic, SENSOR_OUTPUT)
-            for topic, type_name in self.inputs().items()
+            topic.name: self.node.create_publisher(message_class(topic.type), topic.name, SENSOR_OUTPUT)
+            for topic in self._messages.topics
         }
         self.received: dict[str, list] = {}
         self.diagnostics: dict[str, object] = {}
@@ -100,10 +100,6 @@ class TalkingRobot:
         self.stamp_ns = 1_000_000_000
         self.sent: list[int] = []
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._diagnosed, RECORDER)
-
-    def inputs(self) -> dict[str, str]:
-        feet = {foot.wrench_topic: topics.WRENCH for foot in self._config.feet}
-        return {**feet, self._config.imu.topic: topics.IMU, self._config.output.joint_states_topic: topics.JOINT_STATE}
 
     def listen(self, *wanted: topics.Topic) -> None:
         for topic in wanted:
@@ -145,15 +141,10 @@ class TalkingRobot:
             self.executor.spin_once(timeout_sec=0.0005)
 
     def _at_stamp(self, sample: SimulationSample) -> dict[str, object]:
-        config, messages = self._config, self._messages
-        raw = {
-            foot.wrench_topic: messages.wrench(wrench)
-            for foot, wrench in zip(config.feet, sample.wrenches, strict=True)
+        built = {
+            topic.name: deserialize_message(raw, message_class(topic.type))
+            for topic, raw in self._messages.build(sample.joints, sample.imu, sample.wrenches)
         }
-        raw[config.imu.topic] = messages.imu(sample.imu)
-        raw[config.output.joint_states_topic] = messages.joint_state(sample.joints)
-        types = self.inputs()
-        built = {topic: deserialize_message(item, message_class(types[topic])) for topic, item in raw.items()}
         for message in built.values():
             stamp = message.header.stamp
             stamp.sec, stamp.nanosec = self.stamp_ns // 10**9, self.stamp_ns % 10**9
