@@ -9,20 +9,23 @@ Walk in simulation and estimate the friction of every joint::
     for joint, friction, sigma in zip(result.joint_names, result.friction[-1], result.sigma[-1]):
         print(f"{joint:14} {friction:+.3f} +- {sigma:.3f} N m")
 
-==========================================================  ==========================================================
-:func:`load_robot`                                          a robot by name, YAML or URDF
-:class:`Estimator`                                          the live estimator: samples in, estimates out
-:class:`JointSample`, :class:`ImuSample`, :class:`WrenchSample`, :class:`FrictionEstimate`    what it takes and gives
-:func:`simulate`                                            a biped walks in MuJoCo, with sensors and ground truth
-:func:`replay`                                              the estimator over a rosbag2 or a simulation
-:func:`load_recording`                                      joint signals of a rosbag2, .csv or .npz
-:func:`plan_excitation`                                     a motion that shows the friction and inertia of an arm
-:func:`identify`                                            friction, inertia and drive parameters from recordings
-:func:`load_identification`                                 the result of an earlier identification
-:func:`export`                                              identified friction for URDF, MJCF, ros2_control, C
-:func:`report`                                              an HTML page of a bag or of an identification
-:class:`FrictionEstimatorError`                             the base class of all errors
-==========================================================  ==========================================================
+=============================  =========================================================================
+:func:`load_robot`             a robot by name, YAML or URDF
+:class:`Estimator`             the live estimator: samples in, estimates out
+:func:`simulate`               a biped walks in MuJoCo, with sensors and ground truth
+:func:`replay`                 the estimator over a rosbag2 or a simulation
+:func:`load_recording`         joint signals of a rosbag2, .csv or .npz
+:func:`plan_excitation`        a motion that shows friction and inertia of an arm
+:func:`identify`               friction, inertia and drive parameters from recordings
+:func:`load_identification`    the result of an earlier identification
+:func:`validate`               an identification applied to other recordings
+:func:`export`                 identified friction for a URDF, an MJCF, ros2_control or C
+:func:`report`                 an HTML page of a bag or of an identification
+=============================  =========================================================================
+
+The estimator takes :class:`JointSample`, :class:`ImuSample` and :class:`WrenchSample`, and gives
+:class:`FrictionEstimate`. A recording is a :class:`JointLog`, which may carry a :class:`Payload`. All errors are
+:class:`FrictionEstimatorError`.
 
 Arrays go in and come out, in SI units and in the order of ``joint_names``. A name is imported when it is first used, so
 that ``import friction_estimator`` costs nothing, and nothing needs a library that it does not use.
@@ -34,7 +37,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from friction_estimator.api.identify import identify
+    from friction_estimator.api.export import export
+    from friction_estimator.api.identify import identify, load_identification
     from friction_estimator.api.plan import plan_excitation
     from friction_estimator.api.recordings import load_recording
     from friction_estimator.api.replay import replay
@@ -57,7 +61,9 @@ __all__ = [
     "JointSample",
     "Payload",
     "WrenchSample",
+    "export",
     "identify",
+    "load_identification",
     "load_recording",
     "load_robot",
     "plan_excitation",
@@ -76,7 +82,9 @@ _MODULES = {
     "JointSample": "types",
     "Payload": "identification.joint_log",
     "WrenchSample": "types",
+    "export": "api.export",
     "identify": "api.identify",
+    "load_identification": "api.identify",
     "load_recording": "api.recordings",
     "load_robot": "io.robot",
     "plan_excitation": "api.plan",

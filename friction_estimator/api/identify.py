@@ -30,6 +30,7 @@ from friction_estimator.identification.result import Identification, JointScore,
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.identification import load_identification as read_identification
 from friction_estimator.io.identification import save_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.laws import linear_law_names
@@ -235,6 +236,17 @@ def _coupled_motors(motors: Sequence[str]) -> tuple[str, ...]:
         f"the live node uses the friction of {', '.join(motors)} where the robot's YAML has the same coupling "
         "(robot.coupling with joints, motors and matrix); without it, these joints start without parameters",
     )
+
+
+def load_identification(path: Path_) -> IdentificationResult:
+    """Read the result of an earlier identification, or the parameters that ``replay`` or the live node has written.
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be read, or is not a parameter file.
+    """
+    return IdentificationResult(read_identification(path))
 
 
 def noting(warnings: list[str], warn: Warn | None) -> Warn:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from friction_estimator.api.export import export
 from friction_estimator.cli.arguments import finite, warn
-from friction_estimator.errors import ConfigError
-from friction_estimator.identification.result import Identification
-from friction_estimator.io.coupling import load_coupling
-from friction_estimator.io.documents import write_atomically
-from friction_estimator.io.export import ExportRequest, export_formats, export_friction, joint_frictions
-from friction_estimator.io.export.exporter import unknown_ranges
-from friction_estimator.io.identification import load_identification
+from friction_estimator.io.export import export_formats
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,50 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, convert, write."""
-    _keep_inputs(arguments.output, arguments.params, arguments.model)
-    saved = load_identification(arguments.params)
-    joints = joint_frictions(saved, arguments.speed)
-    model = _read_model(arguments.model) if arguments.model else ""
-    coupling = load_coupling(arguments.coupling) if arguments.coupling else None
-    request = ExportRequest(joints, _origin(arguments.params, saved), model, coupling)
+    """Export and print."""
     names = {option.name for one in export_formats() for option in one.options}
-    options = {name: value for name, value in vars(arguments).items() if name in names}
-    made = export_friction(arguments.to, request, **options)
-    try:
-        write_atomically(arguments.output.expanduser(), made.text)
-    except OSError as error:
-        raise ConfigError(f"cannot write {arguments.output}: {error.strerror or error}") from None
-    if made.warnings and arguments.speed is None and (unknown := unknown_ranges(saved)):
-        warn(
-            f"{arguments.params} does not say at which velocities it holds for {', '.join(unknown)}: taken as +-1 rad/s"
-        )
-    for text in made.warnings:
+    warnings = export(
+        arguments.params,
+        arguments.to,
+        arguments.output,
+        model=arguments.model,
+        speed=arguments.speed,
+        coupling=arguments.coupling,
+        **{name: value for name, value in vars(arguments).items() if name in names},
+    )
+    for text in warnings:
         warn(text)
     print(arguments.output)
-
-
-def _keep_inputs(output: Path, *inputs: Path | None) -> None:
-    for given in inputs:
-        if given is not None and output.expanduser().resolve() == given.expanduser().resolve():
-            raise ConfigError(f"the output {output} is the input: name another file with -o")
-
-
-def _read_model(path: Path) -> str:
-    """Text of a model with its line ends as they are."""
-    try:
-        return path.expanduser().read_bytes().decode("utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read the model {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"cannot read the model {path}: it is not a UTF-8 text") from None
-
-
-def _origin(path: Path, identification: Identification) -> tuple[str, ...]:
-    """Where the numbers come from."""
-    lines = [f"Joint friction of {path.name}, written by `friction_estimator export`."]
-    provenance = identification.provenance
-    if provenance.data:
-        lines.append(f"Identified by the method {provenance.method} from")
-        lines += [f"  {name} (SHA-256 {digest or 'unknown'})" for name, digest in provenance.data]
-    return tuple(lines)

@@ -49,7 +49,10 @@ def test_a_file_of_the_live_node_is_exported_with_a_warning(tmp_path: Path, caps
     save_parameters(tmp_path / "live.yaml", make_identification(("hip", "knee")).friction)
     command = ["export", str(tmp_path / "live.yaml"), "--to", "ros2_control", "-o", str(tmp_path / "out.yaml")]
     assert main(command) == 0
-    assert "does not say at which velocities it holds for hip, knee: taken as +-1 rad/s" in capsys.readouterr().err
+    assert (
+        "the velocities at which the friction of hip, knee was identified are not known: +-1 rad/s is assumed"
+        in capsys.readouterr().err
+    )
     assert main([*command, "--speed", "2"]) == 0
     assert "taken as" not in capsys.readouterr().err
 
@@ -64,8 +67,8 @@ def test_line_ends_of_the_model_stay(params: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "c_header", "-o", "{params}"], "is the input: name another file with -o"),
-        (["--to", "urdf", "--model", "{model}", "-o", "{model}"], "is the input: name another file with -o"),
+        (["--to", "c_header", "-o", "{params}"], "is the input: give another file"),
+        (["--to", "urdf", "--model", "{model}", "-o", "{model}"], "is the input: give another file"),
         (["--to", "urdf", "-o", "out"], "'urdf' changes a model: give the URDF of the robot with --model"),
         (["--to", "urdf", "--model", "no.urdf", "-o", "out"], "cannot read the model no.urdf: No such file"),
     ],

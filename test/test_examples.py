@@ -1,0 +1,44 @@
+"""Every program in examples/ runs as it stands, and prints what its reader expects."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PRINTS = {
+    "compensate": r"RMS tracking error: [\d.]+ mrad without, [\d.]+ mrad with compensation",
+    "identify_arm": r"shoulder  F_c 1\.[45]\d\d \+- 0\.0\d\d N m   F_v 0\.[78]\d\d",
+    "live_walk": r"4\.5 s +\w+ +left knee [+-][\d.]+ \+- [\d.]+ N m, true [+-]",
+    "own_friction_law": r"direction +RMS error of the law alone",
+    "own_robot": r"feet: +left, right\nRMS error after 1 s",
+    "replay_and_plot": r"open .*friction\.html",
+}
+"""What each example prints, as a regular expression."""
+
+pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+pytest.importorskip("rosbags", reason="rosbags is not installed")
+pytest.importorskip("plotly", reason="plotly is not installed")
+
+
+def test_every_example_is_tried_and_short() -> None:
+    assert [path.stem for path in EXAMPLES] == sorted(PRINTS)
+    assert all(len(path.read_text().splitlines()) <= 50 for path in EXAMPLES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_from_any_folder(path: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.search(PRINTS[path.stem], done.stdout), done.stdout
+    if path.stem == "compensate":
+        without, compensated = map(float, re.findall(r"([\d.]+) mrad", done.stdout))
+        assert compensated < 0.5 * without
