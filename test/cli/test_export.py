@@ -54,7 +54,7 @@ def test_a_file_of_the_live_node_is_exported_with_a_warning(tmp_path: Path, caps
         in capsys.readouterr().err
     )
     assert main([*command, "--speed", "2"]) == 0
-    assert "taken as" not in capsys.readouterr().err
+    assert "is assumed" not in capsys.readouterr().err
 
 
 def test_line_ends_of_the_model_stay(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
