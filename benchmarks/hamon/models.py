@@ -10,10 +10,6 @@ import numpy as np
 from benchmarks.hamon.published_problem import published_problem
 from benchmarks.hamon.rx130l import JOINT, URDF
 from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate
-from friction_estimator.identification.inverse_dynamics.friction_columns import (
-    LOAD_VELOCITY,
-    LoadVelocityFriction,
-)
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.inverse_dynamics.refinement import insignificant
@@ -30,6 +26,7 @@ from friction_estimator.identification.regression.linear_problem import (
 from friction_estimator.identification.rigid_body.base_parameters import base_parameters
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
 SLOWEST = 0.002
@@ -73,7 +70,9 @@ def compare(
     shared, _ = estimate_inverse_dynamics(
         motions,
         model,
-        InverseDynamicsOptions(law=LOAD_VELOCITY, stribeck_velocity=STRIBECK_VELOCITY, significance=None, **common),
+        InverseDynamicsOptions(
+            law=LOAD_VELOCITY.name, stribeck_velocity=STRIBECK_VELOCITY, significance=None, **common
+        ),
     )
     rows = list(zip(shared.observations, shared.usable, strict=True))
     speed = np.concatenate([np.abs(one.motion.velocity[one.filter.kept])[mask] for one, mask in rows])
@@ -89,10 +88,7 @@ def compare(
 
 def _printed(shared: Estimate) -> LinearFit:
     """Products apart; insignificant ones are left out."""
-    friction = shared.model.friction
-    if not isinstance(friction, LoadVelocityFriction):
-        raise TypeError("the shared model must be the load-dependent one")
-    problem = published_problem(shared.observations, shared.model.body, friction, 0, shared.usable)
+    problem = published_problem(shared.observations, shared.model.body, shared.model.friction, 0, shared.usable)
     problem = select_columns(problem, base_parameters(problem.names, problem.W, DATA_TOLERANCE).kept)
     fit = solve(problem, ORDINARY)
     gone = insignificant(fit.values, fit.sampling_covariance, np.ones(fit.values.size, dtype=bool), SIGNIFICANT)

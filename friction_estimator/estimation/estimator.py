@@ -17,8 +17,8 @@ from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline, has_effort
 from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.laws.fit_law import with_linear_laws
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
-from friction_estimator.laws.projection import with_linear_laws
 from friction_estimator.types import (
     CommandSample,
     FloatArray,

@@ -97,7 +97,7 @@ class VisitedVelocities:
 
     def __init__(self, laws: JointLaws) -> None:
         self._laws = laws
-        constant = (laws.codes[..., 0] == Shape.CONSTANT) & laws.mask
+        constant = laws.codes[..., 0] == Shape.CONSTANT
         self._odd = 1.0 - constant  # an offset is no friction of the motion
         self.forget()
 

@@ -15,7 +15,7 @@ from friction_estimator.identification.result import FrictionSamples, Identifica
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import drive_inertia_columns
 from friction_estimator.laws import make_law
-from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
 

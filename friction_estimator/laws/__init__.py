@@ -2,14 +2,15 @@
 
 from friction_estimator.laws import nonlinear
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
-from friction_estimator.laws.law import FrictionLaw, NonlinearFrictionLaw, law_names, make_law, register_law
+from friction_estimator.laws.law import FrictionLaw, Parameter, Role, law_names, make_law, register_law
 from friction_estimator.laws.linear import LinearFrictionLaw, Shape, Side, Term, linear_law_names, make_linear_law
 
 __all__ = [
     "FrictionLaw",
     "JointLaws",
     "LinearFrictionLaw",
-    "NonlinearFrictionLaw",
+    "Parameter",
+    "Role",
     "Shape",
     "Side",
     "Term",

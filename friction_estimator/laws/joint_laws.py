@@ -20,7 +20,7 @@ QUADRATURE_WEIGHTS /= QUADRATURE_WEIGHTS.sum()
 
 
 @kernel("IT M M M")
-def regressor_rows(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+def joints_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Regressors (r, n, p) of all joints at velocities and loads (r, n)."""
     rows, n = velocity.shape
     phi = np.empty((rows, n, scales.shape[1]))
@@ -52,7 +52,7 @@ def regressor_of_motors(
         fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load)
 
 
-@kernel("IT M M V V V V V")
+@kernel
 def expected_friction(
     codes: IntArray,
     scales: FloatArray,
@@ -92,7 +92,7 @@ def expected_friction_rows(
     nodes: FloatArray,
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same as :func:`expected_friction` for r instants: (r, n, p), (r, n), (r, n)."""
+    """Mean regressor (r, n, p), mean and variance (r, n) of the friction at r instants: :func:`expected_friction`."""
     rows, n = velocity.shape
     phi, mean, variance = np.empty((rows, n, scales.shape[1])), np.empty((rows, n)), np.empty((rows, n))
     for row in range(rows):
@@ -117,10 +117,10 @@ class JointLaws:
     law_names : (n) as given
     parameter_names : (n) names of the parameters of every joint
     parameter_count : p
-    mask : (n, p) True where a parameter exists
     nonnegative : (n, p) True where it cannot be negative
-    prior_std : (n, p) its standard deviation before any data, zero where there is none
+    prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
+    codes, scales : (n, p, 4), (n, p) terms of the laws, for the kernels
 
     Raises
     ------
@@ -134,7 +134,6 @@ class JointLaws:
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
         self.parameter_count = max(map(len, self.parameter_names))
         shape = len(names), self.parameter_count
-        self.mask: BoolArray = np.zeros(shape, dtype=bool)
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
         self.prior_std, self.coulomb_weights = np.zeros(shape), np.zeros(shape)
         self.codes: IntArray = np.empty((*shape, 4), dtype=np.int64)
@@ -142,44 +141,39 @@ class JointLaws:
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))
             self.codes[row], self.scales[row] = term_table(law.terms, self.parameter_count)
-            self.mask[row, columns] = True
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
             self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
-        for array in (self.mask, self.nonnegative, self.prior_std, self.coulomb_weights):
-            array.setflags(write=False)
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""
         n = len(self.law_names)
         rows = np.ascontiguousarray(velocity, dtype=float).reshape(-1, n)
         loads = load[None] if velocity.ndim == 1 else np.array(np.broadcast_to(load, velocity.shape)).reshape(-1, n)
-        return regressor_rows(self.codes, self.scales, rows, loads).reshape(*velocity.shape, self.parameter_count)
+        return joints_regressor(self.codes, self.scales, rows, loads).reshape(*velocity.shape, self.parameter_count)
 
     def expected_friction(
         self, parameters: FloatArray, velocity: FloatArray, load: FloatArray, velocity_std: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Friction when the true velocity is Gaussian about ``velocity``.
 
-        Gauss-Hermite quadrature with seven nodes, exact for polynomials up to degree thirteen. Beside a velocity that
-        is more uncertain than the law is soft, dry friction is a jump and no polynomial: a few nodes miss much of it,
-        and the outer ones (2.4 and 3.8 standard deviations) tell that the sign may be wrong. Of ``tanh(dq/s)`` it
-        misses at most 0.003 when the standard deviation is s, 0.05 when it is 2 s, and 0.11 when it is 3 s; of
-        ``sgn(dq)`` up to 0.46, just beside zero.
+        Gauss-Hermite quadrature with seven nodes, exact for polynomials up to degree thirteen. Where the velocity is
+        more uncertain than the law is smooth, the law is nearly a jump, and the quadrature has an error: of
+        ``tanh(dq/s)`` at most 0.003 when the standard deviation is s, 0.05 when it is 2 s, and 0.11 when it is 3 s; of
+        ``sgn(dq)`` up to 0.46, close to zero.
 
         Parameters
         ----------
-        parameters : (n, p) or (r, n, p)
-        velocity, load : (n,) or (r, n)
-        velocity_std : (n,) or (r, n) standard deviation of the velocity [rad/s]
+        parameters : (r, n, p)
+        velocity, load : (r, n) [rad/s], [N m]
+        velocity_std : (r, n) standard deviation of the velocity [rad/s]
 
         Returns
         -------
-        regressor, torque, variance : (n, p) mean, (n,) mean [N m], (n,) from the velocity [(N m)^2]; or r of each
+        regressor, torque, variance : (r, n, p) mean, (r, n) mean [N m], (r, n) from the velocity [(N m)^2]
         """
-        expected = expected_friction if velocity.ndim == 1 else expected_friction_rows
         at = self.codes, self.scales, parameters, velocity, load, velocity_std
-        return expected(*at, QUADRATURE_NODES, QUADRATURE_WEIGHTS)
+        return expected_friction_rows(*at, QUADRATURE_NODES, QUADRATURE_WEIGHTS)
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (..., n) [N m] for parameters (n, p)."""

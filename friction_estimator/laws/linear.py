@@ -8,14 +8,16 @@ A law is a table of terms. The compiled kernels evaluate any such table, so that
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from types import MappingProxyType
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.laws.law import law_names, make_law, register_law, required_load
+from friction_estimator.laws.law import FrictionLaw, Parameter, Role, law_names, make_law, register_law, required_load
 from friction_estimator.types import FloatArray, IntArray
 
 
@@ -47,12 +49,13 @@ class Side(IntEnum):
     DRIVING = 3
     """``tau dq > 0``; where the load or the velocity is zero the term counts half."""
     DRIVEN = 4
-    """``tau dq < 0``, likewise."""
+    """``tau dq < 0``; where the load or the velocity is zero the term counts half."""
 
 
 _PADDING = -1
 _SIGN, _TANH, _LINEAR, _CONSTANT, _FADING = (int(shape) for shape in list(Shape)[:5])
 _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
+_ROLES = {Shape.LINEAR: Role.VISCOUS, Shape.CONSTANT: Role.OFFSET, Shape.FADING: Role.STRIBECK}
 _SATURATED = 20.0
 """The hyperbolic tangent is one to the last bit beyond this argument."""
 
@@ -72,6 +75,7 @@ class Term:
     prior_std : standard deviation of the parameter before any data, about zero, wide enough for a humanoid, in SI units
     nonnegative : True for a parameter that no passive joint has below zero
     coulomb, viscous : how the parameter counts in F_c and F_v of eq. 57, the mean of both directions without load
+    optional : True where inverse dynamics sets the parameter to zero when the data do not show it
     """
 
     name: str
@@ -84,9 +88,17 @@ class Term:
     nonnegative: bool = True
     coulomb: float = 0.0
     viscous: float = 0.0
+    optional: bool = False
+
+    @property
+    def parameter(self) -> Parameter:
+        """The parameter that the term multiplies."""
+        role = Role.LOAD if self.load_power else _ROLES.get(self.shape, Role.COULOMB)
+        bounds = (0.0 if self.nonnegative else -math.inf, math.inf)
+        return Parameter(self.name, role, self.unit, bounds, self.prior_std, self.optional)
 
 
-class LinearFrictionLaw:
+class LinearFrictionLaw(FrictionLaw):
     """A friction law that is linear in its parameters.
 
     Parameters
@@ -97,18 +109,17 @@ class LinearFrictionLaw:
     Attributes
     ----------
     name, terms : as given
-    parameter_names, units, nonnegative, prior_std : (p) of the terms
-    needs_load : True where the torque cannot be computed without the load
+    parameters : (p) of the terms
+    depends_on_load : True where the torque cannot be computed without the load
     """
+
+    is_linear = True
 
     def __init__(self, name: str, terms: tuple[Term, ...]) -> None:
         self.name = name
         self.terms = terms
-        self.parameter_names = tuple(term.name for term in terms)
-        self.units = tuple(term.unit for term in terms)
-        self.nonnegative = tuple(term.nonnegative for term in terms)
-        self.prior_std = tuple(term.prior_std for term in terms)
-        self.needs_load = any(term.load_power or term.side in (Side.DRIVING, Side.DRIVEN) for term in terms)
+        self.parameters = tuple(term.parameter for term in terms)
+        self.depends_on_load = any(term.load_power or term.side in (Side.DRIVING, Side.DRIVEN) for term in terms)
         self._codes, self._scales = term_table(terms, len(terms))
         self._coulomb = np.array([term.coulomb for term in terms])
         self._viscous = np.array([term.viscous for term in terms])
@@ -131,9 +142,9 @@ class LinearFrictionLaw:
             When the law needs a load and there is none.
         """
         velocity = np.asarray(velocity, dtype=float)
-        tau = np.broadcast_to(required_load(self.name, load), velocity.shape) if self.needs_load else velocity
+        tau = np.broadcast_to(required_load(self.name, load), velocity.shape) if self.depends_on_load else velocity
         flat = np.ascontiguousarray(velocity).ravel(), np.array(tau, dtype=float).ravel()
-        return regressor_rows(self._codes, self._scales, *flat).reshape(*velocity.shape, len(self.terms))
+        return law_regressor(self._codes, self._scales, *flat).reshape(*velocity.shape, len(self.terms))
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m]: regressor times parameters (n, p)."""
@@ -154,7 +165,7 @@ class LinearFrictionLaw:
 
 def linear_law_names() -> tuple[str, ...]:
     """Names of the laws that are linear in their parameters."""
-    return tuple(name for name in law_names() if isinstance(make_law(name), LinearFrictionLaw))
+    return tuple(name for name in law_names() if make_law(name).is_linear)
 
 
 def make_linear_law(name: str) -> LinearFrictionLaw:
@@ -232,7 +243,7 @@ def fill_regressor(phi: FloatArray, codes: IntArray, scales: FloatArray, velocit
 
 
 @kernel("IM V V V")
-def regressor_rows(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+def law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Terms (r, p) of one law at velocities and loads (r,)."""
     phi = np.empty((velocity.size, codes.shape[0]))
     for row in range(velocity.size):
@@ -240,59 +251,50 @@ def regressor_rows(codes: IntArray, scales: FloatArray, velocity: FloatArray, lo
     return phi
 
 
-def _viscous() -> Term:
-    return Term("viscous", Shape.LINEAR, unit="N m s/rad", viscous=1.0)
-
-
-def _tangents(names: tuple[str, ...], scales: tuple[float, ...]) -> tuple[Term, ...]:
-    """Tangents that add up to a curve: single ones may be negative, their sum is F_c."""
-    return tuple(
-        Term(name, Shape.TANH, scale, nonnegative=False, coulomb=1.0) for name, scale in zip(names, scales, strict=True)
-    )
-
-
-def _load_terms(scale: float, linear_std: float, quadratic_std: float) -> tuple[Term, ...]:
-    """Dry friction that grows with the load; both held nonnegative: a curve that bends down would drive the joint."""
-    return (
-        Term("load_linear", Shape.TANH, scale, 1, unit="", prior_std=linear_std),
-        Term("load_quadratic", Shape.TANH, scale, 2, unit="1/(N m)", prior_std=quadratic_std),
-    )
-
-
-_SIDES = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
-_OFFSET = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False)
-_SIX_SLOPES = (
-    *_tangents(
-        ("tanh_0.002", "tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32"), (0.002, 0.01, 10**-1.5, 0.1, 10**-0.5)
-    ),
-    Term("tanh_1", Shape.TANH, 1.0, prior_std=0.3, nonnegative=False, coulomb=1.0),
-    _viscous(),
-)
-_SLOPE_NAMES = ("tanh_steep", "tanh_middle", "tanh_flat")
+VISCOUS = Term("viscous", Shape.LINEAR, unit="N m s/rad", viscous=1.0)
+OFFSET = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False, optional=True)
+SIDES_OF_LOAD = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
 STRIBECK_VELOCITY = np.pi / 180.0
-"""The printed ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
+"""The published ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
+_LOAD_SCALE = 0.002
+_SLOPE_NAMES = ("tanh_steep", "tanh_middle", "tanh_flat")
+_SIX_NAMES = ("tanh_0.002", "tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32", "tanh_1")
+_SIX_SCALES = (0.002, 0.01, 10**-1.5, 0.1, 10**-0.5, 1.0)
 
 
-def load_velocity_at(stribeck_velocity: float) -> LinearFrictionLaw:
-    """The law ``load_velocity`` at one Stribeck velocity [rad/s]: linear in the rest (Hamon et al. 2010, eqs. 25-30).
+def tanh_slopes(
+    name: str,
+    slopes: dict[str, float],
+    load_std: tuple[float, float] | None = None,
+    narrow: Mapping[str, float] = MappingProxyType({}),
+) -> LinearFrictionLaw:
+    """``sum_k a_k tanh(dq / v_k) + F_v dq``, and ``(k_l |tau| + k_q tau^2) tanh(dq / 0.002)`` where it depends on load.
 
-    Columns of beta, delta, alpha and gamma of both quadrants, viscous friction and offset.
+    Single tangents may be negative, their sum is F_c. Both load terms are held nonnegative: a curve that bends down
+    over the load would drive the joint.
+
+    Parameters
+    ----------
+    name : the key in the registry
+    slopes : v_k of each tangent by the name of its parameter [rad/s]
+    load_std : prior standard deviations of k_l [-] and k_q [1/(N m)]; None: no load terms
+    narrow : prior standard deviations of single tangents, where they are not 10 N m
     """
-    dry = tuple(
-        Term(f"{name}_{owner}", shape, stribeck_velocity, power, side, unit, prior, coulomb=coulomb)
-        for owner, side in _SIDES
-        for name, shape, power, unit, prior, coulomb in (
-            ("coulomb", Shape.RISING, 0, "N m", 10.0, 0.5),
-            ("static", Shape.FADING, 0, "N m", 10.0, 0.0),
-            ("load", Shape.RISING, 1, "", 0.3, 0.0),
-            ("load_static", Shape.FADING, 1, "", 0.3, 0.0),
+    tangents = [
+        Term(key, Shape.TANH, scale, prior_std=narrow.get(key, 10.0), nonnegative=False, coulomb=1.0)
+        for key, scale in slopes.items()
+    ]
+    load = [
+        Term(f"load_{kind}", Shape.TANH, _LOAD_SCALE, power, unit=unit, prior_std=std)
+        for kind, power, unit, std in zip(
+            ("linear", "quadratic"), (1, 2), ("", "1/(N m)"), load_std or (), strict=False
         )
-    )
-    return LinearFrictionLaw("load_velocity at a Stribeck velocity", (*dry, _viscous(), _OFFSET))
+    ]
+    return LinearFrictionLaw(name, (*tangents, VISCOUS, *load))
 
 
 COULOMB_VISCOUS = register_law(
-    LinearFrictionLaw("coulomb_viscous", (Term("coulomb", Shape.SIGN, coulomb=1.0), _viscous()))
+    LinearFrictionLaw("coulomb_viscous", (Term("coulomb", Shape.SIGN, coulomb=1.0), VISCOUS))
 )
 """``F_c sgn(dq) + F_v dq`` (Hashlamon & Erbatur 2014, eq. 57)."""
 
@@ -319,7 +321,7 @@ ASYMMETRIC_STRIBECK = register_law(
         "asymmetric_stribeck",
         (
             Term("coulomb", Shape.RISING, STRIBECK_VELOCITY, coulomb=1.0),
-            _viscous(),
+            VISCOUS,
             Term("static_positive", Shape.FADING, STRIBECK_VELOCITY, side=Side.FORWARD),
             Term("static_negative", Shape.FADING, STRIBECK_VELOCITY, side=Side.BACKWARD),
         ),
@@ -329,37 +331,37 @@ ASYMMETRIC_STRIBECK = register_law(
 
 Guedelha et al. 2017, section 3.2.2: static friction sigma+ (sigma-) when starting in the positive (negative) direction,
 fading to one Coulomb and viscous friction. This meets the limits of eqs. 23-25, which eqs. 26 and 29-31 with their
-printed signs do not: docs/equations.md.
+published signs do not: docs/equations.md.
 """
 
-THREE_SLOPE = register_law(LinearFrictionLaw("three_slope", (*_tangents(_SLOPE_NAMES, (0.015, 0.06, 0.3)), _viscous())))
+_SIX = dict(zip(_SIX_NAMES, _SIX_SCALES, strict=True))
+_NARROW = {"tanh_1": 0.3}
+"""A joint that is never fast enough cannot separate the softest tangent from F_v: its friction counts as viscous."""
+
+THREE_SLOPE = register_law(tanh_slopes("three_slope", dict(zip(_SLOPE_NAMES, (0.015, 0.06, 0.3), strict=True))))
 """``k_1 tanh(dq/0.015) + k_2 tanh(dq/0.06) + k_3 tanh(dq/0.3) + F_v dq``.
 
-Differences of tangents of fixed slope draw a Stribeck curve as eq. 56 of Hashlamon & Erbatur 2014 does, but stay linear
-in the unknowns: dry friction, the Stribeck dip, and what is left of it.
+Differences of tangents of fixed slope follow a Stribeck curve as eq. 56 of Hashlamon & Erbatur 2014 does, and are
+linear in the unknowns.
 """
 
 TANH_LOAD = register_law(
-    LinearFrictionLaw(
-        "tanh_load",
-        (*_tangents(_SLOPE_NAMES, (0.008, 0.06, 0.3)), _viscous(), *_load_terms(0.002, 0.3, 0.01)),
-    )
+    tanh_slopes("tanh_load", dict(zip(_SLOPE_NAMES, (0.008, 0.06, 0.3), strict=True)), (0.3, 0.01))
 )
 """Three slopes ``+ (k_l |tau| + k_q tau^2) tanh(dq/0.002)``, the first slope steeper than in ``three_slope``.
 
 The linear term is that of Hamon et al. 2010, eq. 17, the quadratic one that of Lim et al. 2024, eq. 23, with the motor
-torque as the load; benchmarks/friction_laws.py compares velocities at which the load's part saturates.
+torque as the load.
 """
 
-SIX_SLOPE = register_law(LinearFrictionLaw("six_slope", _SIX_SLOPES))
+SIX_SLOPE = register_law(tanh_slopes("six_slope", _SIX, narrow=_NARROW))
 """``sum_k a_k tanh(dq/v_k) + F_v dq`` with ``v_k`` = 0.002, 0.01, 0.032, 0.1, 0.32, 1 rad/s.
 
 The sharpest tangent is a sign to any encoder. From 0.01 on neighbouring tangents overlap so far that a tangent of any
-slope between is met to a few percent. The softest has a narrow prior: where a joint is never fast enough to separate it
-from F_v, friction counts as viscous.
+slope between them is met to a few percent.
 """
 
-SIX_SLOPE_LOAD = register_law(LinearFrictionLaw("six_slope_load", (*_SIX_SLOPES, *_load_terms(0.002, 0.02, 0.0005))))
+SIX_SLOPE_LOAD = register_law(tanh_slopes("six_slope_load", _SIX, (0.02, 0.0005), _NARROW))
 """Six slopes ``+ (k_l |tau| + k_q tau^2) tanh(dq/0.002)``: the default of the Kalman observer.
 
 The load terms are those of ``tanh_load`` with narrower priors: where friction does not depend on the load they stay
@@ -372,11 +374,11 @@ LOAD_QUADRANTS = register_law(
         (
             *(
                 Term(f"{name}_{owner}", Shape.SIGN, 1.0, power, side, unit, prior, coulomb=coulomb)
-                for owner, side in _SIDES
+                for owner, side in SIDES_OF_LOAD
                 for name, power, unit, prior, coulomb in (("coulomb", 0, "N m", 10.0, 0.5), ("load", 1, "", 0.3, 0.0))
             ),
-            _viscous(),
-            _OFFSET,
+            VISCOUS,
+            OFFSET,
         ),
     )
 )
@@ -384,5 +386,5 @@ LOAD_QUADRANTS = register_law(
 
 alpha and beta take the index m in the two quadrants of (dq, tau) where the load power ``tau dq`` is positive (the motor
 drives), and g in the two where it is negative (it is driven); eq. 26 takes that sign from the motor torque. Without
-load power both halves count, as ``sgn(0) = 0`` makes of the printed P.
+load power both halves count, as ``sgn(0) = 0`` makes of the published P.
 """

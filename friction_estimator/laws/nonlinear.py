@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
-from friction_estimator.laws.law import register_law, required_load
-from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, LOAD_QUADRANTS, load_velocity_at
+from friction_estimator.laws.law import FrictionLaw, Parameter, Role, register_law, required_load
+from friction_estimator.laws.linear import (
+    ASYMMETRIC_STRIBECK,
+    OFFSET,
+    SIDES_OF_LOAD,
+    VISCOUS,
+    LinearFrictionLaw,
+    Shape,
+    Term,
+)
 from friction_estimator.types import FloatArray
 
-_Ranges = tuple[tuple[float, float] | None, ...]
+_SLOPE = (0.1, 1e3)
+_STRIBECK_VELOCITY = Parameter("stribeck_velocity", Role.SHAPE, "rad/s", (1e-3, 10.0))
+_VISCOUS_ONLY = Parameter("viscous", Role.VISCOUS, "N m s/rad")
+_FADES = (Shape.FADING, Shape.RISING)
 
 
-class Makkar:
+class Makkar(FrictionLaw):
     """``g1 (tanh(g2 dq) - tanh(g3 dq)) + g4 tanh(g5 dq) + g6 dq`` (Hashlamon & Erbatur 2014, eq. 56)."""
 
-    name: str = "makkar"
-    parameter_names: tuple[str, ...] = ("gamma_1", "gamma_2", "gamma_3", "gamma_4", "gamma_5", "gamma_6")
-    units: tuple[str, ...] = ("N m", "s/rad", "s/rad", "N m", "s/rad", "N m s/rad")
-    nonnegative: tuple[bool, ...] = (True, True, True, True, True, True)
-    needs_load: bool = False
-    shape_range: _Ranges = (
-        None,
-        (0.1, 1e3),
-        (0.1, 1e3),
-        None,
-        (0.1, 1e3),
-        None,
+    name = "makkar"
+    parameters = (
+        Parameter("gamma_1", Role.STRIBECK),
+        Parameter("gamma_2", Role.SHAPE, "s/rad", _SLOPE),
+        Parameter("gamma_3", Role.SHAPE, "s/rad", _SLOPE),
+        Parameter("gamma_4", Role.COULOMB),
+        Parameter("gamma_5", Role.SHAPE, "s/rad", _SLOPE),
+        Parameter("gamma_6", Role.VISCOUS, "N m s/rad"),
     )
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
@@ -39,31 +49,20 @@ class Makkar:
         return np.asarray(2.3 / parameters[..., 2])
 
 
-class TanhStribeck:
+class TanhStribeck(FrictionLaw):
     """``F_v dq + F_c tanh(a dq) (1 + S exp(-|dq / v_s|^2)) + tau_os`` (Egle 2021, eq. 3.5 with delta_s = 2).
 
     Not linear in S, v_s and a. The order of the parameters is that of the thesis' Table 6.1.
     """
 
-    name: str = "tanh_stribeck"
-    parameter_names: tuple[str, ...] = (
-        "viscous",
-        "coulomb",
-        "stribeck",
-        "stribeck_velocity",
-        "offset",
-        "slope",
-    )
-    units: tuple[str, ...] = ("N m s/rad", "N m", "", "rad/s", "N m", "s/rad")
-    nonnegative: tuple[bool, ...] = (True, True, True, True, False, True)
-    needs_load: bool = False
-    shape_range: _Ranges = (
-        None,
-        None,
-        (0.0, 10.0),
-        (1e-3, 10.0),
-        None,
-        (0.1, 1e3),
+    name = "tanh_stribeck"
+    parameters = (
+        _VISCOUS_ONLY,
+        Parameter("coulomb", Role.COULOMB),
+        Parameter("stribeck", Role.SHAPE, "", (0.0, 10.0)),
+        _STRIBECK_VELOCITY,
+        Parameter("offset", Role.OFFSET, bounds=(-math.inf, math.inf)),
+        Parameter("slope", Role.SHAPE, "s/rad", _SLOPE),
     )
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
@@ -77,15 +76,18 @@ class TanhStribeck:
         return np.asarray(2.0 * parameters[..., 3])
 
 
-class StribeckLoad:
+class StribeckLoad(FrictionLaw):
     """``sgn(dq) (f_c + (f_s - f_c) exp(-|dq / v_s|) + k_l |tau|^2) + k_v dq`` (Lim et al. 2024, eq. 23, our sign)."""
 
-    name: str = "stribeck_load"
-    parameter_names: tuple[str, ...] = ("coulomb", "static", "stribeck_velocity", "viscous", "load_quadratic")
-    units: tuple[str, ...] = ("N m", "N m", "rad/s", "N m s/rad", "1/(N m)")
-    nonnegative: tuple[bool, ...] = (True, True, True, True, True)
-    needs_load: bool = True
-    shape_range: _Ranges = (None, None, (1e-3, 10.0), None, None)
+    name = "stribeck_load"
+    parameters = (
+        Parameter("coulomb", Role.COULOMB),
+        Parameter("static", Role.STRIBECK),
+        _STRIBECK_VELOCITY,
+        _VISCOUS_ONLY,
+        Parameter("load_quadratic", Role.LOAD, "1/(N m)"),
+    )
+    depends_on_load = True
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m] for parameters (n, 5) and load = motor torque (n,) [N m]."""
@@ -99,97 +101,85 @@ class StribeckLoad:
         return np.asarray(4.0 * parameters[..., 2])
 
 
-class AsymmetricStribeckScaled:
-    """The law ``asymmetric_stribeck`` with ``e = exp(-|dq| / v_s)``: the velocity over which it fades is a parameter.
-
-    The print leaves the unit of the exponent open; with v_s = 1 deg/s it is ``asymmetric_stribeck``.
-    """
-
-    name: str = "asymmetric_stribeck_scaled"
-    parameter_names: tuple[str, ...] = (*ASYMMETRIC_STRIBECK.parameter_names, "stribeck_velocity")
-    units: tuple[str, ...] = (*ASYMMETRIC_STRIBECK.units, "rad/s")
-    nonnegative: tuple[bool, ...] = (*ASYMMETRIC_STRIBECK.nonnegative, True)
-    needs_load: bool = False
-    shape_range: _Ranges = (None, None, None, None, (1e-3, 10.0))
-
-    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """Friction torque (n,) [N m] for parameters (n, 5)."""
-        return np.asarray((stribeck_columns(velocity, parameters[..., 4]) * parameters[..., :4]).sum(axis=-1))
-
-    def stribeck_region(self, parameters: FloatArray) -> FloatArray:
-        """``4 v_s``: two percent of the Stribeck effect are left there, (n, 5) -> (n,) [rad/s]."""
-        return np.asarray(4.0 * parameters[..., 4])
-
-
-_LINEAR = load_velocity_at(1.0)
-
-
-class LoadVelocity:
-    """``[alpha |tau| + beta + ((gamma - alpha) |tau| + delta - beta) exp(-|dq| / q_s)] sgn(dq) + F_v dq + offset``.
-
-    Hamon et al. 2010, eqs. 22-30: beta is ``coulomb``, delta ``static``, alpha ``load`` and gamma ``load_static``, each
-    with one value where the motor drives (``tau dq > 0``) and one where it is driven. As in ``load_quadrants``, which
-    this law is without the exponential, tau is the motor torque: docs/equations.md.
-    """
-
-    name: str = "load_velocity"
-    parameter_names: tuple[str, ...] = (*_LINEAR.parameter_names, "stribeck_velocity")
-    units: tuple[str, ...] = (*_LINEAR.units, "rad/s")
-    nonnegative: tuple[bool, ...] = (*_LINEAR.nonnegative, True)
-    needs_load: bool = True
-    shape_range: _Ranges = (*(None,) * 10, (1e-3, 10.0))
-
-    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """Friction torque (n,) [N m] for parameters (n, 11) and load = motor torque (n,) [N m]."""
-        columns = load_velocity_columns(velocity, required_load(self.name, load), parameters[..., 10])
-        return np.asarray((columns * parameters[..., :10]).sum(axis=-1))
-
-    def stribeck_region(self, parameters: FloatArray) -> FloatArray:
-        """``4 q_s``: two percent of the Stribeck effect are left there, (n, 11) -> (n,) [rad/s]."""
-        return np.asarray(4.0 * parameters[..., 10])
-
-
-def stribeck_columns(velocity: FloatArray, stribeck_velocity: FloatArray | float) -> FloatArray:
-    """Columns of K_c, K_v, sigma+ and sigma- (Guedelha et al. 2017, eqs. 29-31, with the signs of eqs. 23-25).
+class ScaledStribeck(FrictionLaw):
+    """A linear law whose fading and rising terms all have one scale, with that Stribeck velocity as last parameter.
 
     Parameters
     ----------
-    velocity : (...) [rad/s]
-    stribeck_velocity : v_s in ``e = exp(-|dq| / v_s)``, broadcasts against it [rad/s]
-
-    Returns
-    -------
-    (..., 4) : ``[sgn(dq) (1 - e), dq, e where dq > 0, -e where dq < 0]``
+    name : the key in the registry
+    linear : the law at a Stribeck velocity of any size
     """
-    direction = np.sign(velocity)
-    fading = direction * np.exp(-np.abs(velocity) / stribeck_velocity)
-    forward, backward = np.maximum(fading, 0.0), np.minimum(fading, 0.0)
-    return np.stack((direction - fading, velocity, forward, backward), axis=-1)
+
+    def __init__(self, name: str, linear: LinearFrictionLaw) -> None:
+        self.name = name
+        self._unit = LinearFrictionLaw(name, _scaled(linear, 1.0))
+        self.parameters = (*self._unit.parameters, _STRIBECK_VELOCITY)
+        self.depends_on_load = linear.depends_on_load
+        self._viscous = [k for k, term in enumerate(linear.terms) if term.shape is Shape.LINEAR]
+
+    def at(self, stribeck_velocity: float) -> LinearFrictionLaw:
+        """The law at one Stribeck velocity [rad/s]: linear in the rest."""
+        return LinearFrictionLaw(f"{self.name} at a Stribeck velocity", _scaled(self._unit, stribeck_velocity))
+
+    def columns(
+        self, velocity: FloatArray, stribeck_velocity: FloatArray | float, load: FloatArray | None = None
+    ) -> FloatArray:
+        """Columns (..., p - 1) of the parameters that the torque is linear in.
+
+        Parameters
+        ----------
+        velocity : (...) [rad/s]
+        stribeck_velocity : broadcasts against it [rad/s]
+        load : (...) broadcasts against it [N m]; load-dependent laws need it
+        """
+        columns = self._unit.regressor(velocity / stribeck_velocity, load)
+        columns[..., self._viscous] = velocity[..., None]
+        return columns
+
+    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Friction torque (n,) [N m] for parameters (n, p)."""
+        return np.asarray((self.columns(velocity, parameters[..., -1], load) * parameters[..., :-1]).sum(axis=-1))
+
+    def stribeck_region(self, parameters: FloatArray) -> FloatArray:
+        """``4 v_s``: two percent of the Stribeck effect are left there, (n, p) -> (n,) [rad/s]."""
+        return np.asarray(4.0 * parameters[..., -1])
 
 
-def load_velocity_columns(velocity: FloatArray, load: FloatArray, stribeck_velocity: FloatArray | float) -> FloatArray:
-    """Columns of the ten parameters that the torque is linear in (Hamon et al. 2010, eqs. 26-30).
-
-    Parameters
-    ----------
-    velocity : (...) [rad/s]
-    load : (...) broadcasts against it [N m]
-    stribeck_velocity : q_s, broadcasts against it [rad/s]
-
-    Returns
-    -------
-    (..., 10)
-    """
-    dry = LOAD_QUADRANTS.regressor(velocity, load)
-    fading = np.exp(-np.abs(velocity) / stribeck_velocity)
-    columns = np.empty((*velocity.shape, 10))
-    for first, side in ((0, 0), (4, 2)):
-        for place, column in ((first, dry[..., side]), (first + 2, dry[..., side + 1])):
-            columns[..., place] = column * (1.0 - fading)
-            columns[..., place + 1] = column * fading
-    columns[..., 8:] = dry[..., 4:]
-    return columns
+def _scaled(law: LinearFrictionLaw, stribeck_velocity: float) -> tuple[Term, ...]:
+    return tuple(replace(term, scale=stribeck_velocity) if term.shape in _FADES else term for term in law.terms)
 
 
-for _law in (Makkar(), TanhStribeck(), StribeckLoad(), AsymmetricStribeckScaled(), LoadVelocity()):
+for _law in (Makkar(), TanhStribeck(), StribeckLoad()):
     register_law(_law)
+
+ASYMMETRIC_STRIBECK_SCALED = register_law(ScaledStribeck("asymmetric_stribeck_scaled", ASYMMETRIC_STRIBECK))
+"""``asymmetric_stribeck`` with ``e = exp(-|dq| / v_s)``: the published unit of the exponent is open (1 deg/s there)."""
+
+LOAD_VELOCITY = register_law(
+    ScaledStribeck(
+        "load_velocity",
+        LinearFrictionLaw(
+            "load_velocity",
+            (
+                *(
+                    Term(f"{name}_{owner}", shape, 1.0, power, side, unit, prior, coulomb=coulomb)
+                    for owner, side in SIDES_OF_LOAD
+                    for name, shape, power, unit, prior, coulomb in (
+                        ("coulomb", Shape.RISING, 0, "N m", 10.0, 0.5),
+                        ("static", Shape.FADING, 0, "N m", 10.0, 0.0),
+                        ("load", Shape.RISING, 1, "", 0.3, 0.0),
+                        ("load_static", Shape.FADING, 1, "", 0.3, 0.0),
+                    )
+                ),
+                VISCOUS,
+                OFFSET,
+            ),
+        ),
+    )
+)
+"""``[alpha |tau| + beta + ((gamma - alpha) |tau| + delta - beta) exp(-|dq| / q_s)] sgn(dq) + F_v dq + offset``.
+
+Hamon et al. 2010, eqs. 22-30: beta is ``coulomb``, delta ``static``, alpha ``load`` and gamma ``load_static``, each
+with one value where the motor drives (``tau dq > 0``) and one where it is driven. As in ``load_quadrants``, which this
+law is without the exponential, tau is the motor torque: docs/equations.md.
+"""

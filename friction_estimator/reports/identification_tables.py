@@ -136,7 +136,7 @@ def load_laws(friction: IdentifiedParameters) -> dict[str, tuple[FrictionLaw, Fl
     return {
         joint: (law, friction.values[row, : len(law.parameter_names)])
         for row, (joint, law) in enumerate(laws.items())
-        if law.needs_load
+        if law.depends_on_load
     }
 
 

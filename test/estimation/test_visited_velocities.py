@@ -34,7 +34,7 @@ def motion(count: int = 4000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_coulomb_and_viscous_friction_are_the_least_squares_line_through_the_law_weighted_by_time():
     laws, (velocity, load, duration) = JointLaws(LAWS), motion()
-    parameters = np.random.default_rng(6).uniform(0.0, 1.0, laws.mask.shape) * laws.mask
+    parameters = np.random.default_rng(6).uniform(0.0, 1.0, laws.prior_std.shape) * (laws.prior_std > 0.0)
     rows = visited(laws, velocity, load, duration).rows
     friction, root = laws.torque(parameters, velocity, load), np.sqrt(duration)
     for joint in range(4):

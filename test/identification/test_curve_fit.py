@@ -7,7 +7,7 @@ from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveOptions, fit_curve, refit
 from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
 from friction_estimator.laws import law_names, make_law
-from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.laws.law import torque_gradient
 from test.identification.curves import KNEE, curve
 from test.laws.test_friction_laws import PARAMETERS
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.identification.friction_curve.fit import CurveOptions, fit_curve
-from friction_estimator.identification.friction_curve.identifiability import judge_parameters
+from friction_estimator.identification.friction_curve.identifiability import parameter_identifiability
 from friction_estimator.laws import make_law
 from test.identification.curves import KNEE, curve
 
@@ -13,7 +13,7 @@ OPTIONS = CurveOptions(starts=16)
 
 def judged(law, parameters, top_speed, select=lambda samples: samples, noise=0.01):
     samples = select(curve(law, np.array(parameters, dtype=float), top_speed, noise))
-    return judge_parameters("knee", fit_curve(make_law(law), samples, OPTIONS), samples)
+    return parameter_identifiability("knee", fit_curve(make_law(law), samples, OPTIONS), samples)
 
 
 def test_a_joint_that_moves_fast_and_slow_shows_all_six_parameters():

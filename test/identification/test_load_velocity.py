@@ -8,7 +8,7 @@ import pytest
 from benchmarks.hamon.published_problem import published_problem
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.inverse_dynamics.findings import joint_scores
-from friction_estimator.identification.inverse_dynamics.live_law import live_parameters, said_in_motor_torque
+from friction_estimator.identification.inverse_dynamics.live_law import live_parameters, with_motor_torque_as_load
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
@@ -19,7 +19,7 @@ from friction_estimator.identification.rigid_body.fixed_base_model import FixedB
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 from friction_estimator.laws import make_law, make_linear_law
 from friction_estimator.laws.identified import parameters_sigma
-from friction_estimator.laws.linear import load_velocity_at
+from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 
 from .arm import JOINTS, PAYLOAD, URDF, as_motion, move, rigid_torque
 
@@ -219,7 +219,7 @@ def test_a_torque_that_was_not_seen_takes_no_part_in_its_own_prediction():
     ("law", "values"),
     [
         (make_linear_law("load_quadrants"), [2.0, 0.2, 1.5, 0.15, 0.0, 0.0]),
-        (load_velocity_at(0.1), [2.0, 3.0, 0.2, 0.2, 1.5, 2.5, 0.15, 0.15, 0.0, 0.0]),
+        (LOAD_VELOCITY.at(0.1), [2.0, 3.0, 0.2, 0.2, 1.5, 2.5, 0.15, 0.15, 0.0, 0.0]),
     ],
 )
 def test_factors_of_the_load_behind_friction_become_those_of_the_motor_torque(law, values):
@@ -228,12 +228,12 @@ def test_factors_of_the_load_behind_friction_become_those_of_the_motor_torque(la
     velocity, load = rng.normal(0.0, 0.5, 400), rng.uniform(5.0, 40.0, 400) * rng.choice([-1.0, 1.0], 400)
     values, half = np.array(values), len(values) // 2 - 1
     covariance = np.diag((0.01 * values) ** 2)
-    found, spread = said_in_motor_torque(law, values, covariance, velocity, load)
+    found, spread = with_motor_torque_as_load(law, values, covariance, velocity, load)
     alpha = values[[half - 1, 2 * half - 1]]
     divisor = np.repeat([1.0 + alpha[0], 1.0 - alpha[1]], half)
     np.testing.assert_allclose(found[: 2 * half], values[: 2 * half] / divisor, rtol=0.03)
     drawn = [
-        said_in_motor_torque(law, rng.multivariate_normal(values, covariance), covariance, velocity, load)[0]
+        with_motor_torque_as_load(law, rng.multivariate_normal(values, covariance), covariance, velocity, load)[0]
         for _ in range(100)
     ]
     own = np.sqrt(np.diagonal(spread))[: 2 * half]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.laws import law_names, linear_law_names, make_law, make_linear_law
+from friction_estimator.laws import Role, law_names, linear_law_names, make_law, make_linear_law
 
 TABLE_I = np.array([[0.7, 100, 10, 0.6, 100, 0.9], [0.05, 100, 10, 0.01, 100, 0.9]])
 PARAMETERS = {
@@ -98,17 +98,18 @@ def test_linear_laws_have_a_prior_of_each_parameter(name):
 
 
 @pytest.mark.parametrize("name", law_names())
-def test_laws_say_as_much_about_each_parameter(name):
+def test_only_nonlinear_laws_have_shapes_and_these_have_a_range(name):
     law = make_law(name)
-    count = len(law.parameter_names)
-    assert len(law.units) == len(law.nonnegative) == len(getattr(law, "shape_range", law.units)) == count
+    shapes = [parameter for parameter in law.parameters if parameter.role is Role.SHAPE]
+    assert law.is_linear == (not shapes)
+    assert all(0.0 <= low < high < np.inf for low, high in (parameter.bounds for parameter in shapes))
 
 
 @pytest.mark.parametrize("name", sorted(set(law_names()) - set(linear_law_names())))
 @given(dq=velocities, load=loads)
 def test_nonlinear_laws_are_linear_in_all_that_is_no_shape(name, dq, load):
     law = make_law(name)
-    scale = np.where([limits is None for limits in law.shape_range], 3.0, 1.0)
+    scale = np.where([parameter.role is Role.SHAPE for parameter in law.parameters], 1.0, 3.0)
     tripled = law.torque(scale * PARAMETERS[name], dq, load)
     np.testing.assert_allclose(tripled, 3.0 * law.torque(PARAMETERS[name], dq, load), atol=1e-12)
 

@@ -23,6 +23,17 @@ names_of_four = st.lists(st.sampled_from(linear_law_names()), min_size=4, max_si
 four = st.lists(st.floats(-5, 5), min_size=4, max_size=4).map(np.array)
 
 
+def exists(laws: JointLaws) -> np.ndarray:
+    """(n, p) one where a parameter exists, zero in the padding."""
+    return (laws.prior_std > 0.0).astype(float)
+
+
+def expected_of(laws: JointLaws, parameters, velocity, load, std):
+    """The expected friction of one instant."""
+    rows = laws.expected_friction(*(np.ascontiguousarray(one[None]) for one in (parameters, velocity, load, std)))
+    return [one[0] for one in rows]
+
+
 @given(names=names_of_four, dq=four, load=four, seed=st.integers(0, 2**32 - 1))
 def test_a_mixed_set_is_each_joints_own_law_padded_with_zeros(names, dq, load, seed):
     laws, rng = JointLaws(names), np.random.default_rng(seed)
@@ -37,11 +48,11 @@ def test_a_mixed_set_is_each_joints_own_law_padded_with_zeros(names, dq, load, s
         np.testing.assert_allclose(torque[row], law.torque(own, dq[row], load[row]), atol=1e-12)
         np.testing.assert_allclose(parameters[k] @ laws.coulomb_weights[k], law.coulomb(own)[0], atol=1e-12)
         assert laws.parameter_names[k] == law.parameter_names
-        np.testing.assert_array_equal(laws.mask[k], np.arange(laws.parameter_count) < p)
+        np.testing.assert_array_equal(laws.prior_std[k] > 0.0, np.arange(laws.parameter_count) < p)
         np.testing.assert_array_equal(laws.prior_std[k, :p], law.prior_std)
         np.testing.assert_array_equal(laws.nonnegative[k, :p], law.nonnegative)
     for array in (laws.prior_std, laws.nonnegative, laws.coulomb_weights):
-        assert not array[~laws.mask].any()
+        assert not array[exists(laws) == 0.0].any()
 
 
 @pytest.mark.parametrize("names", [MIXED, ("tanh_load",) * 4])
@@ -59,10 +70,10 @@ def test_expected_regressor_is_the_mean_over_a_noisy_velocity(velocity):
     laws, rng = JointLaws(MIXED), np.random.default_rng(2)
     velocities, load, std = np.full(4, velocity), np.array([1.0, 2.0, -30.0, -2.0]), np.full(4, 0.008)
     draws = velocities + std * rng.normal(size=(200_000, 4))
-    expected = laws.expected_friction(laws.mask, velocities, load, std)[0]
+    expected = expected_of(laws, exists(laws), velocities, load, std)[0]
     sampled = laws.regressor(draws, load).mean(axis=0)
     smooth = [0, 3]  # the knees have a jump: the next test
-    scale = np.where(laws.mask, np.abs(laws.regressor(np.ones(4), load)), 1.0)
+    scale = np.where(exists(laws) > 0.0, np.abs(laws.regressor(np.ones(4), load)), 1.0)
     np.testing.assert_allclose((expected / scale)[smooth], (sampled / scale)[smooth], atol=0.02)
     if velocity == 0.02:  # where the curvature is: the noisy regressor itself is further off
         noisy = np.abs(laws.regressor(velocities, load) - sampled)[0, 0]
@@ -77,7 +88,7 @@ def test_expected_tangent_is_as_near_as_documented_and_nearer_than_the_tangent(s
     weight = np.exp(-0.5 * error**2) / np.exp(-0.5 * error**2).sum()
     mean = np.tanh((velocity[:, None] + std * error) / 0.015) @ weight
     laws = JointLaws(["three_slope"] * n)
-    expected = laws.expected_friction(laws.mask, velocity, velocity, np.full(n, std))[0][:, 0]
+    expected = expected_of(laws, exists(laws), velocity, velocity, np.full(n, std))[0][:, 0]
     off = np.abs(expected - mean).max()
     assert off < bound and off < 0.2 * np.abs(np.tanh(velocity / 0.015) - mean).max()
 
@@ -85,16 +96,16 @@ def test_expected_tangent_is_as_near_as_documented_and_nearer_than_the_tangent(s
 @given(velocity=st.floats(-1, 1), std=st.floats(1e-6, 1.0))
 def test_expected_jump_is_never_more_than_half_off(velocity, std):
     laws = JointLaws(["coulomb_viscous"])
-    phi = laws.expected_friction(laws.mask, np.array([velocity]), np.zeros(1), np.array([std]))[0][0]
+    phi = expected_of(laws, exists(laws), np.array([velocity]), np.zeros(1), np.array([std]))[0][0]
     assert abs(phi[0] - erf(velocity / (np.sqrt(2.0) * std))) < 0.46
     assert phi[1] == pytest.approx(velocity, abs=1e-12)
 
 
 def test_a_velocity_without_error_has_the_regressor_itself():
     laws, dq = JointLaws(MIXED), np.array([0.1, -0.2, 0.0, 1.0])
-    regressor, torque, variance = laws.expected_friction(laws.mask, dq, dq, np.zeros(4))
+    regressor, torque, variance = expected_of(laws, exists(laws), dq, dq, np.zeros(4))
     np.testing.assert_allclose(regressor, laws.regressor(dq, dq), atol=1e-15)
-    np.testing.assert_allclose(torque, laws.torque(laws.mask, dq, dq), atol=1e-14)
+    np.testing.assert_allclose(torque, laws.torque(exists(laws), dq, dq), atol=1e-14)
     np.testing.assert_allclose(variance, 0.0, atol=1e-28)
 
 
@@ -102,9 +113,7 @@ def test_a_velocity_without_error_has_the_regressor_itself():
 def test_viscous_friction_of_an_uncertain_velocity_is_as_uncertain(velocity, std):
     """The quadrature is exact for polynomials: mean F_v dq, variance F_v^2 std^2."""
     laws = JointLaws(["coulomb_viscous"])
-    _, torque, variance = laws.expected_friction(
-        np.array([[0.0, 3.0]]), np.array([velocity]), np.zeros(1), np.array([std])
-    )
+    _, torque, variance = expected_of(laws, np.array([[0.0, 3.0]]), np.array([velocity]), np.zeros(1), np.array([std]))
     assert torque[0] == pytest.approx(3.0 * velocity, abs=1e-12) and variance[0] == pytest.approx(9.0 * std**2)
 
 
@@ -112,7 +121,7 @@ def learned(config: IdentifierConfig, seed: int = 4, count: int = 3000) -> tuple
     """An identifier that saw the friction of laws of its own kind, and the true parameters (n, p)."""
     rng, identifier = np.random.default_rng(seed), FrictionIdentifier(config, JOINTS)
     laws = identifier.laws
-    truth = np.where(laws.mask, rng.uniform(0.1, 1.0, laws.mask.shape) * laws.prior_std / 10.0, 0.0)
+    truth = np.where(exists(laws) > 0.0, rng.uniform(0.1, 1.0, exists(laws).shape) * laws.prior_std / 10.0, 0.0)
     for _ in range(count):
         dq, load = rng.normal(size=4) * rng.choice([0.03, 0.2, 1.0]), rng.normal(0.0, 20.0, 4)
         phi = identifier.regressor(dq, load)
@@ -123,7 +132,7 @@ def learned(config: IdentifierConfig, seed: int = 4, count: int = 3000) -> tuple
 def test_three_laws_in_one_robot_are_identified_live():
     identifier, truth = learned(MIXED_CONFIG)
     assert identifier.laws.law_names == MIXED
-    scale = np.where(identifier.laws.mask, identifier.laws.prior_std, 1.0)
+    scale = np.where(exists(identifier.laws) > 0.0, identifier.laws.prior_std, 1.0)
     np.testing.assert_allclose(identifier.law.parameters / scale, truth / scale, atol=1e-3)
     coulomb, viscous = (identifier.visited.rows * truth).sum(axis=-1)
     np.testing.assert_allclose(identifier.law.coulomb, coulomb, atol=0.01)
@@ -134,7 +143,7 @@ def test_three_laws_in_one_robot_are_identified_live():
 @pytest.mark.parametrize("forgetting", [1.0, 0.995])
 def test_padding_stays_exactly_zero_and_disturbs_no_joint(forgetting):
     mixed, _ = learned(replace(MIXED_CONFIG, forgetting=forgetting))
-    padding = ~mixed.laws.mask
+    padding = exists(mixed.laws) == 0.0
     assert padding.any()
     np.testing.assert_array_equal(mixed.law.parameters[padding], 0.0)
     np.testing.assert_array_equal(mixed.law.parameters_sigma[padding], 0.0)

@@ -6,8 +6,8 @@ import pytest
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws import linear_law_names, make_law, make_linear_law
+from friction_estimator.laws.fit_law import fit_law_to_curve, with_linear_laws
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.laws.projection import project_onto, with_linear_laws
 from test.biped import suralp_config
 
 KNEE = np.array([0.2, 1.0, 0.2, 0.2, 0.0, 40.0])
@@ -29,7 +29,7 @@ def test_a_curve_that_the_linear_law_can_say_is_said_exactly_by_it(name):
     """Coulomb, viscous and an offset apart, any law meets a curve of its own kind."""
     law = make_linear_law(name)
     truth = np.array([0.4 if keep else 0.2 for keep in law.nonnegative]) * np.minimum(law.prior_std, 1.0)
-    found = project_onto(law, law, truth, 1e-10 * np.eye(truth.size), 0.0)
+    found = fit_law_to_curve(law, law, truth, 1e-10 * np.eye(truth.size), 0.0)
     load = np.linspace(-20.0, 20.0, VELOCITY.size)
     wanted = (law.regressor(VELOCITY, load) * truth).sum(axis=-1)
     np.testing.assert_allclose(law.regressor(VELOCITY, load) @ found.values + found.offset, wanted, atol=2e-3)
@@ -38,7 +38,7 @@ def test_a_curve_that_the_linear_law_can_say_is_said_exactly_by_it(name):
 
 def test_the_default_law_of_the_live_filter_follows_a_stribeck_curve_within_its_own_sigma():
     target = make_linear_law("six_slope_load")
-    found = project_onto(target, CURVE, KNEE, CERTAIN, 1e-4)
+    found = fit_law_to_curve(target, CURVE, KNEE, CERTAIN, 1e-4)
     phi = target.regressor(VELOCITY, np.zeros(VELOCITY.size))
     sigma = np.sqrt(np.einsum("ij,jk,ik->i", phi, found.covariance, phi))
     error = phi @ found.values - CURVE.torque(KNEE[None, :], VELOCITY)
@@ -50,7 +50,7 @@ def test_velocities_that_the_curve_never_saw_stay_uncertain():
     unsure = CERTAIN.copy()
     unsure[0, 0] = 1.0  # F_v
     target = make_linear_law("six_slope_load")
-    found = project_onto(target, CURVE, KNEE, unsure, 1e-4)
+    found = fit_law_to_curve(target, CURVE, KNEE, unsure, 1e-4)
     phi = target.regressor(np.array([0.02, 2.0]), np.zeros(2))
     sigma = np.sqrt(np.einsum("ij,jk,ik->i", phi, found.covariance, phi))
     assert sigma[0] < 0.1 and sigma[1] > 1.0
@@ -58,7 +58,7 @@ def test_velocities_that_the_curve_never_saw_stay_uncertain():
 
 def test_the_sigma_grows_with_what_the_linear_law_cannot_say():
     rough, fine = (
-        project_onto(make_linear_law(name), CURVE, KNEE, CERTAIN, 1e-4) for name in ("coulomb_viscous", "six_slope")
+        fit_law_to_curve(make_linear_law(name), CURVE, KNEE, CERTAIN, 1e-4) for name in ("coulomb_viscous", "six_slope")
     )
     assert rough.misfit > 10.0 * fine.misfit
     assert np.sqrt(rough.covariance[0, 0]) > 0.5 * rough.misfit
@@ -67,7 +67,7 @@ def test_the_sigma_grows_with_what_the_linear_law_cannot_say():
 def test_no_parameter_of_a_passive_joint_becomes_negative():
     for name in linear_law_names():
         law = make_linear_law(name)
-        found = project_onto(law, CURVE, np.array([0.0, 1.0, 3.0, 0.1, 0.0, 100.0]), CERTAIN, 1e-4)
+        found = fit_law_to_curve(law, CURVE, np.array([0.0, 1.0, 3.0, 0.1, 0.0, 100.0]), CERTAIN, 1e-4)
         assert (found.values[list(law.nonnegative)] >= 0.0).all()
 
 
@@ -78,7 +78,9 @@ def test_only_nonlinear_laws_of_joints_that_the_robot_has_are_said_anew():
     np.testing.assert_array_equal(fitting.values[1], KNEE)
     assert fitting.values[0, 2:].tolist() == [0.0] * 4  # padding
     assert fitting.residual_variance[0] > 10.0 * start.residual_variance[0]
-    assert len(notes) == 1 and notes[0].startswith("knee: the curve of tanh_stribeck is said by coulomb_viscous, to 0.")
+    assert len(notes) == 1 and notes[0].startswith(
+        "knee: the curve of tanh_stribeck was fitted by coulomb_viscous with an error of 0."
+    )
     linear = saved(("knee",), np.array([1.0, 0.1]), "coulomb_viscous", np.eye(2))
     assert with_linear_laws(linear, ("knee",), ("three_slope",)) == (linear, ())
 

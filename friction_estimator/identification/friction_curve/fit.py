@@ -14,7 +14,7 @@ from friction_estimator.identification.regression.least_squares import HUBER, MA
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.identification.regression.residual_blocks import block_jackknife, residual_blocks
 from friction_estimator.laws import FrictionLaw
-from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import FloatArray
 
 _SCREENED, _POLISHED = 500, 5000

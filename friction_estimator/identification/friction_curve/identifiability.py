@@ -10,8 +10,8 @@ import numpy as np
 from friction_estimator.identification.friction_curve.fit import CurveFit
 from friction_estimator.identification.friction_curve.problem import CurveSamples
 from friction_estimator.identification.result import JointScore
-from friction_estimator.laws import NonlinearFrictionLaw
-from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.laws import Role
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray
 
 _VAGUE = 0.3
@@ -20,7 +20,6 @@ _NEGLIGIBLE = 0.05
 """or, where the torque is linear in it, when what is not known of it is below this part of the friction."""
 _ONE_WAY = 0.02
 """A joint moves in one direction only when less than this part of its samples shows the other one."""
-_VISCOUS = "N m s/rad"
 _MIXED = 0.9
 """Parameters whose errors are correlated more than that are hardly told apart."""
 
@@ -39,7 +38,7 @@ class Identifiability:
     reasons: tuple[str, ...]
 
 
-def judge_parameters(joint: str, fit: CurveFit, samples: CurveSamples) -> Identifiability:
+def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) -> Identifiability:
     """Compare standard deviations, rival solutions and the speeds that occurred with what the law needs.
 
     Parameters
@@ -58,10 +57,11 @@ def _vague(fit: CurveFit, samples: CurveSamples) -> BoolArray:
     both_ways = np.concatenate((samples.velocity, -samples.velocity))
     load = None if samples.load is None else np.tile(samples.load, 2)
     effect = np.abs(torque_gradient(fit.law, fit.values, both_ways, load)).max(axis=0)
-    linear = np.array([limits is None for limits in _ranges(fit)])
+    roles = [parameter.role for parameter in fit.law.parameters]
+    linear = np.array([role is not Role.SHAPE for role in roles])
     vague &= ~(linear & (fit.sigma * effect < _NEGLIGIBLE * samples.torque_rms))
     if not _leaves_stribeck_region(fit, samples):
-        vague |= np.array([unit == _VISCOUS for unit in fit.law.units])
+        vague |= np.array([role is Role.VISCOUS for role in roles])
     return vague
 
 
@@ -92,13 +92,7 @@ def _unexplained(joint: str, fit: CurveFit, k: int, top: str) -> str:
 
 def _leaves_stribeck_region(fit: CurveFit, samples: CurveSamples) -> bool:
     """Whether there are speeds at which Coulomb and viscous friction alone are left."""
-    if not isinstance(fit.law, NonlinearFrictionLaw):
-        return True
     return samples.top_speed > float(fit.law.stribeck_region(fit.values[None, :])[0])
-
-
-def _ranges(fit: CurveFit) -> Sequence[tuple[float, float] | None]:
-    return fit.law.shape_range if isinstance(fit.law, NonlinearFrictionLaw) else (None,) * fit.values.size
 
 
 def _are(fit: CurveFit, vague: BoolArray) -> str:
@@ -116,17 +110,17 @@ _UNSTEADY = 1.5
 
 def curve_verdicts(curves: Sequence[tuple[JointScore, CurveFit, Identifiability]]) -> tuple[str, ...]:
     """What to think of each joint's law: useless ones, then what the data cannot show, then the good ones."""
-    found = [item for score, fit, judged in curves for item in _of_joint(score, fit, judged)]
+    found = [item for score, fit, shown in curves for item in _of_joint(score, fit, shown)]
     return tuple(sentence for _, sentence in sorted(found, key=lambda item: -item[0]))
 
 
-def _of_joint(score: JointScore, fit: CurveFit, judged: Identifiability) -> list[tuple[float, str]]:
+def _of_joint(score: JointScore, fit: CurveFit, shown: Identifiability) -> list[tuple[float, str]]:
     """Sentences with how bad they are."""
     left, joint = score.relative_error, score.joint
     measured = f"{left:.0%} of its friction ({score.torque_rms:.2g} N m RMS) on held-out segments"
     if left >= _USELESS:
         return [(3.0 + left, f"{joint}: {fit.law.name} leaves {measured}: no better than predicting zero")]
-    said = [(1.0, reason) for reason in judged.reasons]
+    said = [(1.0, reason) for reason in shown.reasons]
     if score.model_error > _UNSTEADY * score.fit_error:
         said.append((2.0, f"{joint}: the segments do not agree, {fit.law.name} leaves {measured}, "
                           f"but {score.fit_error / score.torque_rms:.0%} of the data it was fitted to"))  # fmt: skip

@@ -13,7 +13,7 @@ from friction_estimator.identification.friction_curve.fit import CurveFit, Curve
 from friction_estimator.identification.friction_curve.identifiability import (
     Identifiability,
     curve_verdicts,
-    judge_parameters,
+    parameter_identifiability,
 )
 from friction_estimator.identification.friction_curve.problem import CurveSamples, curve_samples, find_delay, torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
@@ -76,7 +76,7 @@ class JointCurve:
     seen : all samples with measured friction
     samples : those of the fit, without the dead zone
     fit : law and parameters
-    judged : which of them the data shows
+    identifiability : which of the parameters the data shows
     score : on held-out segments
     """
 
@@ -84,7 +84,7 @@ class JointCurve:
     seen: CurveSamples
     samples: CurveSamples
     fit: CurveFit
-    judged: Identifiability
+    identifiability: Identifiability
     score: JointScore
 
 
@@ -197,7 +197,7 @@ def _joint_curve(joint: str, law_name: str, seen: CurveSamples, options: Frictio
         return None
     fit = fit_curve(law, samples, options.fit)
     return JointCurve(
-        joint, seen, samples, fit, judge_parameters(joint, fit, samples), _score(joint, fit, samples, options)
+        joint, seen, samples, fit, parameter_identifiability(joint, fit, samples), _score(joint, fit, samples, options)
     )
 
 
@@ -228,7 +228,7 @@ def _result(curves: Sequence[JointCurve], provenance: Provenance) -> Identificat
         scores=tuple(curve.score for curve in curves),
         samples=tuple(_drawn(curve) for curve in curves),
         condition=max(curve.fit.condition for curve in curves),
-        verdicts=curve_verdicts([(curve.score, curve.fit, curve.judged) for curve in curves]),
+        verdicts=curve_verdicts([(curve.score, curve.fit, curve.identifiability) for curve in curves]),
         provenance=provenance,
     )
 
@@ -256,7 +256,7 @@ def _table(curves: Sequence[JointCurve]) -> ParameterTable:
         units=tuple(unit for curve in curves for unit in curve.fit.law.units),
         values=np.concatenate([curve.fit.values for curve in curves]),
         sigma=np.concatenate([curve.fit.sigma for curve in curves]),
-        identifiable=np.concatenate([curve.judged.identifiable for curve in curves]),
+        identifiable=np.concatenate([curve.identifiability.identifiable for curve in curves]),
     )
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.recording.motion import FRICTION, SIGMA, Motion
-from friction_estimator.laws import FrictionLaw, NonlinearFrictionLaw
-from friction_estimator.laws.gradient import torque_gradient
+from friction_estimator.laws import FrictionLaw, Role
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
@@ -84,10 +84,10 @@ class CurveProblem:
         if samples.top_speed == 0.0 or samples.torque_rms == 0.0:
             raise InputError("velocity or friction is zero everywhere: there is no friction curve to fit")
         self.law, self.samples = law, samples
-        ranges = law.shape_range if isinstance(law, NonlinearFrictionLaw) else (None,) * p
-        self.shape: BoolArray = np.array([limits is not None for limits in ranges])
-        self._log = np.array([limits is not None and limits[0] > 0.0 for limits in ranges])
-        low, high = np.array([(0.0, 0.0) if limits is None else limits for limits in ranges], dtype=float).T
+        low, high = np.array([parameter.bounds for parameter in law.parameters]).T
+        self.shape: BoolArray = np.array([parameter.role is Role.SHAPE for parameter in law.parameters])
+        low, high = np.where(self.shape, low, 0.0), np.where(self.shape, high, 0.0)
+        self._log = self.shape & (low > 0.0)
         self._scale = np.where(self.shape, 1.0, self._linear_scales(np.sqrt(np.maximum(low, 1e-3) * high)))
         self.upper = np.where(self.shape, high, _LARGEST * self._scale)
         self.lower = np.where(self.shape, low, np.where(law.nonnegative, 0.0, -self.upper))

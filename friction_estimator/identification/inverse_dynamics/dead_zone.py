@@ -8,12 +8,12 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from friction_estimator.identification.inverse_dynamics.estimation import (
-    Friction,
     TorqueModel,
     estimate,
     reference_speeds,
 )
-from friction_estimator.identification.inverse_dynamics.live_law import joint_friction
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
+from friction_estimator.identification.inverse_dynamics.live_law import estimated_friction
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.types import BoolArray, FloatArray
@@ -29,7 +29,9 @@ _RESISTS = 0.5
 _ENOUGH = 10
 
 
-def usable_rows(observations: Sequence[Observation], friction: Friction, dead_zone: FloatArray) -> list[BoolArray]:
+def usable_rows(
+    observations: Sequence[Observation], friction: FrictionColumns, dead_zone: FloatArray
+) -> list[BoolArray]:
     """Rows (K, n) of every motion whose joint is moved by sites that all were fast enough while the row was sampled.
 
     Parameters
@@ -105,7 +107,7 @@ def _chosen_dead_zone(
     zone = FIRST * reference
     solution = estimate(model, observations, usable_rows(observations, model.friction, zone), options.solver)
     joints = range(len(observations[0].motion.joint_names))
-    measured = np.column_stack([joint_friction(solution, joint, False).measured for joint in joints])
+    measured = np.column_stack([estimated_friction(solution, joint, False).measured for joint in joints])
     velocity = np.concatenate([one.motion.velocity[one.filter.kept] for one in observations])
     zone[: len(joints)] = choose_dead_zone(np.abs(velocity), np.sign(velocity) * measured, reference[: len(joints)])
     return zone

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, LoadVelocityFriction
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem, select_columns
 from friction_estimator.identification.rigid_body.base_parameters import base_parameters
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
-
-Friction = FrictionColumns | LoadVelocityFriction
-
 
 _REFERENCE = 0.95
 """Quantile of the speed that counts as the reference: the edge of what the joint did in earnest."""
@@ -42,9 +40,8 @@ class Linearised:
 class TorqueModel:
     """``tau = tau_out + F(dq, tau_out) phi``, ``tau_out = columns chi + known`` (Hamon et al. 2010, eqs. 6, 17, 25).
 
-    Parameters in the order friction, gains, rigid body. The load that friction depends on is the torque behind
-    friction, of the model itself; where it does, the model is not linear. F of ``load_velocity`` is split into gains of
-    the load and the rest.
+    Parameters in the order friction, rigid body. The load that friction depends on is the torque behind friction, of
+    the model itself; where it does, the model is not linear.
 
     Parameters
     ----------
@@ -54,30 +51,30 @@ class TorqueModel:
     Attributes
     ----------
     body, friction : as given
+    columns : (f) what the columns of friction mean
     names, units : (p)
     nonnegative : (p)
-    prior_std : (p) infinite where nothing is known before the data
-    friction_count, gain_count : how many of the parameters are friction, and gains
+    of_load : (p) True for friction per load
+    friction_count : f
     """
 
-    def __init__(self, body: RigidBody, friction: Friction) -> None:
+    def __init__(self, body: RigidBody, friction: FrictionColumns) -> None:
         self.body = body
         self.friction = friction
-        described = [friction.described]
-        if isinstance(friction, LoadVelocityFriction):
-            described.append(friction.gains_described)
-        b = len(body.names)
-        self.friction_count = len(friction.described.names)
-        self.gain_count = sum(len(part.names) for part in described[1:])
-        self.names = tuple(name for part in described for name in part.names) + body.names
-        self.units = tuple(unit for part in described for unit in part.units) + body.units
-        self.nonnegative: BoolArray = np.concatenate([part.nonnegative for part in described] + [np.zeros(b, bool)])
-        self.prior_std: FloatArray = np.concatenate([part.prior_std for part in described] + [np.full(b, np.inf)])
+        self.columns = friction.described
+        self.friction_count = len(self.columns)
+        rigid = np.zeros(len(body.names), dtype=bool)
+        self.names = tuple(column.name for column in self.columns) + body.names
+        self.units = tuple(column.parameter.unit for column in self.columns) + body.units
+        bounded = [column.parameter.bounds[0] >= 0.0 for column in self.columns]
+        self.nonnegative: BoolArray = np.append(np.array(bounded, dtype=bool), rigid)
+        of_load = [column.parameter.role is Role.LOAD for column in self.columns]
+        self.of_load: BoolArray = np.append(np.array(of_load, dtype=bool), rigid)
 
     @property
-    def load_dependent(self) -> bool:
+    def depends_on_load(self) -> bool:
         """Whether columns change with the torque that the model predicts."""
-        return bool(np.isfinite(self.prior_std).any())
+        return bool(self.of_load.any())
 
     def linearise(self, observation: Observation, load: FloatArray, values: FloatArray | None = None) -> Linearised:
         """Columns at the working rate about ``values``.
@@ -89,20 +86,12 @@ class TorqueModel:
         """
         motion = observation.motion
         friction = self.friction.columns(motion.position, motion.velocity, load, motion.inputs)
-        if isinstance(self.friction, FrictionColumns):
-            if values is None or not self.load_dependent:
-                return Linearised(np.concatenate((friction, observation.rigid), axis=2), observation.known)
-            f, chi = self.friction_count, values[self.friction_count :]
-            added = self.friction.of_load(motion.velocity, load, values[:f], observation.rigid)
-            columns = np.concatenate((friction, observation.rigid + added), axis=2)
-            return Linearised(columns, observation.known - added @ chi)
-        gains = self.friction.gains(motion.velocity, load)
-        start = np.zeros(len(self.names)) if values is None else values
-        f, g = self.friction_count, self.gain_count
-        total = gains @ start[f : f + g]
-        output = observation.known + observation.rigid @ start[f + g :]
-        parts = (friction, gains * output[:, :, None], observation.rigid * (1.0 + total)[:, :, None])
-        return Linearised(np.concatenate(parts, axis=2), (1.0 + total) * observation.known - total * output)
+        if values is None or not self.depends_on_load:
+            return Linearised(np.concatenate((friction, observation.rigid), axis=2), observation.known)
+        f, chi = self.friction_count, values[self.friction_count :]
+        added = self.friction.of_load(motion.velocity, load, values[:f], observation.rigid)
+        columns = np.concatenate((friction, observation.rigid + added), axis=2)
+        return Linearised(columns, observation.known - added @ chi)
 
     def torque(self, observation: Observation, values: FloatArray) -> FloatArray:
         """Predicted motor torque at the working rate, (N, n) [N m]: from the motion alone."""
@@ -111,7 +100,7 @@ class TorqueModel:
 
     def output_torque(self, observation: Observation, values: FloatArray) -> FloatArray:
         """Torque behind friction, tau_out of eq. 6, at the working rate, (N, n) [N m]."""
-        return observation.known + observation.rigid @ values[self.friction_count + self.gain_count :]
+        return observation.known + observation.rigid @ values[self.friction_count :]
 
     def problem(
         self,
@@ -137,7 +126,7 @@ class TorqueModel:
 
 
 DATA_TOLERANCE = 1e-6
-"""Columns nearer than this, relative to their norm, to the span of others cannot be told apart by any real data."""
+"""Columns nearer than this, relative to their norm, to the span of others cannot be identified from any real data."""
 _EMPTY = 1e-12
 ROUNDS = 15
 _CONVERGED = 1e-5
@@ -157,7 +146,7 @@ class Estimate:
     fit : of the columns that were kept, about the solution
     kept : (q) which of the model's p parameters the fit has; the others are zero
     prior_std : (q,) that was used, infinite where nothing was known
-    names : (q) with what else each holds, because the data cannot tell it apart
+    names : (q) with all that each holds, because the data cannot separate it
     values : (p,)
     delay : by which the torque was late, and was moved back [s]
     delay_sigma : standard deviation of what is left of it, or of a delay that nobody saw; the covariance allows for it
@@ -212,18 +201,17 @@ def estimate(
     if not any(mask.any() for mask in usable):
         raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
     permitted = np.ones(len(model.names), dtype=bool) if allowed is None else allowed
-    of_load = np.isfinite(model.prior_std)
     prior = _prior(model, observations)
     loads = [np.zeros_like(observation.load) for observation in observations]
     values = np.zeros(len(model.names))
-    for turn in range(rounds if model.load_dependent else 1):
+    for turn in range(rounds if model.depends_on_load else 1):
         problem = model.problem(observations, loads, usable, values)
-        columns = permitted & ~of_load if turn == 0 else permitted
-        kept, names = _told_apart(problem, columns, prior)
+        columns = permitted & ~model.of_load if turn == 0 else permitted
+        kept, names = _identifiable_columns(problem, columns, prior)
         fit = solve(select_columns(problem, kept), solver, prior[kept])
         values = np.zeros(len(model.names))
         values[kept] = fit.values
-        if model.load_dependent:
+        if model.depends_on_load:
             predicted = [model.output_torque(observation, values) for observation in observations]
             change = sum(np.square(new - old).sum() for new, old in zip(predicted, loads, strict=True))
             loads = predicted
@@ -232,8 +220,10 @@ def estimate(
     return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior[kept], names, values)
 
 
-def _told_apart(problem: LinearProblem, allowed: BoolArray, prior_std: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
-    """Columns that the data can tell apart, friction first; those with a prior always stay."""
+def _identifiable_columns(
+    problem: LinearProblem, allowed: BoolArray, prior_std: FloatArray
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Columns that the data can identify, friction first; those with a prior always stay."""
     free = np.flatnonzero(allowed & np.isinf(prior_std))
     base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE, _EMPTY)
     moving = np.linalg.norm(problem.W, axis=0) > 0.0
@@ -246,13 +236,13 @@ def _told_apart(problem: LinearProblem, allowed: BoolArray, prior_std: FloatArra
 
 def _prior(model: TorqueModel, observations: Sequence[Observation]) -> FloatArray:
     """Standard deviations (p,) of what is known before the fit, most of them infinite."""
-    prior = model.prior_std.copy()
+    prior = np.full(len(model.names), np.inf)
     torque = np.sqrt(np.mean(np.concatenate([one.torque for one in observations]) ** 2, axis=0))
     prior[: model.friction_count] = model.friction.prior_std(torque, reference_speeds(observations, model.friction))
     return prior
 
 
-def reference_speeds(observations: Sequence[Observation], friction: Friction) -> FloatArray:
+def reference_speeds(observations: Sequence[Observation], friction: FrictionColumns) -> FloatArray:
     """Speed (k,) of every site of friction that it reached in earnest [rad/s]."""
     speeds = np.abs(np.concatenate([friction.speeds(observation.motion.velocity) for observation in observations]))
     moving = speeds > _RESTING * speeds.max(axis=0)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
-from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET
-from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
+from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import delay_error
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import (
@@ -23,8 +23,7 @@ from friction_estimator.identification.regression.verdict import Finding
 from friction_estimator.identification.regression.wrong_model import velocity_dependent_rms, without_velocity
 from friction_estimator.identification.result import FrictionSamples, JointScore
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
-from friction_estimator.identification.rigid_body.rigid_body_columns import FrictionSite
-from friction_estimator.laws import make_law
+from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
@@ -46,7 +45,7 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple
     names = solution.observations[0].motion.joint_names
     fold = fold_numbers(problem.segment, folds)
     plain = model.problem(solution.observations, solution.loads, solution.usable)
-    rigid = select_columns(plain, solution.kept[solution.kept >= model.friction_count + model.gain_count])
+    rigid = select_columns(plain, solution.kept[solution.kept >= model.friction_count])
     torque = _rows(solution, [one.torque for one in solution.observations])
     n = len(names)
     errors = (torque, _rigid_error(rigid, fold, solver), _model_error(solution, fold, solver), solution.fit.residual)
@@ -70,7 +69,7 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple
 def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> FloatArray:
     """Measured minus predicted torque (r,) of rows that the parameters do not know."""
     problem = solution.fit.problem
-    if not solution.model.load_dependent:
+    if not solution.model.depends_on_load:
         prior = solution.prior_std
         return problem.y - held_out_prediction(
             problem, fold, lambda rows: solve(select_rows(problem, rows), solver, prior).values
@@ -170,7 +169,7 @@ def inverse_dynamics_findings(
 
 def _scale(solution: Estimate) -> float:
     """How many times the URDF's the inertial parameters are that both know, by least squares in sigmas; 1 without."""
-    first = solution.model.friction_count + solution.model.gain_count
+    first = solution.model.friction_count
     reference = np.append(np.full(first, np.nan), solution.model.body.reference)[solution.kept]
     known = np.isfinite(reference)
     sigma = np.sqrt(np.diagonal(solution.fit.covariance))
@@ -185,11 +184,15 @@ def _about_delay(solution: Estimate) -> list[Finding]:
     if solution.delay:
         found.append(Finding(1.12, LATE.format(1e3 * solution.delay, 1e3 * solution.delay_sigma)))
     error, sigma = delay_error(solution), np.sqrt(np.diagonal(solution.fit.covariance))
-    for name, value, late, spread in zip(solution.names, solution.fit.values, error, sigma, strict=True):
-        if name.endswith("/viscous") and spread > _VAGUE * value and 2.0 * late**2 > spread**2:
-            joint = name.removesuffix("/viscous")
-            found.append(Finding(1.16, NO_VISCOUS.format(joint, 1e3 * solution.delay_sigma)))
-    return found
+    joints = []
+    for k, value, late, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
+        column = solution.model.columns[k] if k < solution.model.friction_count else None
+        viscous = column is not None and column.in_law and column.parameter.role is Role.VISCOUS
+        if column is not None and viscous and spread > _VAGUE * value and 2.0 * late**2 > spread**2:
+            joints.append(column.site)
+    return found + [
+        Finding(1.16, NO_VISCOUS.format(joint, 1e3 * solution.delay_sigma)) for joint in dict.fromkeys(joints)
+    ]
 
 
 def _about_shape(samples: Sequence[FrictionSamples], laws: Sequence[str]) -> list[Finding]:
@@ -207,11 +210,11 @@ def _about_shape(samples: Sequence[FrictionSamples], laws: Sequence[str]) -> lis
 
 def _about_constants(solution: Estimate, joint_names: Sequence[str], laws: Sequence[str]) -> list[Finding]:
     """Constant torques of joints whose law has no offset, in one sentence."""
-    values = dict(zip(solution.model.names, solution.values, strict=True))
+    lacking = {name for name, law in zip(joint_names, laws, strict=True) if not make_law(law).has_offset}
     constants = [
-        f"{name} {values[f'{name}/{OFFSET}']:+.3g} N m"
-        for name, law in zip(joint_names, laws, strict=True)
-        if values.get(f"{name}/{OFFSET}", 0.0) and OFFSET not in make_law(law).parameter_names
+        f"{column.site} {value:+.3g} N m"
+        for column, value in zip(solution.model.columns, solution.values, strict=False)
+        if column.parameter.role is Role.OFFSET and column.site in lacking and value
     ]
     return [Finding(0.5, LEFT_OVER.format(", ".join(constants)))] if constants else []
 
@@ -277,3 +280,43 @@ def about_projection(
         return []
     names = ", ".join(site.name for site in added)
     return [Finding(1.06, PROJECTED.format(names, "adds" if len(added) == 1 else "add", " and ".join(lost)))]
+
+
+def friction_for_diagnosis(
+    solution: Estimate, live: IdentifiedParameters
+) -> tuple[IdentifiedParameters, tuple[str, ...]]:
+    """Friction that the findings are about, and the names of which may be zero.
+
+    Where motors add to the friction of joints, joints and motors have separate rows: the live law of such a joint also
+    holds the friction of the motor, as well as one law can, and its error is no fault of the data.
+
+    Parameters
+    ----------
+    live : one law a joint
+    """
+    friction = solution.model.friction
+    if not added_motors(friction):
+        return live, ()
+    counts = [len(site.law.parameter_names) for site in friction.sites]
+    values, covariance = np.zeros((len(counts), max(counts))), np.zeros((len(counts), max(counts), max(counts)))
+    first = 0
+    for row, count in enumerate(counts):
+        own = slice(first, first + count)
+        values[row, :count], covariance[row, :count, :count] = solution.values[own], solution.covariance[own, own]
+        first += count
+    rows = sum(mask.sum(axis=0) for mask in solution.usable)
+    samples = np.array([(rows * (site.direction != 0.0)).max() for site in friction.sites], dtype=float)
+    names, optional = _names_apart(friction)
+    laws, none = tuple(site.law.name for site in friction.sites), np.zeros(len(counts))
+    return IdentifiedParameters(names, laws, values, covariance, none, none, samples), optional
+
+
+def _names_apart(friction: FrictionColumns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of all sites, joints without the motors that add to them, and of these joints alone."""
+    added = added_motors(friction)
+    names = list(friction.joint_names)
+    for joint, name in enumerate(friction.joint_names):
+        others = [motor.name for motor in added if motor.direction[joint] != 0.0]
+        names[joint] = f"{name} without {', '.join(others)}" if others else name
+    optional = tuple(name for name in names if name not in friction.joint_names)
+    return (*names, *(motor.name for motor in added)), optional

@@ -1,36 +1,72 @@
-"""Columns of the observation matrix for friction: any linear law, and the law `load_velocity` split into two parts."""
+"""Columns of the observation matrix for friction: any linear law, at joints and at motors that move several joints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.recording.motion import TEMPERATURE
-from friction_estimator.identification.rigid_body.rigid_body_columns import FrictionSite
-from friction_estimator.laws.gradient import load_slope
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
+from friction_estimator.laws.law import load_slope
+from friction_estimator.laws.linear import OFFSET, SIDES_OF_LOAD, VISCOUS
+from friction_estimator.types import FloatArray
 
-OFFSET = "offset"
+_EITHER_SIGN = (-math.inf, math.inf)
+_OFFSET = Parameter("offset", Role.OFFSET, bounds=_EITHER_SIGN)
+_PER_KELVIN = (
+    Parameter("coulomb_per_kelvin", Role.COULOMB, "N m/K", _EITHER_SIGN),
+    Parameter("viscous_per_kelvin", Role.VISCOUS, "N m s/(rad K)", _EITHER_SIGN),
+)
+_GAIN_STD = 0.3
+"""Standard deviation about zero of alpha in any gearbox: it decides what the data cannot."""
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnNames:
-    """What the columns mean.
+class FrictionSite:
+    """Where friction acts: a joint, or a motor that moves several joints.
 
     Attributes
     ----------
-    names : (f) e.g. ``knee/viscous``
-    units : (f)
-    nonnegative : (f)
-    prior_std : (f) of load terms as their law gives it, infinite elsewhere
+    name : of the joint or the motor
+    law : of its friction
+    direction : (n) velocity of the site is ``direction @ dq``; its friction f acts on the joints as ``direction * f``
+    stribeck : Stribeck velocity of the law ``load_velocity`` and its standard deviation [rad/s]; None: another law
     """
 
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    nonnegative: BoolArray
-    prior_std: FloatArray
+    name: str
+    law: LinearFrictionLaw
+    direction: FloatArray
+    stribeck: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionColumn:
+    """What one column means.
+
+    Attributes
+    ----------
+    site : name of the joint or the motor
+    parameter : that multiplies the column
+    in_law : False for an offset that the law lacks, temperature and position
+    """
+
+    site: str
+    parameter: Parameter
+    in_law: bool
+
+    @property
+    def name(self) -> str:
+        """E.g. ``knee/viscous``."""
+        return f"{self.site}/{self.parameter.name}"
+
+    @property
+    def optional(self) -> bool:
+        """Whether the parameter is set to zero when the data do not show it."""
+        return self.parameter.optional or not self.in_law
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +87,18 @@ class FrictionColumns:
     harmonics: tuple[float, ...] = ()
 
     @property
-    def described(self) -> ColumnNames:
-        """Names, units and bounds of the columns, in their order."""
-        names: list[str] = []
-        units: list[str] = []
-        nonnegative: list[bool] = []
-        prior: list[float] = []
-        for site in self.sites:
-            law = site.law
-            names += [f"{site.name}/{parameter}" for parameter in law.parameter_names]
-            units += law.units
-            nonnegative += law.nonnegative
-            prior += [
-                std if parameter.startswith("load_") else np.inf
-                for parameter, std in zip(law.parameter_names, law.prior_std, strict=True)
-            ]
+    def described(self) -> tuple[FrictionColumn, ...]:
+        """(f) what the columns mean, in their order."""
+        found = [FrictionColumn(site.name, parameter, True) for site in self.sites for parameter in site.law.parameters]
+        waves = [
+            Parameter(f"coulomb_{wave}_{k:g}", Role.COULOMB, bounds=_EITHER_SIGN)
+            for k in self.harmonics
+            for wave in ("cos", "sin")
+        ]
         for joint in self.joint_names:
-            extra = [(OFFSET, "N m")] * self._needs_offset(joint)
-            extra += [("coulomb_per_kelvin", "N m/K"), ("viscous_per_kelvin", "N m s/(rad K)")] * (
-                self.temperature is not None
-            )
-            extra += [(f"coulomb_{wave}_{k:g}", "N m") for k in self.harmonics for wave in ("cos", "sin")]
-            names += [f"{joint}/{name}" for name, _ in extra]
-            units += [unit for _, unit in extra]
-            nonnegative += [False] * len(extra)
-            prior += [np.inf] * len(extra)
-        return ColumnNames(tuple(names), tuple(units), np.array(nonnegative, dtype=bool), np.array(prior))
+            extra = (_OFFSET,) * self._needs_offset(joint) + _PER_KELVIN * (self.temperature is not None)
+            found += [FrictionColumn(joint, parameter, False) for parameter in (*extra, *waves)]
+        return tuple(found)
 
     def columns(
         self, position: FloatArray, velocity: FloatArray, load: FloatArray, inputs: Mapping[str, FloatArray]
@@ -115,7 +137,7 @@ class FrictionColumns:
         first = 0
         for site in self.sites:
             last = first + len(site.law.parameter_names)
-            if site.law.needs_load:
+            if site.law.depends_on_load:
                 share = site.direction / (site.direction @ site.direction)
                 slope = load_slope(site.law, values[first:last], velocity @ site.direction, load @ share)
                 friction += site.direction[:, None] * (slope[:, None] * (share @ change))[:, None, :]
@@ -137,16 +159,10 @@ class FrictionColumns:
         for site, fast in zip(self.sites, speed, strict=True):
             size = float(torque[site.direction != 0.0].max())
             scales = {"N m": size, "N m s/rad": size / fast if fast > 0.0 else np.inf}
-            for unit, std in zip(site.law.units, site.law.prior_std, strict=True):
-                prior.append(scales.get(unit, std) or np.inf)
-        return np.array(prior + [np.inf] * (len(self.described.names) - len(prior)))
-
-    @property
-    def in_law(self) -> BoolArray:
-        """(f,) True for columns of laws, False for offset, temperature and position."""
-        names = self.described.names
-        count = sum(len(site.law.parameter_names) for site in self.sites)
-        return np.arange(len(names)) < count
+            for parameter in site.law.parameters:
+                known = math.isfinite(parameter.prior_std)
+                prior.append((scales.get(parameter.unit, parameter.prior_std) or np.inf) if known else np.inf)
+        return np.array(prior + [np.inf] * (len(self.described) - len(prior)))
 
     @property
     def directions(self) -> FloatArray:
@@ -158,7 +174,7 @@ class FrictionColumns:
         return np.column_stack([velocity @ site.direction for site in self.sites])
 
     def _needs_offset(self, joint: str) -> bool:
-        return not any(OFFSET in site.law.parameter_names for site in self.sites if site.name == joint)
+        return not any(site.law.has_offset for site in self.sites if site.name == joint)
 
     def _extra(
         self, joint: int, name: str, position: FloatArray, velocity: FloatArray, inputs: Mapping[str, FloatArray]
@@ -173,112 +189,68 @@ class FrictionColumns:
         return np.column_stack(columns) if columns else np.zeros((velocity.size, 0))
 
 
-LOAD_VELOCITY = "load_velocity"
-"""Name of this model among the friction laws that inverse dynamics can identify."""
+def friction_sites(
+    joint_names: Sequence[str], law_names: Sequence[str], coupling: Coupling | None = None
+) -> tuple[FrictionSite, ...]:
+    """A site for every joint, and one for every motor that turns with more than one of them (a coupled wrist).
 
-GAIN_NAMES = ("alpha_motor", "gamma_alpha_motor", "alpha_generator", "gamma_alpha_generator")
-"""alpha and gamma - alpha of both quadrants (eqs. 23-25): without a unit."""
-DIRECT_NAMES = ("beta_motor", "delta_beta_motor", "beta_generator", "delta_beta_generator", "viscous", "offset")
-"""beta = c, delta - beta = d of both quadrants (eq. 25), F_V and tau_off."""
-_DIRECT_UNITS = ("N m", "N m", "N m", "N m", "N m s/rad", "N m")
-_NONNEGATIVE = (True, False, True, False, True, False)
-_GAIN_STD = 0.3
-"""What alpha may be in any gearbox, standard deviation about zero: decides what the data cannot."""
+    A motor that turns with one joint only needs none: its friction cannot be told from the joint's.
+
+    Parameters
+    ----------
+    joint_names, law_names : (n)
+    coupling : of some or all of the joints; None: every joint has its motor
+    """
+    sites = [
+        FrictionSite(name, make_linear_law(law), row)
+        for name, law, row in zip(joint_names, law_names, np.eye(len(joint_names)), strict=True)
+    ]
+    if coupling is not None:
+        places = [list(joint_names).index(name) for name in coupling.joint_names]
+        inverse = np.linalg.inv(coupling.matrix)
+        inverse[np.abs(inverse) < 1e-12 * np.abs(inverse).max()] = 0.0
+        for motor, row in zip(coupling.motor_names, inverse, strict=True):
+            if np.count_nonzero(row) > 1:
+                direction = np.zeros(len(joint_names))
+                direction[places] = row
+                law = law_names[places[int(np.argmax(np.abs(row)))]]
+                sites.append(FrictionSite(motor, make_linear_law(law), direction))
+    return tuple(sites)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadVelocityFriction:
-    """``tau = tau_out + G(dq, P) tau_out + F(dq, P)`` (Hamon et al. 2010, eqs. 25 and 30) for every joint.
+def load_velocity_sites(
+    joint_names: Sequence[str], stribeck: Sequence[tuple[float, float]], velocity_dependent: bool
+) -> tuple[FrictionSite, ...]:
+    """Sites with the law ``load_velocity`` in the form of Hamon et al. 2010, eqs. 25 and 30, for every joint.
 
-    Attributes
+    Parameters
     ----------
     joint_names : (n)
-    stribeck_velocity : q_s of every joint (n,) [rad/s]
-    stribeck_sigma : (n,) its standard deviation where it was searched, zero where it was told [rad/s]; None: told
+    stribeck : (n) q_s of every joint and its standard deviation [rad/s]
     velocity_dependent : with the exponential of eq. 29; without it, this is eq. 20
     """
-
-    joint_names: tuple[str, ...]
-    stribeck_velocity: FloatArray
-    velocity_dependent: bool = True
-    stribeck_sigma: FloatArray | None = None
-
-    @property
-    def described(self) -> ColumnNames:
-        """The columns that do not multiply the load."""
-        chosen = self._chosen(DIRECT_NAMES)
-        count = len(self.joint_names)
-        return ColumnNames(
-            tuple(f"{joint}/{DIRECT_NAMES[k]}" for joint in self.joint_names for k in chosen),
-            tuple(_DIRECT_UNITS[k] for k in chosen) * count,
-            np.array([_NONNEGATIVE[k] for k in chosen] * count, dtype=bool),
-            np.full(len(chosen) * count, np.inf),
-        )
-
-    @property
-    def gains_described(self) -> ColumnNames:
-        """The gains of the load."""
-        names = tuple(f"{joint}/{GAIN_NAMES[k]}" for joint in self.joint_names for k in self._chosen(GAIN_NAMES))
-        return ColumnNames(names, ("",) * len(names), np.zeros(len(names), dtype=bool), np.full(len(names), _GAIN_STD))
-
-    def columns(
-        self, position: FloatArray, velocity: FloatArray, load: FloatArray, inputs: Mapping[str, FloatArray]
-    ) -> FloatArray:
-        """Columns of F at every sample, (N, n, f); arguments as of `FrictionColumns.columns`."""
-        direction = np.sign(velocity)
-        driving, fading = self._quadrant(velocity, load), self._fading(velocity)
-        ones = np.ones_like(velocity)
-        everything = (
-            driving * direction,
-            driving * fading * direction,
-            (1.0 - driving) * direction,
-            (1.0 - driving) * fading * direction,
-            velocity,
-            ones,
-        )
-        return _by_joint(np.stack([everything[k] for k in self._chosen(DIRECT_NAMES)], axis=2))
-
-    def gains(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
-        """Columns of G at every sample, (N, n, g): ``[P+, P+ E, -P-, -P- E]`` of each joint, eqs. 27-29."""
-        driving, fading = self._quadrant(velocity, load), self._fading(velocity)
-        everything = (driving, driving * fading, driving - 1.0, (driving - 1.0) * fading)
-        return _by_joint(np.stack([everything[k] for k in self._chosen(GAIN_NAMES)], axis=2))
-
-    def prior_std(self, torque: FloatArray, speed: FloatArray) -> FloatArray:
-        """(f,) infinite: nothing is known before the data of what does not multiply the load."""
-        return self.described.prior_std
-
-    @property
-    def in_law(self) -> BoolArray:
-        """(f,) all columns belong to the law."""
-        return np.ones(len(self.described.names), dtype=bool)
-
-    @property
-    def directions(self) -> FloatArray:
-        """(n, n): friction acts at the joints."""
-        return np.eye(len(self.joint_names))
-
-    def speeds(self, velocity: FloatArray) -> FloatArray:
-        """Velocities at which friction acts: those of the joints, (N, n)."""
-        return velocity
-
-    def _chosen(self, names: tuple[str, ...]) -> list[int]:
-        return [
-            k for k, name in enumerate(names) if self.velocity_dependent or "gamma" not in name and "delta" not in name
-        ]
-
-    def _quadrant(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
-        """P+ of eq. 27, one half without power; the load's sign is that of tau_out, or of tau (eq. 26)."""
-        return np.asarray(0.5 * (1.0 + np.sign(load * velocity)))
-
-    def _fading(self, velocity: FloatArray) -> FloatArray:
-        """E_xp of eq. 29."""
-        return np.exp(-np.abs(velocity) / self.stribeck_velocity)
+    return tuple(
+        FrictionSite(name, _load_velocity(speed, velocity_dependent), row, (speed, sigma))
+        for name, (speed, sigma), row in zip(joint_names, stribeck, np.eye(len(joint_names)), strict=True)
+    )
 
 
-def _by_joint(columns: FloatArray) -> FloatArray:
-    """(N, n, k) of each joint as (N, n, n k), zero where a column belongs to another joint."""
-    samples, n, k = columns.shape
-    blocks = np.zeros((samples, n, n, k))
-    blocks[:, np.arange(n), np.arange(n)] = columns
-    return blocks.reshape(samples, n, n * k)
+def _load_velocity(stribeck_velocity: float, velocity_dependent: bool) -> LinearFrictionLaw:
+    """beta, delta - beta, alpha and gamma - alpha of both quadrants, F_V and tau_off of eqs. 23-25."""
+
+    def term(name: str, shape: Shape, power: int, owner: str, side: Side) -> Term:
+        unit, prior = ("", _GAIN_STD) if power else ("N m", math.inf)
+        plain = name == "beta"
+        full = f"{name}_{owner}"
+        return Term(full, shape, stribeck_velocity, power, side, unit, prior, nonnegative=plain, optional=not plain)
+
+    rows = (
+        ("beta", Shape.SIGN, 0),
+        ("delta_beta", Shape.FADING, 0),
+        ("alpha", Shape.SIGN, 1),
+        ("gamma_alpha", Shape.FADING, 1),
+    )
+    chosen = [row for row in rows if velocity_dependent or row[1] is Shape.SIGN]
+    dry = [term(*row, *side) for side in SIDES_OF_LOAD for row in chosen]
+    viscous, offset = (replace(one, prior_std=math.inf) for one in (VISCOUS, OFFSET))
+    return LinearFrictionLaw("load_velocity of eq. 25", (*dry, viscous, offset))

@@ -6,78 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, Friction
-from friction_estimator.identification.inverse_dynamics.friction_columns import OFFSET, LoadVelocityFriction
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
 from friction_estimator.identification.result import FrictionSamples
-from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, make_law, make_linear_law
-from friction_estimator.laws.gradient import load_slope
+from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_law, make_linear_law
+from friction_estimator.laws.fit_law import SampleNoise, fit_law
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.laws.linear import load_velocity_at
-from friction_estimator.laws.nonlinear import LoadVelocity
+from friction_estimator.laws.law import load_slope
+from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
-_FLOOR = 1e-4
-"""Part of a torque below which differences do not count: there, the prior of the law decides."""
-_ZERO = 1e-9
 _SAMPLES, _VELOCITIES = 400, 25
 _LOADS = np.array([-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0])
 _REACH = 2.0
 """How far beyond the largest dry friction loads reach: the motor torque then has either sign."""
-_INDEPENDENT = 20.0
-"""Samples that what a law cannot say counts as: it stays as long as a stretch of the motion."""
 _GRID_WEIGHT = 0.01
 """Of loads that were not seen, beside samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaidInLaw:
-    """Parameters of a law next to a friction torque.
-
-    Attributes
-    ----------
-    values : (p,)
-    gradient : (p, N) of the values by the torque of every sample
-    spread : (p, p) covariance that is no error of the torque: what the samples do not show, and what the law cannot say
-    """
-
-    values: FloatArray
-    gradient: FloatArray
-    spread: FloatArray
-
-
-def said_in_law(
-    law: LinearFrictionLaw,
-    velocity: FloatArray,
-    load: FloatArray,
-    friction: FloatArray,
-    weight: FloatArray | float = 1.0,
-) -> SaidInLaw:
-    """Regularised least squares of a law to a friction torque; the prior of the law decides what samples leave open.
-
-    What the law cannot say does not average out as noise does: for the spread, the samples count as twenty.
-
-    Parameters
-    ----------
-    velocity, load, friction : (N,) [rad/s], [N m], [N m]
-    weight : (N,) of every sample
-    """
-    prior, root = np.array(law.prior_std), np.sqrt(np.broadcast_to(weight, velocity.shape))
-    phi, wanted = law.regressor(velocity, load) * root[:, None], friction * root
-    p, floor = prior.size, _FLOOR * float(np.sqrt(np.mean(wanted**2))) or 1.0
-    values, noise = np.zeros(p), float(floor)
-    for _ in range(2):  # as if the law could say all of it, then knowing what it cannot
-        values = _bounded(law, phi / noise * prior, wanted / noise) * prior
-        noise = float(max(np.sqrt(np.mean((phi @ values - wanted) ** 2)), floor))
-    gradient = _inverse(phi / noise * prior)[:, :-p] * prior[:, None] / noise * root
-    spread = _inverse(phi / (noise * np.sqrt(max(velocity.size / _INDEPENDENT, 1.0))) * prior)[:, -p:] * np.outer(
-        prior, prior
-    )
-    return SaidInLaw(values, gradient, 0.5 * (spread + spread.T))
-
-
-def said_in_motor_torque(
+def with_motor_torque_as_load(
     law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, velocity: FloatArray, load: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Parameters (p,) and covariance (p, p) of the law that takes the motor torque for the torque behind friction.
@@ -93,16 +41,16 @@ def said_in_motor_torque(
     values, covariance : (p,), (p, p) of the law with the load behind friction
     velocity, load : (N,) at which friction was seen [rad/s], torque behind friction [N m]
     """
-    if not law.needs_load:
+    if not law.depends_on_load:
         return values, covariance
     speeds, loads, weight = _points(law, values, velocity, load)
     phi = law.regressor(speeds, loads)
     friction = phi @ values
     motor = loads + friction
-    found = said_in_law(law, speeds, motor, friction, weight)
+    found = fit_law(law, speeds, motor, friction, SampleNoise(friction, weight))
     slope = load_slope(law, found.values, speeds, motor)
     J = found.gradient @ (phi * (1.0 - slope)[:, None])  # friction changes, and with it the load
-    return found.values, J @ covariance @ J.T + found.spread
+    return found.values, J @ covariance @ J.T + found.covariance
 
 
 def _points(
@@ -117,27 +65,11 @@ def _points(
     return np.append(velocity[few], pairs[0]), np.append(load[few], pairs[1]), weight
 
 
-def _bounded(law: LinearFrictionLaw, phi: FloatArray, friction: FloatArray) -> FloatArray:
-    """Parameters (p,) in units of their prior, which is about zero; none below zero that must not be."""
-    rows, right = np.vstack((phi, np.eye(phi.shape[1]))), np.append(friction, np.zeros(phi.shape[1]))
-    nonnegative = np.array(law.nonnegative)
-    values = np.linalg.lstsq(rows, right, rcond=None)[0]
-    small = _ZERO * np.abs(values).max(initial=0.0)
-    if (nonnegative & (values < -small)).any():
-        values = lsq_linear(rows, right, (np.where(nonnegative, 0.0, -np.inf), np.inf), method="bvls").x
-    return np.where(nonnegative & (values < small), 0.0, values)
-
-
-def _inverse(phi: FloatArray) -> FloatArray:
-    """Pseudoinverse (p, N + p) of rows and prior; its part of the prior is the covariance."""
-    return np.asarray(np.linalg.pinv(np.vstack((phi, np.eye(phi.shape[1])))))
-
-
 _FIGURE_SAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class JointFriction:
+class EstimatedFriction:
     """Friction of one joint at the kept samples of all motions, and how it depends on the parameters.
 
     Attributes
@@ -162,22 +94,19 @@ class JointFriction:
     used: BoolArray
 
 
-def joint_friction(estimate: Estimate, joint: int, with_offset: bool) -> JointFriction:
+def estimated_friction(estimate: Estimate, joint: int, with_offset: bool) -> EstimatedFriction:
     """Friction of one joint as the estimate has it; ``with_offset`` when the law that will hold it has an offset."""
     model = estimate.model
     in_law = np.zeros(len(model.names), dtype=bool)
-    in_law[: model.friction_count + model.gain_count] = True
-    in_law[: model.friction_count] = model.friction.in_law
-    for column, name in enumerate(model.names[: model.friction_count]):
-        if name.endswith(f"/{OFFSET}"):
-            in_law[column] = with_offset
+    for k, column in enumerate(model.columns):
+        in_law[k] = with_offset if column.parameter.role is Role.OFFSET else column.in_law
     parts = []
     for observation, load, usable in zip(estimate.observations, estimate.loads, estimate.usable, strict=True):
         kept = observation.filter.kept
         linearised = model.linearise(observation, load, estimate.values)
         torque = (linearised.known + linearised.columns @ estimate.values)[:, joint]
         friction = linearised.columns[:, joint, in_law] @ estimate.values[in_law]
-        rest = model.friction_count + model.gain_count
+        rest = model.friction_count
         jacobian = np.where(in_law | (np.arange(in_law.size) >= rest), linearised.columns[:, joint], 0.0)
         output_jacobian = np.zeros_like(jacobian)
         output_jacobian[:, rest:] = observation.rigid[:, joint]
@@ -196,7 +125,7 @@ def joint_friction(estimate: Estimate, joint: int, with_offset: bool) -> JointFr
                 usable[:, joint],
             )
         )
-    return JointFriction(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    return EstimatedFriction(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedParameters:
@@ -216,9 +145,9 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
     values, covariance = np.zeros((n, width)), np.zeros((n, width, width))
     residual_variance, noise_variance, samples = (np.zeros(n) for _ in range(3))
     for joint, law in enumerate(laws):
-        seen = joint_friction(estimate, joint, OFFSET in law.parameter_names)
+        seen = estimated_friction(estimate, joint, law.has_offset)
         use = seen.used
-        linear, shape, spread = _linear(law, estimate.model.friction, joint)
+        linear, shape, spread = _linear(law, estimate.model.friction.sites[joint])
         p = len(linear.parameter_names)
         if use.any():
             values[joint, :p], covariance[joint, :p, :p] = _live(linear, seen, estimate.covariance)
@@ -236,33 +165,32 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
     )
 
 
-def _linear(law: FrictionLaw, friction: Friction, joint: int) -> tuple[LinearFrictionLaw, FloatArray, FloatArray]:
+def _linear(law: FrictionLaw, site: FrictionSite) -> tuple[LinearFrictionLaw, FloatArray, FloatArray]:
     """The law with the shape that the estimate has, and that shape (s,) with covariance, its last parameters."""
-    if isinstance(law, LoadVelocity) and isinstance(friction, LoadVelocityFriction):
-        speed = float(friction.stribeck_velocity[joint])
-        sigma = 0.0 if friction.stribeck_sigma is None else float(friction.stribeck_sigma[joint])
-        return load_velocity_at(speed), np.array([speed]), np.array([[sigma**2]])
+    if law is LOAD_VELOCITY and site.stribeck is not None:
+        speed, sigma = site.stribeck
+        return LOAD_VELOCITY.at(speed), np.array([speed]), np.array([[sigma**2]])
     return make_linear_law(law.name), np.zeros(0), np.zeros((0, 0))
 
 
-def _live(law: LinearFrictionLaw, seen: JointFriction, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _live(law: LinearFrictionLaw, seen: EstimatedFriction, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Parameters of one joint with their covariance, the load being the motor torque."""
     velocity, output = seen.velocity[seen.used], seen.output[seen.used]
-    found = said_in_law(law, velocity, output, seen.friction[seen.used])
+    found = fit_law(law, velocity, output, seen.friction[seen.used])
     jacobian = seen.jacobian[seen.used]
-    if law.needs_load:  # a load that changes takes the columns of the law with it
+    if law.depends_on_load:  # a load that changes takes the columns of the law with it
         slope = load_slope(law, found.values, velocity, output)
         jacobian = jacobian - slope[:, None] * seen.output_jacobian[seen.used]
     gradient = found.gradient @ jacobian
-    own = gradient @ covariance @ gradient.T + found.spread
-    return said_in_motor_torque(law, found.values, own, velocity, output)
+    own = gradient @ covariance @ gradient.T + found.covariance
+    return with_motor_torque_as_load(law, found.values, own, velocity, output)
 
 
 def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
     """Friction of every joint over velocity and load, thinned out for figures."""
     chosen = []
     for joint, name in enumerate(estimate.observations[0].motion.joint_names):
-        seen = joint_friction(estimate, joint, True)
+        seen = estimated_friction(estimate, joint, True)
         keep = slice(None, None, max(1, seen.velocity.size // _FIGURE_SAMPLES))
         J = seen.jacobian[keep]
         sigma = np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", J, estimate.covariance, J), 0.0))

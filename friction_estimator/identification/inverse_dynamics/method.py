@@ -13,30 +13,28 @@ from friction_estimator.identification.inverse_dynamics.estimation import Estima
 from friction_estimator.identification.inverse_dynamics.findings import (
     about_joints_of_motors,
     about_projection,
+    friction_for_diagnosis,
     inverse_dynamics_findings,
     joint_scores,
 )
-from friction_estimator.identification.inverse_dynamics.friction_columns import LoadVelocityFriction
 from friction_estimator.identification.inverse_dynamics.live_law import friction_samples, live_parameters
 from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
-    LOAD_VELOCITY,
     MOTORS,
     InverseDynamicsOptions,
     added_motors,
     coupled_choices,
     friction_motors,
     friction_of_options,
-    judged_friction,
     live_laws,
 )
 from friction_estimator.identification.inverse_dynamics.refinement import (
-    advanced,
     allowing_for_delay,
     conditions,
     physical_inertia,
     search_stribeck_velocity,
+    shift_torque,
     torque_delay,
     with_physical_inertia,
     without_insignificant,
@@ -50,6 +48,7 @@ from friction_estimator.identification.regression.wrong_model import allowing_fo
 from friction_estimator.identification.result import Identification, ParameterTable, Provenance
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 
 METHOD = "inverse_dynamics"
 
@@ -109,8 +108,10 @@ def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) ->
     """Refuse options that need something which is not there."""
     if options.body.payload_scale and all(log.payload is None for log in logs):
         raise ConfigError("payload_scale needs a payload: the body that the robot carried, up to its mass")
-    if options.stribeck_velocity is not None and options.law != LOAD_VELOCITY:
-        raise ConfigError(f"stribeck_velocity is for the law {LOAD_VELOCITY!r} of this method, not for {options.law!r}")
+    if options.stribeck_velocity is not None and options.law != LOAD_VELOCITY.name:
+        raise ConfigError(
+            f"stribeck_velocity is for the law {LOAD_VELOCITY.name!r} of this method, not for {options.law!r}"
+        )
     if options.coupled_friction != MOTORS and options.coupling is None:
         raise ConfigError(
             f"coupled_friction {options.coupled_friction!r} is for motors that move joints together: give their "
@@ -165,24 +166,22 @@ def identify_inverse_dynamics(
     samples = friction_samples(solution)
     findings = inverse_dynamics_findings(solution, bodies, samples, laws)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
-    judged, beside_motors = judged_friction(solution, friction)
+    diagnosed, optional = friction_for_diagnosis(solution, friction)
     findings += about_projection(samples, added_motors(solution.model.friction), friction)
     return Identification(
         friction=friction,
-        parameters=parameter_table(solution),
+        parameters=_parameters(solution),
         scores=scores,
         samples=samples,
         condition=solution.fit.condition,
-        verdicts=verdicts(scores, judged, solution.fit.condition, findings, beside_motors),
+        verdicts=verdicts(scores, diagnosed, solution.fit.condition, findings, optional),
         provenance=Provenance(
             command,
             METHOD,
             tuple((motion.name, motion.digest) for motion in motions),
             tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices) + tuple(notes),
         ),
-        inertia=solution.model.body.standard_inertia(
-            solution.values[solution.model.friction_count + solution.model.gain_count :]
-        ),
+        inertia=solution.model.body.standard_inertia(solution.values[solution.model.friction_count :]),
     )
 
 
@@ -199,7 +198,7 @@ def estimate_inverse_dynamics(
     motors = friction_motors(options, model.joint_names)
     body = RigidBody(model, options.body, options.coupling)
     cutoffs = [
-        parallel_cutoff(motion) if options.cutoff_hz is None else (options.cutoff_hz, "as told") for motion in motions
+        parallel_cutoff(motion) if options.cutoff_hz is None else (options.cutoff_hz, "as given") for motion in motions
     ]
     observations = observe(motions, body, [cutoff for cutoff, _ in cutoffs], motors)
     notes = [
@@ -209,7 +208,7 @@ def estimate_inverse_dynamics(
     if model.carried and not options.body.known_inertia:
         still = "; ".join(f"{link} with {', '.join(joints)}" for link, joints in model.carried.items())
         notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
-    solution, chosen = _in_time(body, motors.names, observations, options)
+    solution, chosen = _compensate_delay(body, motors.names, observations, options)
     if options.significance is not None:
         late, unknown = solution.delay, solution.delay_sigma
         solution, sentence = without_insignificant(solution, options.significance, options.solver)
@@ -219,7 +218,7 @@ def estimate_inverse_dynamics(
     return allowing_for_delay(replace(solution, fit=fit)), notes + chosen
 
 
-def _in_time(
+def _compensate_delay(
     body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> tuple[Estimate, list[str]]:
     """All parameters, from torques that were moved back where they are late beyond doubt."""
@@ -227,9 +226,9 @@ def _in_time(
     seen = torque_delay(solution, options.solver)
     if not seen.sure:
         return replace(solution, delay_sigma=float(np.hypot(seen.seconds, seen.sigma))), chosen
-    observations = advanced(observations, seen.seconds)
+    observations = shift_torque(observations, seen.seconds)
     rest = torque_delay(_all_parameters(body, names, observations, options)[0], options.solver)
-    solution, chosen = _all_parameters(body, names, advanced(observations, rest.seconds), options)
+    solution, chosen = _all_parameters(body, names, shift_torque(observations, rest.seconds), options)
     return replace(solution, delay=seen.seconds + rest.seconds, delay_sigma=rest.sigma), chosen
 
 
@@ -241,16 +240,17 @@ def _all_parameters(
     notes = list(coupled_choices(friction, options))
     usable, sentence = moving_rows(TorqueModel(body, friction), observations, options)
     notes.append(sentence)
-    if isinstance(friction, LoadVelocityFriction) and options.stribeck_velocity is None and options.velocity_dependent:
+    searched = options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None
+    if searched and options.velocity_dependent:
         friction, sentence = search_stribeck_velocity(body, friction, observations, usable, options.solver)
         notes.append(sentence)
     return estimate(TorqueModel(body, friction), observations, usable, options.solver), notes
 
 
-def parameter_table(solution: Estimate) -> ParameterTable:
+def _parameters(solution: Estimate) -> ParameterTable:
     """All parameters of the fit, rigid-body ones beside the values of the URDF."""
     model = solution.model
-    reference = np.append(np.full(model.friction_count + model.gain_count, np.nan), model.body.reference)
+    reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)
     return ParameterTable(
         solution.names,
         solution.fit.problem.units,

@@ -9,24 +9,21 @@ import numpy as np
 
 from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, Friction, reference_speeds
+from friction_estimator.identification.inverse_dynamics.estimation import reference_speeds
 from friction_estimator.identification.inverse_dynamics.friction_columns import (
-    LOAD_VELOCITY,
     FrictionColumns,
-    LoadVelocityFriction,
+    FrictionSite,
+    friction_sites,
+    load_velocity_sites,
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.identification.recording.zero_phase import FilterOptions
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.identification.regression.linear_problem import FOLDS
-from friction_estimator.identification.rigid_body.rigid_body_columns import (
-    FrictionSite,
-    RigidBodyOptions,
-    friction_sites,
-)
+from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 from friction_estimator.laws import laws_of_joints, linear_law_names
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
@@ -101,12 +98,12 @@ def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str])
     return Transmission.of(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
 
 
-def added_motors(friction: Friction) -> tuple[FrictionSite, ...]:
+def added_motors(friction: FrictionColumns) -> tuple[FrictionSite, ...]:
     """Motors that add friction to that of several joints."""
-    return friction.sites[len(friction.joint_names) :] if isinstance(friction, FrictionColumns) else ()
+    return friction.sites[len(friction.joint_names) :]
 
 
-def coupled_choices(friction: Friction, options: InverseDynamicsOptions) -> list[str]:
+def coupled_choices(friction: FrictionColumns, options: InverseDynamicsOptions) -> list[str]:
     """Where friction is, in a sentence; none where nothing is coupled."""
     groups = () if options.coupling is None else options.coupling.groups
     together = [
@@ -127,58 +124,20 @@ def coupled_choices(friction: Friction, options: InverseDynamicsOptions) -> list
     ]
 
 
-def judged_friction(solution: Estimate, live: IdentifiedParameters) -> tuple[IdentifiedParameters, tuple[str, ...]]:
-    """Friction to judge the data by, and which of it may be zero: where motors add to joints, these and those apart.
-
-    The live law of such a joint holds what the motor adds as well as one law can; what it cannot say is no fault of
-    the data.
-
-    Parameters
-    ----------
-    live : one law a joint
-    """
-    friction = solution.model.friction
-    if not isinstance(friction, FrictionColumns) or not added_motors(friction):
-        return live, ()
-    counts = [len(site.law.parameter_names) for site in friction.sites]
-    values, covariance = np.zeros((len(counts), max(counts))), np.zeros((len(counts), max(counts), max(counts)))
-    first = 0
-    for row, count in enumerate(counts):
-        own = slice(first, first + count)
-        values[row, :count], covariance[row, :count, :count] = solution.values[own], solution.covariance[own, own]
-        first += count
-    rows = sum(mask.sum(axis=0) for mask in solution.usable)
-    samples = np.array([(rows * (site.direction != 0.0)).max() for site in friction.sites], dtype=float)
-    names, beside_motors = _names_apart(friction)
-    laws, none = tuple(site.law.name for site in friction.sites), np.zeros(len(counts))
-    return IdentifiedParameters(names, laws, values, covariance, none, none, samples), beside_motors
-
-
-def _names_apart(friction: FrictionColumns) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of all sites, joints without the motors that add to them, and of these joints alone."""
-    added = added_motors(friction)
-    names = list(friction.joint_names)
-    for joint, name in enumerate(friction.joint_names):
-        others = [motor.name for motor in added if motor.direction[joint] != 0.0]
-        names[joint] = f"{name} without {', '.join(others)}" if others else name
-    beside_motors = tuple(name for name in names if name not in friction.joint_names)
-    return (*names, *(motor.name for motor in added)), beside_motors
-
-
 _STRIBECK_SHARE = 0.025
 """q_s before it is searched, in reference speeds: 0.03 of 1.2 rad/s in Hamon et al. 2010."""
 
 
 def live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tuple[str, ...]:
     """Law (n) that the friction of every joint, or motor, is written as."""
-    if options.law == LOAD_VELOCITY:
+    if options.law == LOAD_VELOCITY.name:
         return (options.live_law,) * len(joint_names)
     return laws_of_joints(options.law, options.joint_laws, joint_names)
 
 
 def friction_of_options(
     joint_names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> Friction:
+) -> FrictionColumns:
     """Columns of friction.
 
     Parameters
@@ -194,10 +153,10 @@ def friction_of_options(
         When temperatures are wanted and were not recorded.
     """
     names = tuple(joint_names)
-    if options.law == LOAD_VELOCITY:
+    if options.law == LOAD_VELOCITY.name:
         return _load_velocity(names, observations, options)
     if options.law not in linear_law_names():
-        known = choices((LOAD_VELOCITY, *linear_law_names()))
+        known = choices((LOAD_VELOCITY.name, *linear_law_names()))
         raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
     adding = options.coupling if options.coupled_friction == JOINTS_AND_MOTORS else None
     sites = friction_sites(names, live_laws(names, options), adding)
@@ -206,19 +165,20 @@ def friction_of_options(
 
 def _load_velocity(
     names: tuple[str, ...], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> LoadVelocityFriction:
+) -> FrictionColumns:
     if options.joint_laws or options.coupled_friction != MOTORS or options.temperature or options.harmonics:
         raise ConfigError(
-            f"{LOAD_VELOCITY!r} takes no joint_laws, temperature, harmonics or coupled_friction "
+            f"{LOAD_VELOCITY.name!r} takes no joint_laws, temperature, harmonics or coupled_friction "
             f"{JOINTS_AND_MOTORS!r}; use a linear law"
         )
-    plain = LoadVelocityFriction(names, np.ones(len(names)), options.velocity_dependent)
+    plain = FrictionColumns(names, load_velocity_sites(names, [(1.0, 0.0)] * len(names), options.velocity_dependent))
     start = (
         _STRIBECK_SHARE * reference_speeds(observations, plain)
         if options.stribeck_velocity is None
         else np.full(len(names), options.stribeck_velocity)
     )
-    return LoadVelocityFriction(names, np.maximum(start, np.finfo(float).eps), options.velocity_dependent)
+    stribeck = [(float(speed), 0.0) for speed in np.maximum(start, np.finfo(float).eps)]
+    return FrictionColumns(names, load_velocity_sites(names, stribeck, options.velocity_dependent))
 
 
 def _mean_temperature(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FloatArray | None:

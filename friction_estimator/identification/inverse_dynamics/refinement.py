@@ -15,11 +15,7 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
     estimate,
     reference_speeds,
 )
-from friction_estimator.identification.inverse_dynamics.friction_columns import (
-    OFFSET,
-    FrictionColumns,
-    LoadVelocityFriction,
-)
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, load_velocity_sites
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
@@ -53,8 +49,6 @@ def conditions(solution: Estimate) -> tuple[FloatArray, ...]:
 def _shared_motors(solution: Estimate, speed: FloatArray) -> list[FloatArray]:
     """Speed (r,) of every motor that moves several joints, at their rows; that of the joint at the others."""
     friction = solution.model.friction
-    if not isinstance(friction, FrictionColumns):
-        return []
     found = []
     for direction in friction.directions[np.count_nonzero(friction.directions, axis=1) > 1]:
 
@@ -80,18 +74,19 @@ _RANGE = (0.003, 0.3)
 
 def search_stribeck_velocity(
     body: RigidBody,
-    friction: LoadVelocityFriction,
+    friction: FrictionColumns,
     observations: Sequence[Observation],
     usable: Sequence[BoolArray],
     solver: SolverOptions,
-) -> tuple[LoadVelocityFriction, str]:
+) -> tuple[FrictionColumns, str]:
     """q_s with the smallest residual (Hamon et al. 2010, §III.D), residuals in standard deviations of their joint."""
     reference = reference_speeds(observations, friction)
     plain = replace(solver, robust=False)  # weights that jump from one trial to the next would hide the minimum
 
-    def with_share(share: float) -> LoadVelocityFriction:
-        speed = np.maximum(share * reference, np.finfo(float).eps)
-        return LoadVelocityFriction(friction.joint_names, speed, True)
+    def with_share(share: float, sigma: float = 0.0) -> FrictionColumns:
+        speeds = np.maximum(share * reference, np.finfo(float).eps)
+        stribeck = [(float(speed), sigma * float(speed)) for speed in speeds]
+        return FrictionColumns(friction.joint_names, load_velocity_sites(friction.joint_names, stribeck, True))
 
     def fitted(logarithm: float) -> LinearFit:
         return estimate(
@@ -107,9 +102,8 @@ def search_stribeck_velocity(
     found = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 0.05})
     share, sides = np.exp(found.x), [loss(found.x + side * _SIDE) for side in (-1.0, 1.0)]
     spread = _spread(fitted(found.x), (sides[0] - 2.0 * found.fun + sides[1]) / _SIDE**2)
-    best_fit = with_share(float(share))
-    chosen = replace(best_fit, stribeck_sigma=spread * best_fit.stribeck_velocity)
-    speeds = ", ".join(f"{name} {v:.3g}" for name, v in zip(chosen.joint_names, chosen.stribeck_velocity, strict=True))
+    chosen = with_share(float(share), spread)
+    speeds = ", ".join(f"{site.name} {site.stribeck[0]:.3g}" for site in chosen.sites if site.stribeck is not None)
     return chosen, f"q_s has the smallest residual at {100 * share:.2g} % of each joint's speed, in rad/s: {speeds}"
 
 
@@ -163,10 +157,9 @@ def insignificant(
 def without_insignificant(solution: Estimate, relative_sigma: float, solver: SolverOptions) -> tuple[Estimate, str]:
     """Leave out parameters that are not significant; those of friction laws always stay. Also says which went."""
     model = solution.model
-    law = np.zeros(len(model.names), dtype=bool)
-    law[: model.friction_count] = model.friction.in_law
-    optional = np.array([f"/{OFFSET}" in name or "_beta_" in name for name in model.names])
-    candidates = (~law | optional)[solution.kept]
+    optional = np.ones(len(model.names), dtype=bool)
+    optional[: model.friction_count] = [column.optional for column in model.columns]
+    candidates = optional[solution.kept]
     gone = insignificant(solution.fit.values, solution.fit.sampling_covariance, candidates, relative_sigma)
     if not gone:
         return solution, "all parameters are significant"
@@ -245,8 +238,8 @@ def allowing_for_delay(solution: Estimate) -> Estimate:
     return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + np.outer(error, error)))
 
 
-def advanced(observations: Sequence[Observation], seconds: float) -> tuple[Observation, ...]:
-    """The observations with a torque that was late by so much in its place."""
+def shift_torque(observations: Sequence[Observation], seconds: float) -> tuple[Observation, ...]:
+    """The observations with a torque that is moved to earlier times by its delay [s]."""
     shifted = []
     for one in observations:
         load = one.load.copy()
@@ -277,7 +270,7 @@ def physical_inertia(solution: Estimate) -> PhysicalInertia | None:
     body = solution.model.body
     if not inertial.any() or not body.link_reference.size:
         return None
-    rows = solution.kept[inertial] - solution.model.friction_count - solution.model.gain_count
+    rows = solution.kept[inertial] - solution.model.friction_count
     return nearest_physical(
         body.base.grouping[rows],
         solution.fit.values[inertial],
@@ -309,6 +302,6 @@ def with_physical_inertia(solution: Estimate, bodies: PhysicalInertia) -> Estima
 
 def _inertial(solution: Estimate) -> BoolArray:
     """Which parameters of the fit (q,) are base parameters; a payload's scale is none."""
-    first = solution.model.friction_count + solution.model.gain_count
+    first = solution.model.friction_count
     last = first + len(solution.model.body.base.names)
     return np.asarray((solution.kept >= first) & (solution.kept < last))

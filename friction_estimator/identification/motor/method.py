@@ -19,8 +19,8 @@ from friction_estimator.identification.motor.result import (
     motor_choices,
     motor_figures,
     motor_findings,
+    motor_parameters,
     motor_score,
-    parameter_table,
 )
 from friction_estimator.identification.motor.samples import (
     DRIVES,
@@ -281,7 +281,7 @@ def _identification(
     filtered = tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices)
     return Identification(
         friction,
-        parameter_table(results),
+        motor_parameters(results),
         scores,
         tuple(motor_figures(result) for result in results),
         condition,

@@ -12,7 +12,7 @@ from friction_estimator.identification.motor.samples import MotorSamples
 from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.laws import make_law, make_linear_law
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
-from friction_estimator.laws.nonlinear import AsymmetricStribeckScaled, stribeck_columns
+from friction_estimator.laws.nonlinear import ASYMMETRIC_STRIBECK_SCALED
 from friction_estimator.types import BoolArray, FloatArray
 
 ZERO_SLOPES = ("none", "positive", "negative", "both")
@@ -65,7 +65,7 @@ class MotorLaw:
     def columns(self, velocity: FloatArray) -> FloatArray:
         """Regressor (r, p) at velocities (r,) [rad/s]."""
         if self.is_stribeck:
-            return stribeck_columns(velocity, self.stribeck_velocity)
+            return ASYMMETRIC_STRIBECK_SCALED.columns(velocity, self.stribeck_velocity)
         return make_linear_law(self.name).regressor(velocity)
 
     @property
@@ -120,7 +120,7 @@ class MotorLaw:
 def registered_law(law: MotorLaw, searched: bool) -> str:
     """Name under which the registry knows the law: with the Stribeck velocity as a parameter unless it is 1 deg/s."""
     scaled = law.is_stribeck and (searched or law.stribeck_velocity != STRIBECK_VELOCITY)
-    return AsymmetricStribeckScaled.name if scaled else law.name
+    return ASYMMETRIC_STRIBECK_SCALED.name if scaled else law.name
 
 
 INERTIA, OFFSET = "inertia", "free_offset"

@@ -60,7 +60,7 @@ def identified_friction(results: Sequence[MotorResult]) -> IdentifiedParameters:
     )
 
 
-def parameter_table(results: Sequence[MotorResult]) -> ParameterTable:
+def motor_parameters(results: Sequence[MotorResult]) -> ParameterTable:
     """Everything that was estimated, motor by motor; given values are not in it."""
     rows: list[tuple[str, str, float, float]] = []
     for result in results:

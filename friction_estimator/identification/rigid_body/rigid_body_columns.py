@@ -1,4 +1,4 @@
-"""Columns of the observation matrix for the rigid body and the drives, and the places where friction acts."""
+"""Columns of the observation matrix that hold the rigid body: base parameters, drive inertia, known bodies."""
 
 from __future__ import annotations
 
@@ -11,53 +11,7 @@ from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.rigid_body.base_parameters import BaseParameters, base_parameters
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.laws import LinearFrictionLaw, make_linear_law
 from friction_estimator.types import FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class FrictionSite:
-    """Where friction acts: a joint, or a motor that moves several joints.
-
-    Attributes
-    ----------
-    name : of the joint or the motor
-    law : of its friction
-    direction : (n) velocity of the site is ``direction @ dq``; its friction f acts on the joints as ``direction * f``
-    """
-
-    name: str
-    law: LinearFrictionLaw
-    direction: FloatArray
-
-
-def friction_sites(
-    joint_names: Sequence[str], law_names: Sequence[str], coupling: Coupling | None = None
-) -> tuple[FrictionSite, ...]:
-    """A site for every joint, and one for every motor that turns with more than one of them (a coupled wrist).
-
-    A motor that turns with one joint only needs none: its friction cannot be told from the joint's.
-
-    Parameters
-    ----------
-    joint_names, law_names : (n)
-    coupling : of some or all of the joints; None: every joint has its motor
-    """
-    sites = [
-        FrictionSite(name, make_linear_law(law), row)
-        for name, law, row in zip(joint_names, law_names, np.eye(len(joint_names)), strict=True)
-    ]
-    if coupling is not None:
-        places = [list(joint_names).index(name) for name in coupling.joint_names]
-        inverse = np.linalg.inv(coupling.matrix)
-        inverse[np.abs(inverse) < 1e-12 * np.abs(inverse).max()] = 0.0
-        for motor, row in zip(coupling.motor_names, inverse, strict=True):
-            if np.count_nonzero(row) > 1:
-                direction = np.zeros(len(joint_names))
-                direction[places] = row
-                law = law_names[places[int(np.argmax(np.abs(row)))]]
-                sites.append(FrictionSite(motor, make_linear_law(law), direction))
-    return tuple(sites)
 
 
 def drive_inertia_columns(

@@ -15,8 +15,8 @@ from friction_estimator.config.coupling import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.result import Identification, OperatingRange, ParameterTable, operating_range
 from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_viscous
 from friction_estimator.laws.identified import parameters_sigma
-from friction_estimator.laws.simple_friction import SimpleFriction, simplify
 from friction_estimator.types import FloatArray
 
 _VELOCITIES = 200
@@ -51,7 +51,7 @@ class JointFriction:
     law: FrictionLaw
     values: FloatArray
     sigma: FloatArray
-    simple: SimpleFriction
+    simple: CoulombViscousFit
     velocity: FloatArray
     drive_inertia: float | None
     drive: Drive | None = None
@@ -91,7 +91,7 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
         law = make_law(friction.law_names[row])
         values = friction.values[row, : len(law.parameter_names)]
         velocity, load = _motion(ranges.get(joint), speed)
-        simple = simplify(law, values, velocity, load)
+        simple = fit_coulomb_viscous(law, values, velocity, load)
         inertia = _drive_inertia(identification.parameters, joint)
         drive = _drive(identification.parameters, joint)
         joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive))

@@ -15,8 +15,8 @@ BOUNDS = law_bounds(LAWS)
 
 def random_case(seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    roots = rng.normal(size=(3, LAWS.parameter_count, LAWS.parameter_count)) * LAWS.mask[:, :, None]
-    return rng.normal(size=(3, LAWS.parameter_count)) * LAWS.mask, roots @ np.swapaxes(roots, 1, 2)
+    roots = rng.normal(size=(3, LAWS.parameter_count, LAWS.parameter_count)) * (LAWS.prior_std > 0.0)[:, :, None]
+    return rng.normal(size=(3, LAWS.parameter_count)) * (LAWS.prior_std > 0.0), roots @ np.swapaxes(roots, 1, 2)
 
 
 def test_bounds_are_the_nonnegative_parameters_and_the_plateau():
