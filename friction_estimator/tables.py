@@ -106,9 +106,9 @@ def terminal_table(table: Table) -> Any:
     printed = RichTable(title=escape_markup(shown.title), title_justify="left", box=SIMPLE_HEAD)
     for place, column in enumerate(shown.columns):
         lines = filter(None, (column.group, column.heading, f"[{column.unit}]" if column.unit else ""))
-        justify = "left" if place == 0 else column.align
+        is_text = place == 0 or column.align == "left"  # a narrow terminal folds texts, never numbers
         printed.add_column(
-            Text("\n".join(lines)), justify=justify, overflow="fold" if place == 0 else "ellipsis", no_wrap=place > 0
+            Text("\n".join(lines)), justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text
         )
     for row in shown.rows:
         printed.add_row(*(Text(cell.text, style=_TERMINAL_STYLES.get(cell.style, "")) for cell in row))
@@ -148,7 +148,8 @@ def with_spread(value: float, spread: float) -> str:
     power = math.floor(math.log10(max(abs(value), spread)))
     shift = power if power < -3 or power > 5 else 0
     decimals = min(max(1 - math.floor(math.log10(spread)) + shift, 0), _MOST_DECIMALS)
-    text = f"{value / 10.0**shift:.{decimals}f} ± {spread / 10.0**shift:.{decimals}f}"
+    rounded = round(value / 10.0**shift, decimals) + 0.0  # no minus in front of zero
+    text = f"{rounded:.{decimals}f} ± {spread / 10.0**shift:.{decimals}f}"
     return f"({text})·10^{shift}" if shift else text
 
 

@@ -24,10 +24,10 @@ TABLE = Table(
 )
 
 
-def terminal_text(table: Table) -> str:
+def terminal_text(table: Table, width: int = 100) -> str:
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=100)
+    console = Console(file=io.StringIO(), width=width)
     console.print(terminal_table(table))
     return console.file.getvalue()
 
@@ -43,6 +43,13 @@ def test_the_terminal_shows_groups_units_and_names_as_they_are() -> None:
     shown = terminal_text(TABLE)
     for text in ("Errors of [the] estimate", "stance", "RMSE", "[N m]", "l_hip [left]", "<b>", "-0.25", "F_c", "2.1"):
         assert text in shown, text
+
+
+def test_a_narrow_terminal_folds_texts_and_keeps_numbers() -> None:
+    rows = ((Cell("a name that is long"), Cell("1.234567"), Cell("words that go on and on")),)
+    shown = terminal_text(Table("t", (Column("a"), Column("b"), Column("c", align="left")), rows), width=30)
+    assert "1.234567" in shown
+    assert all(word in shown for word in ("name", "long", "words", "and on"))
 
 
 def test_a_page_shows_groups_units_styles_and_typographic_signs_and_cannot_be_broken_by_names() -> None:
@@ -65,6 +72,7 @@ def test_a_page_shows_groups_units_styles_and_typographic_signs_and_cannot_be_br
     [
         (2.4567, 0.01234, "2.457 ± 0.012"),
         (-0.5, 0.25, "-0.50 ± 0.25"),
+        (-0.001, 0.25, "0.00 ± 0.25"),
         (12345.6, 130.0, "12346 ± 130"),
         (1.234e-5, 2.3e-7, "(1.234 ± 0.023)·10^-5"),
         (3.0, 0.0, "3"),

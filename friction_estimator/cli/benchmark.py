@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from friction_estimator.benchmark.rows import (
     ROWS,
@@ -31,6 +29,7 @@ from friction_estimator.cli.arguments import positive_seconds, warn
 from friction_estimator.cli.progress import progress_bar
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.ros.processes import load_average
+from friction_estimator.tables import Cell, Column, Table, terminal_table
 
 _DEFAULTS = Options()
 _WIDTH = 120
@@ -106,19 +105,22 @@ def run(arguments: argparse.Namespace) -> None:
 def _print(results: Sequence[RowResult], facts: dict[str, str]) -> None:
     """Table on stdout, and the machine below it."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
-    table = Table()
-    for heading in ("row", "what", "measured", "must", "aim"):
-        table.add_column(heading)
-    for result in results:
-        for figure in result.figures:
-            style = "red" if figure.missed else "green" if figure.must is not None else None
-            targets = (target(figure, figure.must), target(figure, figure.aim))
-            table.add_row(result.name, figure.what, measured(figure), *targets, style=style)
-            for name, value in figure.details.items():
-                table.add_row("", f"  {escape(name)}", number(value))
-    console.print(table)
+    console.print(terminal_table(_table(results)))
     for sentence in _sentences(facts):
         console.print(sentence.replace("`", ""), markup=False, soft_wrap=True)
+
+
+def _table(results: Sequence[RowResult]) -> Table:
+    rows = []
+    for result in results:
+        for figure in result.figures:
+            value = Cell(measured(figure), "bad" if figure.missed else "good" if figure.must is not None else "")
+            limits = (Cell(target(figure, limit)) for limit in (figure.must, figure.aim))
+            rows.append((Cell(result.name), Cell(figure.what), value, *limits))
+            for name, detail in figure.details.items():
+                rows.append((Cell(""), Cell(f"  {name}"), Cell(number(detail)), Cell(""), Cell("")))
+    columns = tuple(Column(heading, align="left") for heading in ("row", "what", "measured", "must", "aim"))
+    return Table("Speed", columns, tuple(rows))
 
 
 def _sentences(facts: dict[str, str]) -> list[str]:

@@ -117,7 +117,7 @@ def _name_joints(columns: Sequence[_Column], joint_names: Sequence[str] | None) 
     wanted = list(dict.fromkeys(named or joint_names or [ONLY_JOINT]))
     if len(wanted) != 1:
         raise InputError(
-            f"the column {choices(column.label for column in bare)} does not say of which joint it is; bare names are "
+            f"the column {choices(column.label for column in bare)} does not name its joint; bare names are "
             f"for files with one joint, but there are {choices(wanted)}; {_HELP}"
         )
     return [_Column(column.label, column.kind, wanted[0], column.values) for column in columns]

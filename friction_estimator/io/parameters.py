@@ -29,8 +29,8 @@ _VELOCITY_RANGE = "velocity_range"
 def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParameters) -> None:
     """Write identified parameters atomically: at every moment the old or the new file is there, whole.
 
-    Numbers are written such that :func:`load_parameters` gives the same bits back. An offline identification in
-    the file is kept beside it, as ``NAME.identified.yaml``.
+    :func:`load_parameters` returns every number to the bit. An offline identification in the file is kept in the
+    same folder, as ``NAME.identified.yaml``.
 
     Raises
     ------

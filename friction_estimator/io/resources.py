@@ -36,7 +36,7 @@ def share_directory() -> Path:
         if (candidate / "config" / "robots").is_dir() and (candidate / "urdf").is_dir():
             return candidate
     raise ConfigError(
-        f"the files of {PACKAGE} (config, urdf) are missing: looked beside {package}, in AMENT_PREFIX_PATH and in "
+        f"the files of {PACKAGE} (config, urdf) are missing: looked next to {package}, in AMENT_PREFIX_PATH and in "
         f"{sys.prefix}/share; install the package anew"
     )
 
@@ -111,14 +111,14 @@ def find_urdf(urdf: str, folders: tuple[Path, ...] = ()) -> Path:
 
     Parameters
     ----------
-    urdf : an absolute path, ``package://<package>/<path>``, a path relative to one of ``folders`` (the one of the
-        YAML file, say), or the name of a file in ``urdf/`` of this package
+    urdf : an absolute path, ``package://<package>/<path>``, a path relative to one of ``folders`` (for example the
+        folder of the YAML file), or the name of a file in ``urdf/`` of this package
     folders : where a relative path starts, tried in this order
 
     Raises
     ------
     RobotModelError
-        When there is no such file; the message says where it was looked for.
+        When there is no such file; the message lists the folders that were searched.
     """
     if urdf.startswith(_PACKAGE_SCHEME):
         package, _, inside = urdf[len(_PACKAGE_SCHEME) :].partition("/")

@@ -16,7 +16,7 @@ from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.io.resources import find_urdf, read_urdf, robot_file
 
 NODE_NAME = "friction_estimator"
-"""Name of the node whose section of a parameter file is read, beside the wildcards."""
+"""Name of the node whose section of a parameter file is read; sections under wildcards are read too."""
 
 _WILDCARDS = ("/**", "/*", "**", "*")
 _SECTION = "ros__parameters"

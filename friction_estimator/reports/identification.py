@@ -60,7 +60,7 @@ def render_identification(identification: Identification, title: str) -> str:
 
 def _verdict_section(identification: Identification) -> Iterator[Section]:
     if identification.verdicts:
-        text = "What to think of this identification, worst first."
+        text = "Conclusions about this identification, the most severe first."
         yield Section("verdicts", "Verdict", text, _list(identification.verdicts, "verdicts"))
 
 
@@ -69,8 +69,8 @@ def _score_section(identification: Identification) -> Iterator[Section]:
         yield Section(
             "scores",
             "Held-out errors",
-            "RMS error of the torque of every joint on segments of time that the fit has not seen, beside two "
-            "baselines: predicting no torque at all, and the rigid body without friction. Green: below 0.3 of the "
+            "RMS error of the torque of every joint on segments of time that the fit has not seen, and of two "
+            "baselines: predicting zero, and the rigid body without friction. Green: below 0.3 of the "
             "better baseline; red: no better than it.",
             html_table(score_table(identification.scores)),
         )

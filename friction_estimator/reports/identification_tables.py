@@ -28,7 +28,7 @@ _CURVE = 60
 
 
 def score_table(scores: tuple[JointScore, ...]) -> Table:
-    """RMS errors of the joint torque on held-out segments, beside predicting zero and the rigid body alone."""
+    """RMS errors of the joint torque on held-out segments, compared with predicting zero and the rigid body alone."""
     held_out = "held-out segments"
     columns = (
         Column("joint", align="left"),
@@ -204,5 +204,5 @@ def _reference_cells(table: ParameterTable, row: int) -> tuple[Cell, ...]:
     if not math.isfinite(reference):
         return Cell(UNKNOWN), Cell(UNKNOWN)
     sigma, difference = float(table.sigma[row]), float(table.values[row]) - reference
-    text = f"{difference:+.3g}" + (f", {abs(difference) / sigma:.1f} sigma" if sigma > 0.0 else "")
+    text = number(difference, sigma, signed=True) + (f", {abs(difference) / sigma:.1f} sigma" if sigma > 0.0 else "")
     return Cell(f"{reference:.4g}"), Cell(text)

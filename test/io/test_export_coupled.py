@@ -101,7 +101,7 @@ def test_ros2_control_holds_joints_motors_matrix_and_drive_but_no_gain_of_couple
     }
     assert parameters["friction"]["m1"]["drive"] == {"gain": 3.5, "offset": 0.25, "unit": "N m/pwm"}
     assert "drive" not in parameters["friction"]["neck"]
-    assert any("'gains' cannot say it" in text for text in made.warnings)
+    assert any("'gains' cannot express it" in text for text in made.warnings)
 
 
 def test_a_urdf_gets_the_friction_of_single_joints_and_says_what_it_cannot_hold() -> None:

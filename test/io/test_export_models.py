@@ -90,7 +90,7 @@ def test_every_other_byte_of_the_urdf_stays() -> None:
 def test_what_a_urdf_cannot_say_is_told() -> None:
     warnings = export_friction("urdf", ExportRequest(friction_of("hip", "toe"), model=URDF)).warnings
     assert warnings[0] == "the URDF has no joint 'toe': left out"
-    assert warnings[1] == "a URDF cannot say the drive inertia of hip: left out"
+    assert warnings[1] == "a URDF has no place for the drive inertia of hip: left out"
     assert re.fullmatch(
         r"joint 'hip': the law 'load_quadrants' became .* the dependence on load and velocity, .*", warnings[2]
     )

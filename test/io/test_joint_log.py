@@ -105,7 +105,7 @@ def test_other_columns_are_inputs_and_missing_numbers_are_nan(tmp_path: Path) ->
         (TEXT.replace("effort/hip", "effort/knee"), "'effort/knee' is there more than once"),
         (TEXT.replace("effort/hip", "torque/knee"), "gives effort of 'knee' a second time"),
         (TEXT.replace("effort/hip", "pwm/hip"), "'effort/hip' is missing; there is effort of 'knee'"),
-        (TEXT.replace("effort/hip", "effort"), "'effort' does not say of which joint"),
+        (TEXT.replace("effort/hip", "effort"), "'effort' does not name its joint"),
         (TEXT.replace("position/hip", "position/hip [deg]"), "is in 'deg', expected 'm', 'rad'"),
         (TEXT.replace("time", "time (ms)"), "is in 'ms', expected 's'"),
         (TEXT.replace(f",{ROWS[1, 2]:.17g},", ",fast,", 1), "line 3, column 'position/knee': 'fast' is not a number"),

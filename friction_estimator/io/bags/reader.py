@@ -48,7 +48,7 @@ class BagReader:
     topics : message type by topic
     message_count : of all topics
     start_ns, end_ns : times of recording of the first and last message [ns]
-    custom_data : texts that the writer left beside the messages
+    custom_data : texts that the writer stored with the messages
     damage : what of the bag could not be read, in one line; empty when it is whole
 
     Raises
@@ -77,7 +77,8 @@ class BagReader:
     def find_topic(self, name: str, type_name: str = "") -> str | None:
         """Full name of a relative topic in this bag; None when it is not there.
 
-        A topic in the asked (or the root) namespace is preferred; without one, the only topic that ends in the name.
+        A topic in the given (or the root) namespace is preferred; otherwise the only topic that ends in the name is
+        taken.
 
         Raises
         ------
@@ -101,7 +102,7 @@ class BagReader:
 
         Notes
         -----
-        When a file turns out to be damaged half-way, iteration goes on with the next file and ``damage`` says so.
+        When a file is damaged half-way, iteration goes on with the next file, and ``damage`` describes the damage.
         """
         wanted = frozenset(self.topics if topics is None else topics)
         for storage in self._storages:
@@ -163,7 +164,7 @@ class Storage(Protocol):
     topics : message type by topic
     message_count : how many messages there are
     start_ns, end_ns : times of recording of the first and the last message [ns]; zero without messages
-    custom_data : what the recorder wrote beside the messages
+    custom_data : texts that the writer stored with the messages
     damage : what is wrong with it, empty when nothing is
     """
 
@@ -322,5 +323,5 @@ class _Unreadable:
 
 
 def _reason(error: Exception) -> str:
-    """First line of what a library says."""
+    """First line of the message of a library's error."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -66,7 +66,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """What one topic says of ``n`` joints at ``N`` stamps; a field that the messages leave empty is None."""
+    """Samples of one topic: ``n`` joints at ``N`` stamps; a field that the messages leave empty is None."""
 
     stamp_ns: IntArray
     position: FloatArray | None
@@ -97,7 +97,7 @@ def joint_log_from_bag(
     -------
     log : as recorded, not checked. Time counts from the first header stamp [s]. ``inputs`` holds ``friction`` and
         ``friction_sigma`` [N m] of the same stamps, NaN where the bag has none and where the friction was not
-        measured (the law spoke, `joint_friction/measured`). A bag with estimates only gives their position and
+        measured (zero in `joint_friction/measured`). A bag with estimates only gives their position and
         velocity, and no effort. The digest is that of the messages, whatever file they are in
 
     Raises
@@ -160,7 +160,7 @@ def _usual_joints(reader: BagReader, topic: str, messages: Sequence[Any]) -> tup
 
 
 def _samples(joint_names: tuple[str, ...], messages: Sequence[Any], needed: str) -> _Samples:
-    """What the messages say that name all the joints and have the needed field."""
+    """Samples of the messages that name all the joints and have the needed field."""
     wanted = set(joint_names)
     kept = [message for message in messages if wanted.issubset(message.name) and len(getattr(message, needed))]
     stamps = np.array([header_stamp(message) for message in kept], dtype=np.int64)
@@ -170,14 +170,14 @@ def _samples(joint_names: tuple[str, ...], messages: Sequence[Any], needed: str)
 def _block(joint_names: tuple[str, ...], messages: Sequence[Any], field: str) -> FloatArray | None:
     """Values (N, n) of one field, NaN in messages that leave it empty; None when all do."""
     block = np.full((len(messages), len(joint_names)), np.nan)
-    learned: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     order: list[int] = []
     for row, message in enumerate(messages):
-        if tuple(message.name) != learned:
-            learned = tuple(message.name)
-            order = [learned.index(joint) for joint in joint_names]
+        if tuple(message.name) != names:
+            names = tuple(message.name)
+            order = [names.index(joint) for joint in joint_names]
         values = getattr(message, field)
-        if len(values) == len(learned):
+        if len(values) == len(names):
             block[row] = np.asarray(values)[order]
     return None if np.isnan(block).all() else block
 
@@ -191,9 +191,9 @@ def _friction(
     inputs = {kind: _at_stamps(stamp_ns, *found) for kind, found in efforts.items() if found is not None}
     measured = _efforts(joint_names, messages[topics.MEASURED.name])
     if measured is not None:
-        said, value = measured
-        order = np.argsort(said, kind="stable")
-        newest = np.searchsorted(said[order], stamp_ns, side="right") - 1  # it holds until the next one
+        stamps, value = measured
+        order = np.argsort(stamps, kind="stable")
+        newest = np.searchsorted(stamps[order], stamp_ns, side="right") - 1  # it holds until the next one
         modelled = (newest < 0)[:, None] | (value[order][np.maximum(newest, 0)] < 0.5)
         inputs = {kind: np.where(modelled, np.nan, values) for kind, values in inputs.items()}
     return inputs if "friction" in inputs else {}

@@ -46,7 +46,7 @@ class ReplaySummary:
     health : counters of the estimator
     identified : friction parameters at the end
     diagnoses : which joints should not be trusted at the end, and why
-    restored : which curves of the parameters at the start were said in other laws, in words
+    restored : laws of the start parameters that were fitted by other laws, one sentence each
     warnings : all that the user should know about the run, one sentence each
     """
 
@@ -88,7 +88,8 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
     Raises
     ------
     BagError
-        When joint states, the IMU or all feet are missing: says which topics are there and which parameter names them.
+        When joint states, the IMU or all feet are missing; the message lists the topics and the parameter that names
+        the missing one.
     """
     inputs = topics.input_topics(config)
     full = {item.name: reader.find_topic(item.name, item.type) for item in inputs}
@@ -137,8 +138,8 @@ def replay(
     overwrite : replace an older output
     namespace : of the topics in the bag
     robot : name of the robot, for the description in the output
-    smooth : every estimate also uses at least so much of what came after its sample [s]; ``inf``: all of it; None: as
-        live
+    smooth : fixed-lag smoothing: each estimate also uses at least this many seconds of later data; ``inf``: all of it;
+        None: as live
     progress : called now and then
 
     Raises

@@ -1,4 +1,4 @@
-"""Writing rosbag2, such that an interrupted run leaves a readable bag or nothing; planned motions as a bag."""
+"""Writing rosbag2: an interrupted run leaves a readable bag or nothing; planned motions as a bag."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ STORAGES = tuple(_PLUGINS)
 class BagWriter:
     """A context manager that writes one rosbag2.
 
-    The bag is written beside its final place and moved there at the end. Ctrl-C ends it early, readable; any other
-    error leaves nothing.
+    The bag is written in a hidden folder next to its final path and moved there at the end. Ctrl-C ends it early,
+    readable; any other error leaves nothing.
 
     Parameters
     ----------
     path : folder of the bag
     storage : one of :data:`STORAGES`
-    custom_data : texts to keep beside the messages
+    custom_data : texts to store with the messages
     overwrite : replace an older bag of that name
 
     Raises
     ------
     BagError
-        When something is in the way or the place cannot be written to.
+        When something else exists at the path, or it cannot be written.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ def write_trajectory_bag(
     Raises
     ------
     BagError
-        When something is in the way or the place cannot be written to.
+        When something else exists at the path, or it cannot be written.
     """
     with BagWriter(path, overwrite=overwrite) as writer:
         types = writer.types

@@ -22,7 +22,7 @@ static inline double friction_sign(double velocity)
 """
 _USE = (
     "friction_torque(joint, velocity, load): N m, with the sign of the velocity that it resists. Added to the torque "
-    "that a motor is told to deliver it compensates the friction. velocity: rad/s; load: motor torque reflected to the "
+    "command of a motor it compensates the friction. velocity: rad/s; load: motor torque reflected to the "
     "joint, N m (laws that do not depend on it ignore it). Prismatic joints: N and m/s. Needs C99 or C++11, and libm."
 )
 _WIDTH = 116
@@ -33,8 +33,8 @@ def export_c_header(request: ExportRequest) -> ExportResult:
     """Header of one robot, without anything outside of ``<math.h>``."""
     reduced = [joint for joint in request.joints if joint.law.name not in C_LAWS]
     warnings = tuple(
-        f"joint {joint.joint!r}: the law {joint.law.name!r} has no C form, Coulomb and viscous friction stand in for it"
-        + (f"; not said: {'; '.join(joint.simple.lost)}" if joint.simple.lost else "")
+        f"joint {joint.joint!r}: the law {joint.law.name!r} has no C form and becomes Coulomb and viscous friction"
+        + (f"; not expressed: {'; '.join(joint.simple.lost)}" if joint.simple.lost else "")
         for joint in reduced
     )
     names = identifiers([joint.joint for joint in request.joints])

@@ -58,13 +58,13 @@ class JointFriction:
 
     @property
     def reduction(self) -> str:
-        """What Coulomb and viscous friction do not say of this joint, in one sentence; empty when nothing."""
+        """What Coulomb and viscous friction do not express of this joint's law, in one sentence; empty when nothing."""
         if not self.simple.lost:
             return ""
         return (
             f"joint {self.joint!r}: the law {self.law.name!r} became Coulomb and viscous friction, least squares over "
             f"{self.velocity[0]:.3g} ... {self.velocity[-1]:.3g} rad/s; RMS torque {self.simple.torque_rms:.2g} N m, "
-            f"not said: {'; '.join(self.simple.lost)}"
+            f"not expressed: {'; '.join(self.simple.lost)}"
         )
 
 

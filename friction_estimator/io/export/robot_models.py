@@ -32,7 +32,7 @@ def export_urdf(request: ExportRequest) -> ExportResult:
             warnings.append(f"joint {joint.joint!r} is fixed in the URDF: its friction has no effect")
     inertias = [joint.joint for joint, _ in pairs if joint.drive_inertia is not None]
     if inertias:
-        warnings.append(f"a URDF cannot say the drive inertia of {', '.join(inertias)}: left out")
+        warnings.append(f"a URDF has no place for the drive inertia of {', '.join(inertias)}: left out")
     return ExportResult(document.text(), (*warnings, *reductions(pairs)))
 
 
@@ -92,7 +92,7 @@ def matched(
 
 
 def reductions(pairs: Sequence[tuple[JointFriction, Element]]) -> Iterator[str]:
-    """What Coulomb and viscous friction do not say of these joints."""
+    """What Coulomb and viscous friction do not express of the laws of these joints."""
     return filter(None, (joint.reduction for joint, _ in pairs))
 
 

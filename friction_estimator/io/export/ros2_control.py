@@ -48,22 +48,22 @@ def export_ros2_control(request: ExportRequest, controller: str) -> ExportResult
         "gains": _by_joint((joint.joint, {"ff_velocity_scale": joint.simple.viscous}) for joint in request.alone),
         "friction": _by_joint((joint.joint, _friction(joint)) for joint in request.joints),
     }
-    told: tuple[str, ...] = ()
+    coupled: tuple[str, ...] = ()
     if (coupling := request.coupling) is not None:
         parameters["coupling"] = {
             "joints": list(coupling.joint_names),
             "motors": list(coupling.motor_names),
             "matrix": coupling.matrix.ravel().tolist(),
         }
-        told = (
+        coupled = (
             f"the friction of {', '.join(coupling.motor_names)} is that of motors which move several joints together: "
-            "'gains' cannot say it, controllers must apply 'coupling'",
+            "'gains' cannot express it, controllers must apply 'coupling'",
         )
     reductions = tuple(filter(None, (joint.reduction for joint in request.joints)))
-    notes = (*request.origin, *_EXPLANATION, *((_COUPLING,) if told else ()), *reductions)
+    notes = (*request.origin, *_EXPLANATION, *((_COUPLING,) if coupled else ()), *reductions)
     comments = "".join(f"# {line}\n" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  "))
     document = {controller: {"ros__parameters": parameters}}
-    return ExportResult(comments + yaml_text(document), (*told, *reductions))
+    return ExportResult(comments + yaml_text(document), (*coupled, *reductions))
 
 
 def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:

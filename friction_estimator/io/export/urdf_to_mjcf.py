@@ -101,7 +101,7 @@ def _add_joint(body: Element, joint: Element) -> None:
 
 
 def _add_geom(body: Element, collision: Element) -> None:
-    """A primitive without mass: the URDF says the mass elsewhere."""
+    """A primitive without mass: the mass of the link is in its ``<inertial>``."""
     shape = collision.find("geometry/*")
     if shape is None or shape.tag not in ("box", "sphere", "cylinder"):
         return
@@ -114,7 +114,7 @@ def _add_geom(body: Element, collision: Element) -> None:
 
 
 def _repair(compiler: Element, robot: Element) -> list[str]:
-    """Let the compiler mend inertias that MuJoCo would refuse; says which."""
+    """Let the compiler correct inertias that MuJoCo would refuse; returns a warning for each kind."""
     moving = [joint.find("child") for joint in robot.iterfind("joint") if joint.get("type") != "fixed"]
     names = {child.get("link", "") for child in moving if child is not None}
     links = {link.get("name", ""): link_inertia(link) for link in robot.iterfind("link")}
