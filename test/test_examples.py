@@ -42,3 +42,14 @@ def test_an_example_runs_from_any_folder(path: Path, tmp_path: Path) -> None:
     if path.stem == "compensate":
         without, compensated = map(float, re.findall(r"([\d.]+) mrad", done.stdout))
         assert compensated < 0.5 * without
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+    block = re.search(r"```python\n(import friction_estimator.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", block[1].replace("duration=10.0", "duration=3.0")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"l_knee +[+-][\d.]+ \+- [\d.]+ N m", done.stdout) and "RMS error after 2 s" in done.stdout
