@@ -15,7 +15,8 @@ import numpy as np
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from friction_estimator.config import Config, KalmanConfig
 from friction_estimator.errors import ConfigError
-from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter, LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
+from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.linear_algebra import kalman_gain

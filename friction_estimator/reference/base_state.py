@@ -36,7 +36,7 @@ MEASUREMENT_WINDOW, PROCESS_WINDOW = 1000.0, 5000.0
 
 
 class AdaptiveKalmanFilter:
-    """Kalman filter of ``x_k = A x_{k-1} + B u_k + w``, ``z_k = C x_k + v`` with Q and R adapted on the way.
+    """Kalman filter of ``x_k = A x_{k-1} + B u_k + w``, ``z_k = C x_k + v`` with Q and R adapted in every correction.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def test_soles_that_land_high_and_settle_do_not_lift_the_base():
     assert abs(errors[-1]) < 0.1 * early * steps
 
 
-def test_sigma_covers_the_error_and_grows_with_the_way():
+def test_sigma_covers_the_error_and_grows_with_the_distance_travelled():
     ends = []
     for seed in range(20):
         errors, sigmas = walk(20, early=0.002, wander=0.002, seed=seed)

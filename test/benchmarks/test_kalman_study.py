@@ -16,7 +16,7 @@ from benchmarks.kalman.forms import (
 )
 from benchmarks.kalman.variants import VARIANTS
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_state import LimbWindow, lay_out
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb

@@ -17,7 +17,14 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter, LimbWindow, lay_out, sensor_errors
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from friction_estimator.estimation.kalman.limb_state import (
+    LimbWindow,
+    law_bounds,
+    lay_out,
+    move_within_bounds,
+    sensor_errors,
+)
 from friction_estimator.estimation.kalman.sensor_monitor import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, WindowTerms
 from friction_estimator.estimation.kalman.windows import Window
@@ -29,8 +36,6 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray, record
 
 _RESTING_SPEED = 0.02
 """A limb whose joints are all slower teaches nothing: every window repeats the same equation [rad/s]."""
-_SWEEPS = 2
-"""Moving to one bound may leave another."""
 
 
 @record(frozen=True, slots=True)
@@ -89,54 +94,6 @@ class LimbEstimates:
 
 
 _ARRAYS = tuple(field.name for field in dataclasses.fields(LimbEstimates))
-
-
-def law_bounds(laws: JointLaws) -> FloatArray:
-    """Rows (n, b, p) whose product with a joint's parameters is never negative; zero rows bind nothing.
-
-    They hold the nonnegative parameters, which come first, one row a parameter, and F_c.
-    """
-    p = laws.parameter_count
-    single = np.eye(p) * laws.nonnegative[:, :, None]
-    return np.concatenate((single, laws.coulomb_weights[:, None, :]), axis=1)
-
-
-@kernel
-def _move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
-    """Move the parameters (p,) of one joint to their bounds (b, p), in place: see :func:`within_bounds`."""
-    p = x.size
-    direction = np.empty(p)
-    for _ in range(_SWEEPS):
-        for row in range(bounds.shape[0]):
-            value, variance = 0.0, 0.0
-            for i in range(p):
-                value += bounds[row, i] * x[i]
-            if value >= 0.0:
-                continue
-            for i in range(p):
-                direction[i] = 0.0
-                for j in range(p):
-                    direction[i] += P[i, j] * bounds[row, j]
-                variance += bounds[row, i] * direction[i]
-            if variance > 0.0:
-                for i in range(p):
-                    x[i] -= direction[i] * value / variance
-    for i in range(p):  # what the sweeps have left
-        if bounds[i, i] > 0.0 and x[i] < 0.0:
-            x[i] = 0.0
-
-
-@kernel("M T T")
-def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatArray) -> FloatArray:
-    """The nearest parameters (r, p) within their bounds (n, b, p), in the metric of the covariance (r, p, p).
-
-    For a Gaussian that is the most likely point within the bounds (Simon 2010), one bound after the other. Rows go
-    through the joints again and again where there are more rows than bounds.
-    """
-    moved = parameters.copy()
-    for row in range(len(moved)):
-        _move_within_bounds(moved[row], covariance[row], bounds[row % len(bounds)])
-    return moved
 
 
 @kernel
@@ -210,7 +167,7 @@ def gather_limb(
         for i in range(p):
             parameters[joint, i] = state[law + a * p + i]
             parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
-        _move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
+        move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
         model_error[joint] = state[model_error_start + a]
         model_error_variance[joint] = limb_model_error_variance[a]
     limb_coulomb, limb_viscous = coulomb_rows[rows], viscous_rows[rows]
@@ -527,9 +484,3 @@ class LimbSchedule:
         while self._window is not None or self._turns:
             new = self.step(frozen)
         return new
-
-
-def joint_state_indices(law: int, model_error: int, m: int, p: int) -> IntArray:
-    """Indices (m, p + 1) of the law parameters and the model error of each joint, from where both blocks begin."""
-    own = law + np.arange(m * p).reshape(m, p)
-    return np.concatenate((own, model_error + np.arange(m)[:, None]), axis=1)

@@ -15,12 +15,11 @@ low-pass on residual and regressors, as a momentum observer has it, is then not 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.history import (
     ConstraintStep,
     Decay,
@@ -30,10 +29,9 @@ from friction_estimator.estimation.kalman.history import (
     Snapshot,
     Transition,
 )
-from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.robot.limbs import Limb
-from friction_estimator.types import FloatArray, IntArray, record
+from friction_estimator.types import FloatArray, IntArray
 
 _MOMENTUM_NOISE = 1e-5
 """Lower bound on the standard deviation of the momentum [kg m^2/s]."""
@@ -45,14 +43,6 @@ MODEL_ERROR_TIME = 0.2
 """Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
 _MODEL_ERROR_FLOOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
-_SENSOR_ERRORS = {
-    "force_bias_std": 2.0,  # [N]
-    "moment_bias_std": 0.1,  # [N m]
-    "force_gain_std": 0.01,
-    "effort_gain_std": 0.01,
-    "specific_force_bias_std": 0.02,  # [m/s^2]
-}
-"""Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
 _CHANGE_TIME = 0.025
 """Impacts of the same direction for this long mean that friction has changed [s]: landings are shorter."""
 _MAX_IMPACT_DURATION = 0.25
@@ -62,111 +52,6 @@ LAW_INFLATION = 0.2
 _FEWEST_COHERENT = 2
 _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
-_BLOCKS = ("momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias")
-
-
-@record(frozen=True, slots=True)
-class LimbState:
-    """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
-
-    ``[momentum (m), model error (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
-    accelerometer bias (3)]``; everything from ``links`` on is called calibration. Law and links are joint by joint;
-    model error and law of joints that share motors are motor by motor.
-
-    Attributes
-    ----------
-    size : of the state
-    starts : (8,) first state of each block
-    prior_std : (size,) before any data; zero for what is known, or switched off
-    """
-
-    momentum: slice
-    model_error: slice
-    law: slice
-    links: slice
-    foot_bias: slice
-    foot_gain: slice
-    effort_gain: slice
-    accelerometer_bias: slice
-    size: int
-    starts: IntArray
-    prior_std: FloatArray
-
-    @property
-    def calibration(self) -> slice:
-        """All errors of model and sensors."""
-        return slice(self.links.start, self.size)
-
-    def prior_covariance(self) -> FloatArray:
-        """Covariance before any data, (size, size).
-
-        No measurement separates a common scale of all torques, forces and masses from the scale of friction. The motor
-        torques are right on average, by convention: their gain errors add up to zero, and the filter keeps it so.
-        """
-        covariance = np.diag(self.prior_std**2)
-        gains = covariance[self.effort_gain, self.effort_gain]
-        gains -= gains.sum() / gains.shape[0] ** 2
-        return covariance
-
-    def foot(self, block: slice, foot: int) -> slice:
-        """The part of ``foot_bias`` or ``foot_gain`` that belongs to the limb's foot number ``foot``."""
-        return slice(block.start + 6 * foot, block.start + 6 * foot + 6)
-
-
-def sensor_errors(config: KalmanConfig, noise: SensorNoise) -> SensorNoise:
-    """Return the noise with the constant sensor errors that calibration starts from: the larger of noise and usual."""
-    if not config.calibrate_sensors:
-        return noise
-    return replace(noise, **{name: max(usual, getattr(noise, name)) for name, usual in _SENSOR_ERRORS.items()})
-
-
-def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNoise, floating: bool) -> LimbState:
-    """State of a limb.
-
-    Parameters
-    ----------
-    floating : False for a fixed base, which has no accelerometer
-    """
-    m, f = limb.joints.size, limb.feet.size
-    errors = sensor_errors(config, noise)
-    blocks = (
-        np.zeros(m),
-        np.full(m, config.model_error_std),
-        laws.prior_std[limb.joints].ravel(),
-        np.tile((config.link_mass_std, *(config.link_com_std,) * 3), m),
-        np.tile(np.repeat((errors.force_bias_std, errors.moment_bias_std), 3), f),
-        np.full(6 * f, errors.force_gain_std),
-        np.full(m, errors.effort_gain_std),
-        np.full(3, errors.specific_force_bias_std if floating else 0.0),
-    )
-    ends = np.cumsum([block.size for block in blocks]).tolist()
-    parts = dict(
-        zip(_BLOCKS, (slice(end - block.size, end) for block, end in zip(blocks, ends, strict=True)), strict=True)
-    )
-    starts = np.array([0, *ends[:-1]])
-    return LimbState(**parts, size=ends[-1], starts=starts, prior_std=np.concatenate(blocks))
-
-
-@record(frozen=True, slots=True)
-class LimbWindow:
-    """Input of the filter of a limb of ``m`` joints from one window.
-
-    Attributes
-    ----------
-    duration : T [s]
-    force : (m,) mean of ``tau + C^T v - g + J^T F`` [N m]
-    force_columns : (m, size) torque per unit of every state, the model error and the law's regressor included
-    force_variance : (m, m) of the white noise in ``force``, over the window [(N m)^2]
-    momentum : (m,) at the end of the window
-    momentum_covariance : (m, m)
-    """
-
-    duration: float
-    force: FloatArray
-    force_columns: FloatArray
-    force_variance: FloatArray
-    momentum: FloatArray
-    momentum_covariance: FloatArray
 
 
 @kernel("V M V i8 f8")

@@ -19,8 +19,8 @@ import numpy as np
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
-from friction_estimator.estimation.kalman.limb_bank import joint_state_indices, law_bounds, within_bounds
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from friction_estimator.estimation.kalman.limb_state import joint_state_indices, law_bounds, within_bounds
 from friction_estimator.estimation.kalman.motion_smoother import MOTION_MEMORY, MotionSmoother
 from friction_estimator.estimation.kalman.stage import LOAD_ERROR, KalmanFriction
 from friction_estimator.estimation.visited_velocities import VisitedVelocities

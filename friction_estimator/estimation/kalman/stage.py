@@ -27,7 +27,8 @@ from friction_estimator.estimation.kalman.frame_friction import (
     law_now,
 )
 from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
-from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule, joint_state_indices
+from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
+from friction_estimator.estimation.kalman.limb_state import joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import WindowBuffer
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows

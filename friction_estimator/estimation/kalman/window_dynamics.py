@@ -15,7 +15,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
 from friction_estimator.estimation.kalman.windows import CLEARLY, Window
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from friction_estimator.estimation.kalman.limb_bank import law_bounds, within_bounds
+from friction_estimator.estimation.kalman.limb_state import law_bounds, within_bounds
 from friction_estimator.laws.joint_laws import JointLaws
 
 LAWS = JointLaws(("coulomb_viscous", "six_slope_load", "three_slope"))

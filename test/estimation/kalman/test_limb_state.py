@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import LimbState, lay_out, sensor_errors
+from friction_estimator.estimation.kalman.limb_state import LimbState, lay_out, sensor_errors
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from friction_estimator.estimation.kalman.limb_filter import LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_state import LimbWindow, lay_out
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics
 from friction_estimator.estimation.kalman.windows import LocalMotion, Window
 from friction_estimator.laws.joint_laws import JointLaws

@@ -1,0 +1,183 @@
+"""State of a limb's Kalman filter: its layout, its prior, the bounds of its laws, and the input of one window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.limbs import Limb
+from friction_estimator.types import FloatArray, IntArray, record
+
+_SENSOR_ERRORS = {
+    "force_bias_std": 2.0,  # [N]
+    "moment_bias_std": 0.1,  # [N m]
+    "force_gain_std": 0.01,
+    "effort_gain_std": 0.01,
+    "specific_force_bias_std": 0.02,  # [m/s^2]
+}
+"""Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
+_BLOCKS = ("momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias")
+_SWEEPS = 2
+"""Moving to one bound may leave another."""
+
+
+@record(frozen=True, slots=True)
+class LimbState:
+    """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
+
+    ``[momentum (m), model error (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
+    accelerometer bias (3)]``; everything from ``links`` on is called calibration. Law and links are joint by joint;
+    model error and law of joints that share motors are motor by motor.
+
+    Attributes
+    ----------
+    size : of the state
+    starts : (8,) first state of each block
+    prior_std : (size,) before any data; zero for what is known, or switched off
+    """
+
+    momentum: slice
+    model_error: slice
+    law: slice
+    links: slice
+    foot_bias: slice
+    foot_gain: slice
+    effort_gain: slice
+    accelerometer_bias: slice
+    size: int
+    starts: IntArray
+    prior_std: FloatArray
+
+    @property
+    def calibration(self) -> slice:
+        """All errors of model and sensors."""
+        return slice(self.links.start, self.size)
+
+    def prior_covariance(self) -> FloatArray:
+        """Covariance before any data, (size, size).
+
+        No measurement separates a common scale of all torques, forces and masses from the scale of friction. The motor
+        torques are right on average, by convention: their gain errors add up to zero, and the filter keeps it so.
+        """
+        covariance = np.diag(self.prior_std**2)
+        gains = covariance[self.effort_gain, self.effort_gain]
+        gains -= gains.sum() / gains.shape[0] ** 2
+        return covariance
+
+    def foot(self, block: slice, foot: int) -> slice:
+        """The part of ``foot_bias`` or ``foot_gain`` that belongs to the limb's foot number ``foot``."""
+        return slice(block.start + 6 * foot, block.start + 6 * foot + 6)
+
+
+def sensor_errors(config: KalmanConfig, noise: SensorNoise) -> SensorNoise:
+    """Return the noise with the constant sensor errors that calibration starts from: the larger of noise and usual."""
+    if not config.calibrate_sensors:
+        return noise
+    return replace(noise, **{name: max(usual, getattr(noise, name)) for name, usual in _SENSOR_ERRORS.items()})
+
+
+def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNoise, floating: bool) -> LimbState:
+    """State of a limb.
+
+    Parameters
+    ----------
+    floating : False for a fixed base, which has no accelerometer
+    """
+    m, f = limb.joints.size, limb.feet.size
+    errors = sensor_errors(config, noise)
+    blocks = (
+        np.zeros(m),
+        np.full(m, config.model_error_std),
+        laws.prior_std[limb.joints].ravel(),
+        np.tile((config.link_mass_std, *(config.link_com_std,) * 3), m),
+        np.tile(np.repeat((errors.force_bias_std, errors.moment_bias_std), 3), f),
+        np.full(6 * f, errors.force_gain_std),
+        np.full(m, errors.effort_gain_std),
+        np.full(3, errors.specific_force_bias_std if floating else 0.0),
+    )
+    ends = np.cumsum([block.size for block in blocks]).tolist()
+    parts = dict(
+        zip(_BLOCKS, (slice(end - block.size, end) for block, end in zip(blocks, ends, strict=True)), strict=True)
+    )
+    starts = np.array([0, *ends[:-1]])
+    return LimbState(**parts, size=ends[-1], starts=starts, prior_std=np.concatenate(blocks))
+
+
+@record(frozen=True, slots=True)
+class LimbWindow:
+    """Input of the filter of a limb of ``m`` joints from one window.
+
+    Attributes
+    ----------
+    duration : T [s]
+    force : (m,) mean of ``tau + C^T v - g + J^T F`` [N m]
+    force_columns : (m, size) torque per unit of every state, the model error and the law's regressor included
+    force_variance : (m, m) of the white noise in ``force``, over the window [(N m)^2]
+    momentum : (m,) at the end of the window
+    momentum_covariance : (m, m)
+    """
+
+    duration: float
+    force: FloatArray
+    force_columns: FloatArray
+    force_variance: FloatArray
+    momentum: FloatArray
+    momentum_covariance: FloatArray
+
+
+def joint_state_indices(law: int, model_error: int, m: int, p: int) -> IntArray:
+    """Indices (m, p + 1) of the law parameters and the model error of each joint, from where both blocks begin."""
+    own = law + np.arange(m * p).reshape(m, p)
+    return np.concatenate((own, model_error + np.arange(m)[:, None]), axis=1)
+
+
+def law_bounds(laws: JointLaws) -> FloatArray:
+    """Rows (n, b, p) whose product with a joint's parameters is never negative; zero rows bind nothing.
+
+    They hold the nonnegative parameters, which come first, one row a parameter, and F_c.
+    """
+    p = laws.parameter_count
+    single = np.eye(p) * laws.nonnegative[:, :, None]
+    return np.concatenate((single, laws.coulomb_weights[:, None, :]), axis=1)
+
+
+@kernel
+def move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
+    """Move the parameters (p,) of one joint to their bounds (b, p), in place: see :func:`within_bounds`."""
+    p = x.size
+    direction = np.empty(p)
+    for _ in range(_SWEEPS):
+        for row in range(bounds.shape[0]):
+            value, variance = 0.0, 0.0
+            for i in range(p):
+                value += bounds[row, i] * x[i]
+            if value >= 0.0:
+                continue
+            for i in range(p):
+                direction[i] = 0.0
+                for j in range(p):
+                    direction[i] += P[i, j] * bounds[row, j]
+                variance += bounds[row, i] * direction[i]
+            if variance > 0.0:
+                for i in range(p):
+                    x[i] -= direction[i] * value / variance
+    for i in range(p):  # what the sweeps have left
+        if bounds[i, i] > 0.0 and x[i] < 0.0:
+            x[i] = 0.0
+
+
+@kernel("M T T")
+def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatArray) -> FloatArray:
+    """The nearest parameters (r, p) within their bounds (n, b, p), in the metric of the covariance (r, p, p).
+
+    For a Gaussian that is the most likely point within the bounds (Simon 2010), one bound after the other. Rows go
+    through the joints again and again where there are more rows than bounds.
+    """
+    moved = parameters.copy()
+    for row in range(len(moved)):
+        move_within_bounds(moved[row], covariance[row], bounds[row % len(bounds)])
+    return moved
