@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,6 +166,15 @@ class TalkingRobot:
 
     def await_report(self, condition: Callable[[dict], bool], what: str) -> None:
         self.spin_until(lambda: condition(self.diagnostics), f"diagnostic: {what}; last: {self.diagnostics}")
+
+    def call(self, service_type: Any, name: str, request: Any) -> Any:
+        """Answer of a service of the estimator."""
+        client = self.node.create_client(service_type, f"friction_estimator/{name}")
+        assert client.wait_for_service(10.0)
+        future = client.call_async(request)
+        self.spin_until(future.done, name)
+        self.node.destroy_client(client)
+        return future.result()
 
     def value(self, status: str, key: str) -> str:
         return next(item.value for item in self.diagnostics[status].values if item.key == key)

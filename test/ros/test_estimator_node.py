@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
-from std_srvs.srv import SetBool, Trigger
+from std_srvs.srv import Trigger
 
 from friction_estimator.messages import topics
 
@@ -163,33 +163,8 @@ def test_friction_is_not_compensated_unless_asked_for(talking):
     assert "/robot1/joint_friction" in names and "/robot1/friction_compensation" not in names
 
 
-def _call(talking, service_type: type, name: str, request: object) -> object:
-    client = talking.node.create_client(service_type, f"friction_estimator/{name}")
-    assert client.wait_for_service(10.0)
-    future = client.call_async(request)
-    talking.spin_until(future.done, name)
-    talking.node.destroy_client(client)
-    return future.result()
-
-
-def test_freezing_pauses_identification_and_reset_keeps_it(talking):
-    talking.send(100)
-    assert _call(talking, SetBool, "freeze", SetBool.Request(data=True)).success
-    talking.send(100)
-    talking.await_estimate(talking.sent[-1])
-    frozen = list(talking.received[topics.COULOMB.name][-1].effort)
-    assert _call(talking, Trigger, "reset", Trigger.Request()).success
-    talking.send(200)
-    talking.await_estimate(talking.sent[-1])
-    assert list(talking.received[topics.COULOMB.name][-1].effort) == frozen
-    assert _call(talking, SetBool, "freeze", SetBool.Request(data=False)).success
-    talking.send(300)
-    talking.await_estimate(talking.sent[-1])
-    assert list(talking.received[topics.COULOMB.name][-1].effort) != frozen
-
-
 def test_saving_without_a_file_says_which_parameter_is_missing(talking):
-    answer = _call(talking, Trigger, "save_parameters", Trigger.Request())
+    answer = talking.call(Trigger, "save_parameters", Trigger.Request())
     assert not answer.success and "identified_parameters" in answer.message
 
 

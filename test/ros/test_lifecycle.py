@@ -7,7 +7,7 @@ import yaml
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
 
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.parameters import load_parameters
@@ -42,11 +42,7 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     talking.connect()
     talking.send(600)
     talking.await_estimate(talking.sent[-1])
-    client = talking.node.create_client(Trigger, "friction_estimator/save_parameters")
-    assert client.wait_for_service(10.0)
-    future = client.call_async(Trigger.Request())
-    talking.spin_until(future.done, "saving")
-    assert future.result().success
+    assert talking.call(Trigger, "save_parameters", Trigger.Request()).success
     by_service = load_parameters(saved)
     saved.unlink()
     assert first.end(signal.SIGINT) == 0, first.output()
@@ -67,6 +63,29 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     assert list(newest.effort) == pytest.approx(coulomb.tolist(), abs=0.05)
     assert any(abs(value) > 0.1 for value in newest.effort)
     assert second.end(signal.SIGTERM) == 0, second.output()
+
+
+def test_freezing_pauses_identification_and_reset_keeps_it(talking, processes, tmp_path):
+    saved = tmp_path / "identified.yaml"
+    options = (f"identified_parameters:={saved}", "inputs_reliable:=true")
+    node = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    processes.append(node)
+    talking.connect()
+
+    def law_after(count: int) -> list:
+        talking.send(count)
+        talking.await_estimate(talking.sent[-1])
+        assert talking.call(Trigger, "save_parameters", Trigger.Request()).success
+        return load_parameters(saved).values.tolist()
+
+    law_after(300)
+    assert talking.call(SetBool, "freeze", SetBool.Request(data=True)).success
+    frozen = law_after(100)
+    assert talking.call(Trigger, "reset", Trigger.Request()).success
+    assert law_after(200) == frozen
+    assert talking.call(SetBool, "freeze", SetBool.Request(data=False)).success
+    assert law_after(300) != frozen
+    assert node.end() == 0, node.output()
 
 
 def test_every_event_is_logged_once_however_fast_the_next_one_comes(talking, processes, tmp_path):
