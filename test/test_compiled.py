@@ -16,6 +16,7 @@ from friction_estimator import compiled
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.types import FrictionEstimate
+from test.feeding import feed
 
 walks = pytest.importorskip("friction_estimator.benchmark.yardsticks", reason="MuJoCo is not installed")
 pytest.importorskip("numba", reason="numba is not installed: there are no compiled kernels to compare with")
@@ -50,12 +51,8 @@ def estimated(walk: walks.Walk, observer: str) -> list[FrictionEstimate]:
 
 def smoothed(walk: walks.Walk) -> list[FrictionEstimate]:
     """Read as a bag is read."""
-    estimator, estimates = SmoothedEstimator(walk.robot.config, walk.robot.urdf_xml, lag=0.1), []
-    for sample in walk.samples[WALKING:]:
-        estimates += estimator.add_joints(sample.joints) + estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    return estimates + estimator.flush()
+    estimator = SmoothedEstimator(walk.robot.config, walk.robot.urdf_xml, lag=0.1)
+    return feed(estimator, walk.samples[WALKING:]) + estimator.flush()
 
 
 def base_of(estimate: FrictionEstimate) -> np.ndarray:

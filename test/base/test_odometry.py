@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from friction_estimator.estimation.estimator import Estimator
 from test.biped import suralp_config
+from test.feeding import feed
 from test.sway import sway
 
 START = 1000
@@ -24,12 +25,8 @@ def follow(urdf_xml, swaying, method, silent=range(0)):
     """Base states, and the instants they are of."""
     estimator = Estimator(suralp_config(base_state__method=method), urdf_xml)
     unknown = np.full(len(estimator.joint_names), np.nan)
-    estimates = []
-    for k, instant in enumerate(swaying):
-        estimates += estimator.add_joints(dataclasses.replace(instant.joints, effort=unknown))
-        estimates += [] if k in silent else estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimates += estimator.add_wrench(wrench)
+    instants = (dataclasses.replace(i, joints=dataclasses.replace(i.joints, effort=unknown)) for i in swaying)
+    estimates = feed(estimator, instants, without_imu=silent)
     return [estimate.base for estimate in estimates], swaying[: len(estimates)]
 
 

@@ -26,6 +26,7 @@ from friction_estimator.types import (
 )
 from test.biped import suralp_config
 from test.estimates import estimate_from
+from test.feeding import feed
 from test.sway import sway
 
 MS = 1_000_000
@@ -210,12 +211,7 @@ def test_it_is_off_unless_asked_for_and_then_part_of_every_estimate(urdf_xml):
 
     def estimates(**changes: object) -> list[FrictionEstimate]:
         estimator = Estimator(suralp_config(observer="momentum", **changes), urdf_xml)
-        made: list[FrictionEstimate] = []
-        for instant in instants:
-            made += estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
-            for wrench in instant.wrenches:
-                made += estimator.add_wrench(wrench)
-        return made + estimator.flush()
+        return feed(estimator, instants) + estimator.flush()
 
     assert all(item.compensation is None for item in estimates())
     torque = np.array([item.compensation for item in estimates(compensation__enabled=True)])

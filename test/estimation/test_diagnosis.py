@@ -17,6 +17,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from test.feeding import feed
 
 ROBOT = load_robot("suralp")
 NOISE = make_noise("paper_std")
@@ -61,11 +62,7 @@ def watched(
     estimator = Estimator(config, urdf_xml)
     if start is not None:
         estimator.restore(start)
-    for sample in samples:
-        estimator.add_joints(sample.joints)
-        estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimator.add_wrench(wrench)
+    feed(estimator, samples)
     return estimator
 
 

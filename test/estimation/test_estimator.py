@@ -13,6 +13,7 @@ from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.types import JointSample
 from test.biped import suralp_config
+from test.feeding import feed
 from test.pendulum import PENDULUM
 from test.sway import DT, sway
 
@@ -33,13 +34,7 @@ QUIET = {
 
 def run(urdf_xml, instants, **changes):
     estimator = Estimator(suralp_config(**changes), urdf_xml)
-    estimates = []
-    for instant in instants:
-        estimates += estimator.add_joints(instant.joints)
-        estimates += estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    return estimator, estimates + estimator.flush()
+    return estimator, feed(estimator, instants) + estimator.flush()
 
 
 def errors(estimates, instants, since=1.5):
@@ -169,13 +164,7 @@ def test_a_foot_sensor_that_drops_out_spoils_neither_the_friction_nor_the_law(ur
 
     undisturbed, reference = run(urdf_xml, swaying, observer=observer)
     estimator = Estimator(suralp_config(observer=observer), urdf_xml)
-    estimates = []
-    for k, instant in enumerate(swaying):
-        estimates += estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            if wrench.foot == 1 or k not in silent:
-                estimates += estimator.add_wrench(wrench)
-    estimates += estimator.flush()
+    estimates = feed(estimator, swaying, without_foot=(0, silent)) + estimator.flush()
     assert not any(estimates[k].measured[:6].any() for k in silent[2:])
     assert worst(estimates) < 1.1 * worst(reference) + 0.5
     np.testing.assert_allclose(estimator.identified.values[:, 0], undisturbed.identified.values[:, 0], atol=0.05)
@@ -194,14 +183,7 @@ def test_a_start_in_the_middle_of_the_motion_settles(urdf_xml, swaying):
 
 def test_a_silent_imu_silences_the_measurement_not_the_estimate(urdf_xml, swaying):
     estimator = Estimator(suralp_config(), urdf_xml)
-    estimates = []
-    for k, instant in enumerate(swaying[:600]):
-        estimates += estimator.add_joints(instant.joints)
-        if k < 300:
-            estimates += estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    estimates += estimator.flush()
+    estimates = feed(estimator, swaying[:600], without_imu=range(300, 600)) + estimator.flush()
     assert len(estimates) == 600 and estimator.health.imu_stale
     assert estimates[250].measured.all() and not estimates[-1].measured.any()
     assert np.isfinite(estimates[-1].friction).all() and np.isfinite(estimates[-1].sigma).all()
@@ -240,11 +222,7 @@ def test_freezing_stops_learning_and_forgetting_drops_it(urdf_xml, swaying, obse
     learned = estimator.identified.values
     assert np.abs(learned).max() > 0.1
     estimator.frozen = True
-    for instant in swaying[500:800]:
-        estimator.add_joints(instant.joints)
-        estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimator.add_wrench(wrench)
+    feed(estimator, swaying[500:800])
     np.testing.assert_array_equal(estimator.identified.values, learned)
     estimator.forget()
     np.testing.assert_array_equal(estimator.identified.values, 0.0)
@@ -260,15 +238,7 @@ def test_friction_of_a_sensor_set_is_finite_from_the_first_sample(urdf_xml, sway
 def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
     estimator, estimates = run(urdf_xml, swaying[:100])
     kept = [(e, e.friction.copy(), e.parameters.copy(), e.base.position_base_in_world.copy()) for e in estimates]
-    for instant in swaying[100:200]:
-        estimator.add_joints(
-            JointSample(
-                instant.joints.stamp_ns, *(getattr(instant.joints, n) for n in ("position", "velocity", "effort"))
-            )
-        )
-        estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimator.add_wrench(wrench)
+    feed(estimator, swaying[100:200])
     for estimate, friction, parameters, position in kept:
         np.testing.assert_array_equal(estimate.friction, friction)
         np.testing.assert_array_equal(estimate.parameters, parameters)
@@ -342,13 +312,9 @@ def test_a_push_shows_as_external_torque_of_its_size_and_nothing_shows_without_o
         for k, i in enumerate(swaying)
     ]
     estimator = Estimator(suralp_config(observer=observer), urdf_xml)
-    estimates = []
-    for k, instant in enumerate(pushed):
-        if k == 2000:
-            estimator.frozen = True
-        estimates += estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimates += estimator.add_wrench(wrench)
+    estimates = feed(estimator, pushed[:2000])
+    estimator.frozen = True
+    estimates += feed(estimator, pushed[2000:])
     before, during = estimates[1990], estimates[2290]
     assert abs(before.external_torque[3]) < 3.0 * before.external_torque_sigma[3]
     assert during.external_torque[3] - before.external_torque[3] == pytest.approx(5.0, abs=0.7)

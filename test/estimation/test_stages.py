@@ -12,6 +12,7 @@ from friction_estimator.io.robot import load_robot
 from friction_estimator.messages import topics
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import FrictionEstimate
+from test.feeding import feed
 
 ROBOT = load_robot("suralp")
 
@@ -23,13 +24,8 @@ def samples() -> list[SimulationSample]:
 
 
 def estimated(samples: list[SimulationSample], **changes: object) -> list[FrictionEstimate]:
-    estimator, estimates = Estimator(replace(ROBOT.config, **changes), ROBOT.urdf_xml), []
-    for sample in samples:
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-        estimates += estimator.add_imu(sample.imu)
-        estimates += estimator.add_joints(sample.joints)
-    return estimates + estimator.flush()
+    estimator = Estimator(replace(ROBOT.config, **changes), ROBOT.urdf_xml)
+    return feed(estimator, samples) + estimator.flush()
 
 
 @pytest.mark.parametrize(("stages", "compensates"), [("friction", True), ("base_state", False)])

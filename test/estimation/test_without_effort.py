@@ -12,6 +12,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from test.biped import suralp_config
+from test.feeding import feed
 from test.sway import sway
 
 UNKNOWN = np.full(12, np.nan)
@@ -23,13 +24,9 @@ def swaying(urdf_xml):
 
 
 def run(estimator, instants, effort=None):
-    estimates = []
-    for instant in instants:
-        joints = instant.joints if effort is None else replace(instant.joints, effort=effort)
-        estimates += estimator.add_joints(joints) + estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimates += estimator.add_wrench(wrench)
-    return estimates
+    if effort is not None:
+        instants = [replace(instant, joints=replace(instant.joints, effort=effort)) for instant in instants]
+    return feed(estimator, instants)
 
 
 @pytest.mark.parametrize("observer", OBSERVER_NAMES)

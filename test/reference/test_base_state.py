@@ -10,6 +10,7 @@ from friction_estimator.reference.base_state import AdaptiveKalmanFilter, com_ac
 from friction_estimator.rotations import matrix_from_quaternion, quaternion_exp
 from friction_estimator.types import Attitude
 from test.biped import suralp_config
+from test.feeding import feed
 from test.sway import sway
 
 
@@ -46,13 +47,8 @@ def swaying(urdf_xml):
 
 def velocity_errors(urdf_xml, swaying, method):
     estimator = Estimator(suralp_config(base_state__method=method), urdf_xml)
-    errors = []
-    for instant in swaying:
-        estimates = estimator.add_joints(instant.joints) + estimator.add_imu(instant.imu)
-        for wrench in instant.wrenches:
-            estimates += estimator.add_wrench(wrench)
-        errors += [estimate.base.linear_velocity - instant.velocity for estimate in estimates]
-    return np.array(errors[1500:])
+    pairs = zip(feed(estimator, swaying), swaying, strict=False)
+    return np.array([estimate.base.linear_velocity - instant.velocity for estimate, instant in pairs][1500:])
 
 
 def test_printed_filter_follows_and_the_standing_feet_make_it_ten_times_better(urdf_xml, swaying):

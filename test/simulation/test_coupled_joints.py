@@ -24,7 +24,7 @@ from friction_estimator.simulation import (
     make_scenario,
 )
 from friction_estimator.simulation.friction import InjectedFriction
-from test.estimation.kalman.running import feed
+from test.feeding import feed
 
 T = np.array([[0.5, 0.5], [0.5, -0.5]])
 JOINTS = [f"{side}_ankle_{axis}" for side in "lr" for axis in ("pitch", "roll")]

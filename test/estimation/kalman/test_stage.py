@@ -18,7 +18,7 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.types import JointSample
 from test.biped import suralp_config
-from test.estimation.kalman.running import feed, stacked
+from test.feeding import feed, stacked
 from test.pendulum import PENDULUM
 from test.sway import SwayInstant, friction_law, sway
 
@@ -110,7 +110,7 @@ def test_order_and_names_of_the_joints_do_not_matter(urdf_xml, swaying):
 
 def test_a_silent_foot_leaves_the_law_of_its_limb_alone_speaking(urdf_xml, swaying):
     estimator, silent = fresh(urdf_xml), range(1000, 1400)
-    estimates = feed(estimator, swaying[:2000], silent_foot=(0, silent)) + estimator.flush()
+    estimates = feed(estimator, swaying[:2000], without_foot=(0, silent)) + estimator.flush()
     measured = stacked(estimates, "measured")
     assert not measured[1045:1400, :6].any() and measured[1045:1400, 6:].all() and measured[1500:].all()
     friction, model = stacked(estimates, "friction"), stacked(estimates, "model")
@@ -142,7 +142,7 @@ def test_friction_of_the_instant_counts_on_firm_feet_only(urdf_xml, swaying, mon
 
 def test_a_silent_imu_leaves_the_law_alone_speaking(urdf_xml, swaying):
     estimator = fresh(urdf_xml)
-    estimates = feed(estimator, swaying[:1800], silent_imu=range(1000, 1400)) + estimator.flush()
+    estimates = feed(estimator, swaying[:1800], without_imu=range(1000, 1400)) + estimator.flush()
     assert len(estimates) == 1800
     measured = stacked(estimates, "measured")
     assert measured[990].all() and not measured[1045:1400].any() and measured[1600:].all()

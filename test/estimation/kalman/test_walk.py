@@ -10,7 +10,7 @@ import pytest
 
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
-from test.estimation.kalman.running import feed, stacked
+from test.feeding import feed, stacked
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 

@@ -1,8 +1,8 @@
-"""Runs an estimator over samples, with some of them held back."""
+"""Gives an estimator the samples of instants, some of them held back."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,18 @@ from friction_estimator.types import FrictionEstimate
 
 def feed(
     estimator: Estimator,
-    instants: Sequence[Any],
-    silent_imu: Collection[int] = (),
-    silent_foot: tuple[int, Collection[int]] = (0, ()),
+    instants: Iterable[Any],
+    without_imu: Collection[int] = (),
+    without_foot: tuple[int, Collection[int]] = (0, ()),
 ) -> list[FrictionEstimate]:
-    """All estimates of some instants; the IMU, or a foot, says nothing at the given ones."""
+    """Estimates of instants; samples of the IMU, or of one foot, are left out at the given numbers."""
     estimates: list[FrictionEstimate] = []
     for k, instant in enumerate(instants):
         estimates += estimator.add_joints(instant.joints)
-        if k not in silent_imu:
+        if k not in without_imu:
             estimates += estimator.add_imu(instant.imu)
         for wrench in instant.wrenches:
-            if wrench.foot != silent_foot[0] or k not in silent_foot[1]:
+            if wrench.foot != without_foot[0] or k not in without_foot[1]:
                 estimates += estimator.add_wrench(wrench)
     return estimates
 
