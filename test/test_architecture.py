@@ -1,6 +1,7 @@
 """Who may import whom: the rooms of docs/architecture.md."""
 
 import ast
+import graphlib
 import re
 import sys
 from collections.abc import Iterator
@@ -97,6 +98,26 @@ def test_no_room_imports_what_stands_above_or_beside_it() -> None:
     paths = sorted(PACKAGE.rglob("*.py"))
     assert len(paths) > 30
     assert [arrow for path in paths for arrow in wrong_arrows(path.read_text(), module_name(path))] == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    paths = {module_name(path).removesuffix(".__init__"): path for path in PACKAGE.rglob("*.py")}
+    graph = {name: set[str]() for name in paths}
+    for name, path in paths.items():
+        for target in imported(without_type_checking(path.read_text()), module_name(path)):
+            while target and target not in paths:
+                target = target.rpartition(".")[0]
+            graph[name] |= {target} - {name, ""}
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(paths)  # a cycle is an error
+
+
+def without_type_checking(source: str) -> str:
+    """Source without the blocks that only type checkers read."""
+    tree = ast.parse(source)
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+    ]
+    return ast.unparse(tree)
 
 
 def test_every_room_on_disk_has_its_place_in_the_table() -> None:
