@@ -43,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace an older run in that folder")
     parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
     add_robot_arguments(parser)
-    parser.add_argument("--observer", choices=OBSERVER_NAMES, help="how friction is measured")
-    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="what the robot does")
-    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="how good the sensors are")
-    parser.add_argument("--seed", type=random_seed, default=0, help="of the sensor noise")
+    parser.add_argument("--observer", choices=OBSERVER_NAMES, help="method that measures friction")
+    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="motion of the robot")
+    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
+    parser.add_argument("--seed", type=random_seed, default=0, help="random seed of the sensor noise")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError("the demo shows friction: leave out stages: base_state")
     output = getattr(arguments, "output", None) or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
     if (output / "run").exists() and not arguments.overwrite:
-        raise ConfigError(f"{output} holds a run already: choose another folder, or say --overwrite")
+        raise ConfigError(f"{output} holds a run already: choose another folder, or give --overwrite")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -19,14 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--speed",
         type=finite,
-        help="where the law becomes Coulomb and viscous friction, they agree with it up to this speed [rad/s]; without "
-        "it at the velocities that were identified",
+        help="speed up to which Coulomb and viscous friction agree with the law [rad/s]; when not given, the velocities "
+        "of the identification",
     )
     parser.add_argument(
         "--coupling",
         type=Path,
         metavar="YAML",
-        help="motors of the file that move several joints together, as of `identify`",
+        help="motors that move several joints together, as for `identify`",
     )
     for one in export_formats():
         for option in one.options:

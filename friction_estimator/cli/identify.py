@@ -110,7 +110,7 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
         "--regressors",
         type=_regressors,
         metavar="temperature,position[*K]",
-        help="dry friction also depends on these; position*K repeats K times in a turn",
+        help="quantities on which dry friction also depends; position*K repeats K times in a turn",
     )
 
 

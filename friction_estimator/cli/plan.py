@@ -27,16 +27,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="writes OUT.csv, and the bag OUT with a trajectory_msgs/JointTrajectory",
     )
-    parser.add_argument("--joints", type=names_of, metavar="NAME,...", help="only these joints move")
-    parser.add_argument("--duration", type=finite, default=_DEFAULTS.duration, help="of the Fourier series [s]")
+    parser.add_argument(
+        "--joints",
+        type=names_of,
+        metavar="NAME,...",
+        help="joints that move; when not given, all that carry a noticeable mass",
+    )
+    parser.add_argument("--duration", type=finite, default=_DEFAULTS.duration, help="duration of the series [s]")
     parser.add_argument("--bandwidth", type=finite, default=_DEFAULTS.bandwidth, help="highest frequency of it [Hz]")
     parser.add_argument("--harmonics", type=int, default=_DEFAULTS.harmonics, help="number of its frequencies")
-    parser.add_argument("--criterion", choices=CRITERIA, default=_DEFAULTS.criterion, help="what is minimised")
+    parser.add_argument(
+        "--criterion", choices=CRITERIA, default=_DEFAULTS.criterion, help="criterion that is minimised"
+    )
     parser.add_argument("--starts", type=int, default=_DEFAULTS.seeds, help="number of starts of the search")
     parser.add_argument("--seed", type=random_seed, default=_DEFAULTS.seed, help="random seed of these starts")
     parser.add_argument("--margin", type=finite, default=_DEFAULTS.margin, help="fraction of every limit that is used")
-    parser.add_argument("--max-velocity", type=finite, help="for all joints, below the limits of the URDF [rad/s]")
-    parser.add_argument("--max-acceleration", type=finite, help="for all joints; a URDF has none [rad/s^2]")
+    parser.add_argument(
+        "--max-velocity", type=finite, help="velocity limit of all joints, below those of the URDF [rad/s]"
+    )
+    parser.add_argument(
+        "--max-acceleration", type=finite, help="acceleration limit of all joints; a URDF has none [rad/s^2]"
+    )
     parser.add_argument("--known-inertia", action="store_true", help="only friction will be identified")
     parser.add_argument("--topic", default=TRAJECTORY_TOPIC, help="topic of the trajectory in the bag")
     parser.add_argument("--overwrite", action="store_true", help="replace an older plan")

@@ -19,19 +19,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)
-    parser.add_argument("--observer", "--method", choices=OBSERVER_NAMES, help="how friction is measured")
+    parser.add_argument("--observer", "--method", choices=OBSERVER_NAMES, help="method that measures friction")
     parser.add_argument(
         "--smooth",
         type=look_ahead,
         nargs="?",
         const=SMOOTHING_LAG,
         metavar="SECONDS",
-        help="let every estimate also use so much of what came after its sample, inf: all of it; "
-        f"{SMOOTHING_LAG:g} s when no number is given; observer kalman only",
+        help="fixed-lag smoothing: each estimate also uses this many seconds of later data, inf: all of it; "
+        f"{SMOOTHING_LAG:g} s when no number is given; only with the observer kalman",
     )
-    parser.add_argument("--params", type=Path, help="YAML with identified parameters to start from")
-    parser.add_argument("--save-params", type=Path, help="write the parameters identified at the end to this YAML")
-    parser.add_argument("--namespace", default="", help="of the topics in the bag")
+    parser.add_argument("--params", type=Path, help="parameter file with identified friction to start from")
+    parser.add_argument(
+        "--save-params", type=Path, help="parameter file to write at the end, with the identified friction"
+    )
+    parser.add_argument("--namespace", default="", help="namespace of the topics in the bag")
     parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the output")
     parser.add_argument("--copy-inputs", action="store_true", help="copy the sensor topics into the output too")
     parser.add_argument("--overwrite", action="store_true", help="replace an older bag of that name")

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)
-    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="what the robot does")
+    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="motion of the robot")
     parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
     parser.add_argument("--duration", type=positive_seconds, default=20.0, help="simulated time [s]")
     parser.add_argument(
