@@ -53,9 +53,7 @@ def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     settings = dict(arguments.settings)
     for name, value in given.items():
         if settings.get(name, value) != value:
-            raise ConfigError(
-                f"--{name} {value} and --set {name}={settings[name]} contradict each other: give one of them"
-            )
+            raise ConfigError(f"--{name} {value} and --set {name}={settings[name]} contradict each other: give one")
     return as_robot(load_robot(arguments.robot, {**given, **settings}))
 
 

@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--speed",
         type=finite,
-        help="speed up to which Coulomb and viscous friction agree with the law [rad/s]; when not given, the velocities "
-        "of the identification",
+        help="speed up to which Coulomb and viscous friction agree with the law [rad/s]; when not given, the "
+        "velocities of the identification",
     )
     parser.add_argument(
         "--coupling",
