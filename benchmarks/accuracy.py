@@ -1,4 +1,4 @@
-"""How well is friction estimated? Every observer on every case and sensor level: writes docs/accuracy.md.
+"""How well is friction estimated? Every observer on every case and sensor level: writes docs/results/accuracy.md.
 
     python benchmarks/accuracy.py [--cases walk ...] [--noise paper_std ...] [--observers ...] [--seeds 2] [--quick]
 

@@ -1,4 +1,6 @@
-"""What does friction compensation bring? The walk of the paper in closed loop; writes docs/compensation.md, a figure.
+"""What does friction compensation bring? The walk of the paper in closed loop.
+
+Writes docs/results/compensation.md and a figure.
 
     python benchmarks/compensation.py [--walks 3] [--controllers ours ...] [--methods measured ...]
 

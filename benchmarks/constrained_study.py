@@ -1,4 +1,4 @@
-"""What is the constrained-dynamics observer (Egle 2021) worth? Writes docs/constrained.md and three figures.
+"""What is the constrained-dynamics observer (Egle 2021) worth? Writes docs/results/constrained.md and three figures.
 
     python benchmarks/constrained_study.py [--duration 22]
 

@@ -43,7 +43,7 @@ WALKS = (
     ("talos_legs", "walk", "realistic"),
     ("g1", "walk", "realistic"),
 )
-"""Robot, case of docs/accuracy.md, and noise level."""
+"""Robot, case of docs/results/accuracy.md, and noise level."""
 
 
 @dataclass(frozen=True, slots=True)

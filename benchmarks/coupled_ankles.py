@@ -2,7 +2,7 @@
 
     python benchmarks/coupled_ankles.py --duration 8 --seed 1
 
-Prints the table of docs/kalman.md, "Joints that share motors": RMS errors over the second half of the walk.
+Prints the table of docs/design/kalman.md, "Joints that share motors": RMS errors over the second half of the walk.
 """
 
 from __future__ import annotations

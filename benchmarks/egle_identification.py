@@ -1,4 +1,6 @@
-"""Tables 6.1 and 6.2 and figures 7.2, 7.5 and 7.6 of Egle 2021 on our robot. Writes docs/egle.md and two figures.
+"""Tables 6.1 and 6.2 and figures 7.2, 7.5 and 7.6 of Egle 2021 on our robot.
+
+Writes docs/results/egle.md and two figures.
 
     python benchmarks/egle_identification.py [--duration 14] [--quick]
 

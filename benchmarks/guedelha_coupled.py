@@ -1,4 +1,4 @@
-"""Does the friction of coupled motors come out as it went in (Guedelha et al. 2017)? Writes docs/guedelha.md.
+"""Does the friction of coupled motors come out as it went in (Guedelha et al. 2017)? Writes docs/results/guedelha.md.
 
     python benchmarks/guedelha_coupled.py [--duration 60] [--seed 1]
 

@@ -2,8 +2,8 @@
 
     python benchmarks/icub_base.py FOLDER [--figure PNG] [--velocities]
 
-FOLDER holds ``model.urdf`` and MATLAB v7.3 files of Ramadoss et al. 2022 (see docs/base_state.md); needs h5py, and
-matplotlib for the figure. The recordings have no joint torques.
+FOLDER holds ``model.urdf`` and MATLAB v7.3 files of Ramadoss et al. 2022 (see docs/design/base_state.md); needs h5py,
+and matplotlib for the figure. The recordings have no joint torques.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may import whom: the rooms of docs/architecture.md."""
+"""Who may import whom: the rooms of docs/design/architecture.md."""
 
 import ast
 import graphlib
@@ -37,7 +37,7 @@ ROOMS = {
     "benchmark": BELOW_ROS | {"api", "ros"},
     "cli": BELOW_ROS | {"api", "ros", "benchmark"},
 }
-DOCS = PACKAGE.parent / "docs" / "architecture.md"
+DOCS = PACKAGE.parent / "docs" / "design" / "architecture.md"
 
 ROS = {
     "rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "tf2_msgs", "builtin_interfaces",

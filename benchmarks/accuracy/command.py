@@ -50,7 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="two cases, two sensor levels, one seed of 12 s")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at the same time")
     parser.add_argument("--from", dest="source", type=Path, help="make the page from this JSON, run nothing")
-    parser.add_argument("-o", "--output", type=Path, default=Path("docs/accuracy.md"), help="with .json beside")
+    parser.add_argument("-o", "--output", type=Path, default=Path("docs/results/accuracy.md"), help="with .json beside")
     return parser
 
 

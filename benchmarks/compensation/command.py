@@ -31,7 +31,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--duration", type=float, default=DURATION, help="of each walk [s]")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at the same time")
     parser.add_argument(
-        "-o", "--output", type=Path, default=Path("docs/compensation.md"), help="images/ lies beside it"
+        "-o", "--output", type=Path, default=Path("docs/results/compensation.md"), help="images/ lies beside it"
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""The page docs/compensation.md and its figure, from the walks."""
+"""The page docs/results/compensation.md and its figure, from the walks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ estimator starts without any knowledge, as in the paper; the torque made from a 
 - *joints* is the mean error of all joint positions.
 - `measured` and `desired` after an observer are values of `compensation.velocity`; `exact law` is the injected
   friction at the measured velocity; eq. 69 passes the friction estimate of `fbse` through a low-pass of 1 to 4 rad/s
-  ([why](equations.md)).
+  ([why](../design/equations.md)).
 """
 _FIGURE = "After Figure 8 of the paper: one of these walks with our controller, without and with compensation."
 _CONTROLLERS = {
@@ -45,8 +45,8 @@ errors shrink by 15 to 30 %, and what the rows differ in beyond that is sway. It
 walks and not in others: two versions of `kalman, desired` whose torques differ by 2 % took 27 and 83 % off the error of
 the joints.""",
     OURS: """\
-The controller of [simulation.md](simulation.md): stiff, well damped, with inverse dynamics. Friction is what is left to
-disturb it.""",
+The controller of the [simulation](../design/simulation.md): stiff, well damped, with inverse dynamics. Friction is
+what is left to disturb it.""",
 }
 
 

@@ -1,4 +1,4 @@
-"""The page docs/constrained.md."""
+"""The page docs/results/constrained.md."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ READING = """\
 
 def main() -> int:
     """Measure, draw, write."""
-    parser = argparse.ArgumentParser(description="Writes docs/constrained.md and its figures.")
+    parser = argparse.ArgumentParser(description="Writes docs/results/constrained.md and its figures.")
     parser.add_argument("--duration", type=float, default=22.0, help="of the simulated walk [s]")
-    parser.add_argument("-o", "--output", type=Path, default=Path("docs/constrained.md"))
+    parser.add_argument("-o", "--output", type=Path, default=Path("docs/results/constrained.md"))
     options = parser.parse_args()
     robot = load_robot("suralp")
     walk = rigid_walk(robot, GAIT, 6.0, "r_knee")

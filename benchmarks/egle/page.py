@@ -1,4 +1,4 @@
-"""The page docs/egle.md."""
+"""The page docs/results/egle.md."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main() -> int:
     """Run everything and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--duration", type=float, default=14.0, help="of each walk [s]")
-    parser.add_argument("--output", type=Path, default=Path("docs"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results"))
     options = parser.parse_args()
     robot = load_robot("suralp")
     model = RobotModel(robot.config, robot.urdf_xml)

@@ -1,4 +1,4 @@
-"""What stands between the tables of docs/egle.md."""
+"""What stands between the tables of docs/results/egle.md."""
 
 INTRODUCTION = """\
 # Identification of friction on a walking robot

@@ -1,4 +1,4 @@
-"""The figures of docs/guedelha.md."""
+"""The figures of docs/results/guedelha.md."""
 
 from __future__ import annotations
 

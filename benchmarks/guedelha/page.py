@@ -1,4 +1,4 @@
-"""The page docs/guedelha.md."""
+"""The page docs/results/guedelha.md."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ Table 1 has no K_c. We take the one that its zero-slope constraint gives with a 
 TORSO = """\
 ## Three motors in differential configuration
 
-Yaw, roll and pitch of the torso with the coupling matrix of the iCub ([source](equations.md)); the friction of
-figure 10 (K_c 0.85 N m, K_v 0.31 N m s/deg, sigma_s+ 1.27 N m, sigma_s- 1.95 N m) times 1, 0.8 and 1.4.
+Yaw, roll and pitch of the torso with the coupling matrix of the iCub ([source](../design/equations.md)); the friction
+of figure 10 (K_c 0.85 N m, K_v 0.31 N m s/deg, sigma_s+ 1.27 N m, sigma_s- 1.95 N m) times 1, 0.8 and 1.4.
 """
 
 JOINT_WISE = """\
@@ -83,11 +83,11 @@ what the drive gives without friction.
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Writes docs/guedelha.md and its figures.")
+    parser = argparse.ArgumentParser(description="Writes docs/results/guedelha.md and its figures.")
     parser.add_argument("--duration", type=float, default=60.0, help="of each of the two recordings [s]")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=6, help="further recordings of the torso, to judge the sigmas by")
-    parser.add_argument("--docs", type=Path, default=Path(__file__).resolve().parents[2] / "docs")
+    parser.add_argument("--docs", type=Path, default=Path(__file__).resolve().parents[2] / "docs" / "results")
     options = parser.parse_args(arguments)
     studies = [make_study(mechanism, options.duration, options.seed) for mechanism in (leg(), torso())]
     command = (

@@ -1,4 +1,4 @@
-"""The table of docs/base_state.md, and its figure."""
+"""The table of docs/design/base_state.md, and its figure."""
 
 from __future__ import annotations
 

@@ -331,7 +331,7 @@ ASYMMETRIC_STRIBECK = register_law(
 
 Guedelha et al. 2017, section 3.2.2: static friction sigma+ (sigma-) when starting in the positive (negative) direction,
 fading to one Coulomb and viscous friction. This meets the limits of eqs. 23-25, which eqs. 26 and 29-31 with their
-published signs do not: docs/equations.md.
+published signs do not: docs/design/equations.md.
 """
 
 _SIX = dict(zip(_SIX_NAMES, _SIX_SCALES, strict=True))

@@ -181,5 +181,5 @@ LOAD_VELOCITY = register_law(
 
 Hamon et al. 2010, eqs. 22-30: beta is ``coulomb``, delta ``static``, alpha ``load`` and gamma ``load_static``, each
 with one value where the motor drives (``tau dq > 0``) and one where it is driven. As in ``load_quadrants``, which this
-law is without the exponential, tau is the motor torque: docs/equations.md.
+law is without the exponential, tau is the motor torque: docs/design/equations.md.
 """

@@ -52,7 +52,7 @@ def test_a_page_without_markers_is_refused(page: str) -> None:
 
 
 def test_the_page_of_this_project_has_its_markers() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "performance.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "results" / "performance.md").read_text(encoding="utf-8")
     assert fill(page, (), ())
 
 

@@ -1,4 +1,4 @@
-"""Claims of docs/constrained.md on the rigid walk: figures 6.1-6.3 of Egle 2021."""
+"""Claims of docs/results/constrained.md on the rigid walk: figures 6.1-6.3 of Egle 2021."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from friction_estimator.config import ParameterField, parameter_fields
 from friction_estimator.io.node_parameters import NODE_FIELDS
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "parameters.md"
+PAGE = ROOT / "docs" / "reference" / "parameters.md"
 FIELDS = parameter_fields(("FOOT",))
 NODE_ONLY = tuple({item.name: item for fields in NODE_FIELDS.values() for item in fields}.values())
 UNCLEAR = re.compile(
@@ -56,7 +56,7 @@ def test_every_parameter_is_listed_with_its_description_and_the_advanced_ones_la
 def test_the_page_in_docs_is_the_present_list(capsys):
     main(["parameters"])
     tables = capsys.readouterr().out.strip()
-    assert tables in PAGE.read_text(), "run: python3 run.py parameters, and paste the tables into docs/parameters.md"
+    assert tables in PAGE.read_text(), "run: python3 run.py parameters, and paste the tables into the page"
 
 
 def test_the_documentation_names_only_parameters_that_exist():

@@ -26,7 +26,7 @@ _EXPLANATION = (
     "gains.<joint>.ff_velocity_scale: read by joint_trajectory_controller; with the command interface 'effort' its",
     "  feed-forward is the viscous friction. With 'velocity' leave it out: there it scales the velocity itself.",
     "friction.<joint>: for controllers that compensate friction: coulomb sgn(dq) + viscous dq + offset, or exactly the",
-    "  law with its parameters: docs/friction_laws.md of friction_estimator, and its export to a C header.",
+    "  law with its parameters: docs/design/friction_laws.md of friction_estimator, and its export to a C header.",
     "Units: N m, rad/s, N m s/rad; N and m for prismatic joints. Friction has the sign of the velocity it resists.",
 )
 _COUPLING = (
