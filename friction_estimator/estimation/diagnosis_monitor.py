@@ -363,7 +363,7 @@ class DiagnosisMonitor:
     prior_sigma : (n, p) standard deviations of the parameters before any data; NaN where unknown, zero where there is
         no such parameter
     velocity_std : noise of the velocities [rad/s]
-    motors : that move the joints; None: every joint has its own
+    motors : that move the joints; None: one motor for each joint
     """
 
     def __init__(

@@ -35,7 +35,7 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, record
 
 _RESTING_SPEED = 0.02
-"""A limb whose joints are all slower teaches nothing: every window repeats the same equation [rad/s]."""
+"""A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
 
 
 @record(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class LimbEstimates:
     Attributes
     ----------
     parameters : (n, p) of the friction laws, motor by motor, within their bounds
-    model_error : (n,) what the laws miss now, motor by motor [N m]
+    model_error : (n,) of the laws now, motor by motor [N m]
     covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
     model_error_variance : (n,) of the model error when nothing is measured [(N m)^2]
     calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart

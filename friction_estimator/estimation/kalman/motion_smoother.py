@@ -94,7 +94,7 @@ def smoothed_before(state: FloatArray, after: FloatArray, gain: FloatArray, dt: 
 
 
 class MotionSmoother:
-    """The bank, forward and backward; the models do not interact, so that every filter has its own smoother.
+    """The bank, forward and backward; the models do not interact, so that every filter has one smoother.
 
     Readings go in with :meth:`step`; :meth:`smoothed` gives the motion of the oldest ones by all of them.
 

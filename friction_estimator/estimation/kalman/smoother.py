@@ -88,7 +88,7 @@ class SmoothedWindows:
 
         Parameters
         ----------
-        model_error_variance : (n,) of what the law misses when nothing is measured [(N m)^2]
+        model_error_variance : (n,) of the law while nothing is measured [(N m)^2]
         load_error : part of the motor torque that nothing explains
         """
         times = np.array([frame.time for frame in frames])

@@ -21,7 +21,6 @@ from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.sensor_variances import white_vector
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.rotations import skew
 from friction_estimator.types import Dynamics, FloatArray, IntArray, record
 
 _FINEST_MOMENTUM = 1e-5
@@ -318,7 +317,7 @@ class WindowDynamics:
         self._robot = robot
         self._links = LinkColumns(robot)
         self.retune(config.sensors)
-        self._lever = skew(robot.imu_position_in_base)
+        self._lever = robot.imu_lever
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:

@@ -83,7 +83,7 @@ def recursive_least_squares(
 def refresh_statistics(sums: FloatArray, statistics: FloatArray) -> None:
     """Update what depends on the sums of squares.
 
-    The residual variance is what the law does not explain: the mean squared error less the variance of the
+    The residual variance is that of the law's model error: the mean squared error less the variance of the
     measurements, never below the uncertainty of that difference; one, the scale of P_RLS, before any data.
 
     Parameters
