@@ -22,7 +22,7 @@ class ParameterTable:
     values : (p,)
     sigma : (p,) standard deviations that allow for coloured residuals
     reference : (p,) what was known before (URDF, file, injected truth), NaN where nothing was; None when nothing at all
-    identifiable : (p,) False where the data does not show the parameter, whatever its value says; None when not judged
+    identifiable : (p,) False where the data does not show the parameter, whatever its value; None when not tested
     """
 
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class FrictionSamples:
     velocity : (K,) [rad/s]
     friction : (K,) torque minus everything in the model but friction [N m]
     load : (K,) torque through the joint [N m]
-    fitted : (K,) what the identified law says [N m]
+    fitted : (K,) torque of the identified law [N m]
     sigma : (K,) standard deviation of ``fitted`` from the parameters' covariance [N m]
     used : (K,) False where the sample was left out of the fit (near standstill, outlier, stick)
     """
@@ -113,7 +113,7 @@ class Identification:
     scores : (n) one a joint
     samples : (n) one a joint
     condition : condition number of the column-scaled observation matrix
-    verdicts : what to think of it, in words, worst first
+    verdicts : findings, one sentence each, the most severe first
     provenance : how it was made
     inertia : standard inertial parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``, that reproduce
         the identified torque of the rigid bodies; those that are missing are zero. Empty when none were identified

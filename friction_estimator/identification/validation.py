@@ -208,7 +208,7 @@ def _samples(identification: Identification, name: str, rows: _Rows, joint: int,
 
 
 def _verdict(score: JointScore, before: JointScore | None) -> str:
-    """One sentence about a joint, beside the held-out error of the identification."""
+    """One sentence about a joint, compared with the held-out error of the identification."""
     if not score.samples:
         return (
             f"{score.joint}: never faster than the slowest sample of the identification; its friction is not validated"

@@ -19,7 +19,7 @@ _ZERO = 1e-9
 _SAMPLE_FLOOR, _CURVE_FLOOR = 1e-4, 1e-3
 """Smallest error of samples and of a curve, as a share of the friction."""
 _INDEPENDENT = 20.0
-"""Samples count as so many for the error that a law makes because of its shape: it lasts a stretch of the motion."""
+"""Number of samples that all count as for the error of a law's shape, which lasts a stretch of the motion."""
 _SPEEDS = np.geomspace(1e-3, 10.0, 40)
 _VELOCITY = np.concatenate((-_SPEEDS[::-1], _SPEEDS))
 _LOADS = (0.0, -30.0, -10.0, 10.0, 30.0)
@@ -38,7 +38,7 @@ class LawFit:
     values : (p,)
     covariance : (p, p) of what the torque leaves open and of what the law cannot represent
     gradient : (p, N) of the values by the torque of every sample
-    offset : constant part of the torque that the law lacks, where it was asked for [N m]
+    offset : constant part of the torque that the law lacks, where it was fitted [N m]
     misfit : RMS of what else the law cannot represent [N m]
     """
 

@@ -58,7 +58,7 @@ MISTAKES: dict[str, tuple[Callable[[JointLog], JointLog], str]] = {
     ),
     "velocity and effort": (
         lambda log: replace(log, effort=log.velocity, velocity=log.effort),
-        "is it the right column",
+        "check that it is the right column",
     ),
     "position and effort": (
         lambda log: replace(log, position=log.effort, effort=log.position, velocity=None),

@@ -45,7 +45,7 @@ def test_a_late_torque_is_no_viscous_friction_even_in_a_single_sine(late):
 
 def test_moved_torques_are_told():
     result = identify_inverse_dynamics([recording(one_sine(1.0), late=0.008)], FixedBaseModel(URDF, JOINTS))
-    assert any("late against the positions" in verdict for verdict in result.verdicts)
+    assert any("late compared with the positions" in verdict for verdict in result.verdicts)
 
 
 def test_several_frequencies_know_the_delay_and_lose_nothing():
@@ -61,4 +61,4 @@ def test_a_sine_without_steps_of_friction_does_not_show_viscous_friction_and_it_
     result = identify_inverse_dynamics([motion], FixedBaseModel(URDF, JOINTS))
     sigma = np.sqrt(result.friction.covariance[:, 1, 1])
     assert (np.abs(result.friction.values[:, 1] - little) < 2.0 * sigma).all()
-    assert any("does not tell viscous friction from a torque" in verdict for verdict in result.verdicts)
+    assert any("cannot separate viscous friction from a torque" in verdict for verdict in result.verdicts)

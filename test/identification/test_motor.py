@@ -73,7 +73,7 @@ def test_scores_and_figures_are_those_of_the_motors(found):
 
 def test_the_verdict_names_gains_and_errors(found):
     assert any(text.startswith("0B4M0: pwm gives 0.3 +- ") for text in found.verdicts)
-    assert any("0B3M0: its torque is predicted to" in text for text in found.verdicts)
+    assert any("0B3M0: its torque is predicted with an error of" in text for text in found.verdicts)
 
 
 def test_order_of_joints_and_motors_does_not_matter(logs, found):
@@ -141,7 +141,7 @@ def changed(log, kind, values):
         (lambda free, driven: (free, [without(driven[0], "pwm")]), "need 'pwm' or 'current' .*; they have neither"),
         (
             lambda free, driven: (free, [changed(driven[0], "current", driven[0].inputs["pwm"])]),
-            "they have both: say which to use",
+            "they have both: choose one by --drive",
         ),
         (
             lambda free, driven: ([changed(free[0], "joint_torque", -free[0].inputs["joint_torque"])], driven),
@@ -168,7 +168,7 @@ def test_unusable_logs_are_refused_in_words(logs, spoil, message):
     [
         (MotorOptions(inertia={"knee": 1.0}), "inertia names 'knee'; the motors are '0B3M0', '0B3M1', '0B4M0'"),
         (MotorOptions(known_gain={"knee": 1.0}), "known_gain names 'knee'"),
-        (MotorOptions(law="asymmetric", offset=True), "cannot be told from the friction of 'asymmetric'"),
+        (MotorOptions(law="asymmetric", offset=True), "cannot be separated from the friction of 'asymmetric'"),
         (MotorOptions(law="coulomb_viscous", stribeck_velocity=None), "is searched for 'asymmetric_stribeck'"),
         (MotorOptions(law="six_slope_load"), "needs the load"),
     ],

@@ -1,4 +1,4 @@
-"""How well a motion tells the parameters apart: condition number and determinant of its observation matrix."""
+"""How well a motion identifies the parameters: condition number and determinant of its observation matrix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExcitationQuality:
 
     Attributes
     ----------
-    condition : condition number of the observation matrix with columns of unit norm, as a fit tells it
+    condition : condition number of the observation matrix with columns of unit norm
     log_sigma : mean of ln(sigma) over the parameters' standard deviations when they are made independent,
         -ln(det(W^T W)) / (2 p), up to a constant: differences between motions are ratios of error bars
     smooth_condition : the condition number in the Schatten norm of order 8, which is above the usual one but has a
@@ -40,7 +40,7 @@ class ExcitationCriterion:
     Parameters
     ----------
     model : of the robot
-    limits : of its joints; velocities and accelerations of the random motions that show what can be told apart
+    limits : of its joints; velocities and accelerations of the random motions that show what can be identified
     known_inertia : only friction will be identified
     generator : of these motions
 
@@ -93,7 +93,7 @@ class ExcitationCriterion:
 
 
 def quality(W: FloatArray) -> ExcitationQuality:
-    """What an observation matrix (r, p) promises; infinite where it cannot tell its parameters apart."""
+    """Quality of an observation matrix (r, p); infinite where its parameters cannot be identified."""
     norms = np.linalg.norm(W, axis=0)
     if W.shape[0] < W.shape[1] or not norms.all():
         return ExcitationQuality(float("inf"), float("inf"))

@@ -28,7 +28,7 @@ class MotionLimits:
     velocity : (n,) [rad/s or m/s]
     acceleration : (n,) [rad/s^2 or m/s^2]
     effort : (n,) [N m or N], infinite where nothing is known
-    choices : what was assumed where the URDF says nothing, in sentences
+    choices : what was assumed where the URDF has no limit, in sentences
     """
 
     joint_names: tuple[str, ...]
@@ -85,19 +85,19 @@ def limits_of_urdf(
         raise RobotModelError(f"the URDF has no joint {choices(missing)}; it has {choices(list(model.names)[1:])}")
     joints = [model.joints[model.getJointId(name)] for name in joint_names]
     rows = [joint.idx_v for joint in joints]
-    said: list[str] = []
-    lower, upper = _range(model, joint_names, said)
-    speed = _speed(np.array(model.velocityLimit)[rows], velocity, joint_names, said)
+    notes: list[str] = []
+    lower, upper = _range(model, joint_names, notes)
+    speed = _speed(np.array(model.velocityLimit)[rows], velocity, joint_names, notes)
     effort = np.array(model.effortLimit)[rows]
     if acceleration is None:
-        said.append(
+        notes.append(
             f"a URDF has no acceleration limits: the velocity limit is reached in {SPEED_RISE_TIME:g} s at the earliest"
         )
     rise = speed / SPEED_RISE_TIME if acceleration is None else np.full(speed.shape, acceleration)
-    return MotionLimits(joint_names, lower, upper, speed, rise, np.where(effort > 0.0, effort, np.inf), tuple(said))
+    return MotionLimits(joint_names, lower, upper, speed, rise, np.where(effort > 0.0, effort, np.inf), tuple(notes))
 
 
-def _range(model: pin.Model, joint_names: tuple[str, ...], said: list[str]) -> tuple[FloatArray, FloatArray]:
+def _range(model: pin.Model, joint_names: tuple[str, ...], notes: list[str]) -> tuple[FloatArray, FloatArray]:
     """Position limits; one turn for a joint that has none."""
     lower, upper = np.full(len(joint_names), -np.pi), np.full(len(joint_names), np.pi)
     unlimited = []
@@ -109,15 +109,15 @@ def _range(model: pin.Model, joint_names: tuple[str, ...], said: list[str]) -> t
         else:
             unlimited.append(name)
     if unlimited:
-        said.append(f"no position limits of {', '.join(unlimited)} in the URDF: -pi to pi taken")
+        notes.append(f"no position limits of {', '.join(unlimited)} in the URDF: -pi to pi taken")
     return lower, upper
 
 
-def _speed(limit: FloatArray, wanted: float | None, joint_names: tuple[str, ...], said: list[str]) -> FloatArray:
+def _speed(limit: FloatArray, wanted: float | None, joint_names: tuple[str, ...], notes: list[str]) -> FloatArray:
     known = (limit > 0.0) & np.isfinite(limit) & (limit < 1e3)
     if wanted is None and not known.all():
         unknown = [name for name, there in zip(joint_names, known, strict=True) if not there]
-        said.append(f"no velocity limit of {', '.join(unknown)} in the URDF: {DEFAULT_SPEED:g} rad/s taken")
+        notes.append(f"no velocity limit of {', '.join(unknown)} in the URDF: {DEFAULT_SPEED:g} rad/s taken")
     ceiling = DEFAULT_SPEED if wanted is None else wanted
     return np.where(known, limit if wanted is None else np.minimum(limit, ceiling), ceiling)
 
@@ -129,7 +129,7 @@ LIGHT = 0.003
 def planned_joints(urdf_xml: str, joint_names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Joints worth a place in the plan, and light ones: fingers, tilting sensors.
 
-    They have controllers of their own, and opening and closing a gripper tells nothing of the arm. What mimics them is
+    They have controllers of their own, and opening and closing a gripper does not identify the arm. What mimics them is
     not counted with them. A URDF without masses has no light joints.
 
     Parameters

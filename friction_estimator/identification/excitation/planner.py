@@ -292,13 +292,13 @@ class _Steps:
 
 
 def _in_words(model: FixedBaseModel, options: ExcitationOptions, harmonics: list[int], factor: float) -> list[str]:
-    said = [
+    notes = [
         f"harmonics {', '.join(map(str, harmonics))} of {1.0 / options.duration:g} Hz; "
         f"{options.margin:.0%} of every limit is used",
         "only the limits of the joints are watched, not collisions: run it slowly and in free space first",
     ]
     if not model.urdf_parameters.any():
-        said.append("the URDF has no masses, so nobody knows whether the torques stay within the effort limits")
+        notes.append("the URDF has no masses, so torques were not compared with the effort limits: run it slowly first")
     if factor < 1.0:
-        said.append(f"amplitudes are {factor:.2f} of what the ranges allow, as rigid-body torques meet effort limits")
-    return said
+        notes.append(f"amplitudes are {factor:.2f} of what the ranges allow, as rigid-body torques meet effort limits")
+    return notes

@@ -12,7 +12,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
 from friction_estimator.identification.regression.least_squares import HUBER, MAD, column_condition
 from friction_estimator.identification.regression.linear_problem import LinearProblem
-from friction_estimator.identification.regression.residual_blocks import block_jackknife, residual_blocks
+from friction_estimator.identification.regression.uncertainty import block_jackknife, residual_blocks
 from friction_estimator.laws import FrictionLaw
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import FloatArray
@@ -66,7 +66,7 @@ class CurveFit:
         width of its bounds
     lower, upper : (p,) bounds
     rivals : (k, p) all solutions found from other starts that explain the data as well, the best first
-    scale : standard deviation of the residuals, outliers apart [N m]
+    scale : standard deviation of the residuals without outliers [N m]
     condition : of the Jacobian with columns of unit norm
     """
 
@@ -175,7 +175,7 @@ def _refine(problem: CurveProblem, values: FloatArray, robust: bool, effort: _Ef
 
 
 def residual_scale(problem: CurveProblem, z: FloatArray) -> float:
-    """Standard deviation of the residuals, outliers apart; never below a millionth of the friction [N m]."""
+    """Standard deviation of the residuals without outliers; never below a millionth of the friction [N m]."""
     floor = 1e-6 * problem.samples.torque_rms
     return max(MAD * float(np.median(np.abs(problem.residual(z)))), floor)
 

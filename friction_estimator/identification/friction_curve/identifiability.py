@@ -21,12 +21,12 @@ _NEGLIGIBLE = 0.05
 _ONE_WAY = 0.02
 """A joint moves in one direction only when less than this part of its samples shows the other one."""
 _MIXED = 0.9
-"""Parameters whose errors are correlated more than that are hardly told apart."""
+"""Parameters whose errors are correlated more than that can hardly be separated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identifiability:
-    """What a fit can be believed of.
+    """Which parameters of a fit the data show.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def _unexplained(joint: str, fit: CurveFit, k: int, top: str) -> str:
     mixed[k] = 0.0
     partner = int(mixed.argmax())
     if mixed[partner] > _MIXED:
-        return f"{joint}: {name} cannot be told apart from {fit.law.parameter_names[partner]} ({top})"
+        return f"{joint}: {name} cannot be separated from {fit.law.parameter_names[partner]} ({top})"
     spread = f"{fit.values[k]:.3g} with a standard deviation of {fit.sigma[k]:.2g} {fit.law.units[k]}".rstrip()
     return f"{joint}: the data ({top}) does not show {name}, {spread}"
 
@@ -103,29 +103,29 @@ def _are(fit: CurveFit, vague: BoolArray) -> str:
 
 
 _USELESS, _POOR = 0.9, 0.3
-"""Part of the friction that is left over on held-out data: as bad as nothing, and worth a word."""
+"""Part of the friction that is left over on held-out data: no better than predicting zero, and poor."""
 _UNSTEADY = 1.5
 """Held-out error over that of the fit: more means that the segments do not agree."""
 
 
 def curve_verdicts(curves: Sequence[tuple[JointScore, CurveFit, Identifiability]]) -> tuple[str, ...]:
-    """What to think of each joint's law: useless ones, then what the data cannot show, then the good ones."""
+    """Findings about each joint's law: useless ones, then what the data cannot show, then the good ones."""
     found = [item for score, fit, shown in curves for item in _of_joint(score, fit, shown)]
     return tuple(sentence for _, sentence in sorted(found, key=lambda item: -item[0]))
 
 
 def _of_joint(score: JointScore, fit: CurveFit, shown: Identifiability) -> list[tuple[float, str]]:
-    """Sentences with how bad they are."""
+    """Sentences, each with its severity."""
     left, joint = score.relative_error, score.joint
     measured = f"{left:.0%} of its friction ({score.torque_rms:.2g} N m RMS) on held-out segments"
     if left >= _USELESS:
         return [(3.0 + left, f"{joint}: {fit.law.name} leaves {measured}: no better than predicting zero")]
-    said = [(1.0, reason) for reason in shown.reasons]
+    found = [(1.0, reason) for reason in shown.reasons]
     if score.model_error > _UNSTEADY * score.fit_error:
-        said.append((2.0, f"{joint}: the segments do not agree, {fit.law.name} leaves {measured}, "
+        found.append((2.0, f"{joint}: the segments do not agree, {fit.law.name} leaves {measured}, "
                           f"but {score.fit_error / score.torque_rms:.0%} of the data it was fitted to"))  # fmt: skip
     elif left >= _POOR:
-        said.append((1.5, f"{joint}: {fit.law.name} leaves {measured}: another law or better data is needed"))
+        found.append((1.5, f"{joint}: {fit.law.name} leaves {measured}: another law or better data is needed"))
     else:
-        said.append((left / 10.0, f"{joint}: {fit.law.name} leaves {measured}"))
-    return said
+        found.append((left / 10.0, f"{joint}: {fit.law.name} leaves {measured}"))
+    return found

@@ -35,7 +35,7 @@ from friction_estimator.types import FloatArray
 METHOD = "friction_curve"
 _DRAWN = 2000
 _FEWEST = 10
-"""A joint is left out when it has less than so many samples a parameter."""
+"""Samples a parameter below which a joint is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,9 @@ def identify_friction_curve(
             curves.append(curve)
     if not curves:
         raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(notes[1:])}")
-    said = [choice for motion in motions for choice in motion.choices]
+    decisions = [choice for motion in motions for choice in motion.choices]
     data = tuple((motion.name, motion.digest) for motion in motions)
-    return _result(curves, Provenance(command, METHOD, data, tuple(dict.fromkeys((*said, *notes)))))
+    return _result(curves, Provenance(command, METHOD, data, tuple(dict.fromkeys((*decisions, *notes)))))
 
 
 def _delay(motions: Sequence[Motion], options: FrictionCurveOptions) -> tuple[float, str]:

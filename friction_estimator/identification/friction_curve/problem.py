@@ -14,7 +14,7 @@ from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
-"""No single term of a law gives more than so many times the largest friction that was seen."""
+"""Largest torque of a single term of a law, as a multiple of the largest friction that was seen."""
 _GRID = 50
 
 
@@ -51,7 +51,7 @@ class CurveSamples:
         return CurveSamples(self.velocity[rows], self.friction[rows], load, self.segment[rows])
 
     def thinned(self, largest: int) -> CurveSamples:
-        """Every so many-th row, at most ``largest`` of them."""
+        """Evenly spaced rows, at most ``largest`` of them."""
         return self.select(slice(None, None, max(1, -(-self.velocity.size // largest))))
 
 
@@ -146,9 +146,9 @@ def linear_columns(
 
 
 _LATEST, _STEPS = 0.3, 60
-"""Observers are searched for lateness up to this [s], at so many places."""
+"""Longest delay of an observer that is tried [s], and the number of delays."""
 _BINS, _COMPARED = 40, 20_000
-"""Bins of equal velocity, and samples that lateness is judged by."""
+"""Bins of equal velocity, and samples that are compared for each delay."""
 _CLEARLY = 0.8
 """Lateness counts when it leaves less than this part of the spread about a function of velocity."""
 
@@ -204,7 +204,7 @@ def _friction(motion: Motion, max_sigma: float) -> FloatArray:
     if FRICTION not in motion.inputs:
         raise InputError(
             f"{motion.name} has no measured friction: replay a bag first (topic joint_friction), or name a column "
-            f"friction/JOINT; the columns beside position, velocity and effort are {choices(motion.inputs)}"
+            f"friction/JOINT; the columns other than position, velocity and effort are {choices(motion.inputs)}"
         )
     friction = motion.inputs[FRICTION]
     if SIGMA not in motion.inputs or np.isinf(max_sigma):
@@ -213,7 +213,7 @@ def _friction(motion: Motion, max_sigma: float) -> FloatArray:
 
 
 def _shifted(motion: Motion, delay: float) -> tuple[IntArray, IntArray]:
-    """Rows whose friction counts, and the rows that it tells of; gaps in time are not crossed."""
+    """Rows whose friction counts, and the earlier rows it belongs to; gaps in time are not crossed."""
     rows = round(delay / motion.period)
     late = np.arange(rows, motion.time.size)
     early = late - rows

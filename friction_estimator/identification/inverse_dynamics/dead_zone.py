@@ -19,7 +19,7 @@ from friction_estimator.identification.inverse_dynamics.options import InverseDy
 from friction_estimator.types import BoolArray, FloatArray
 
 _FRACTIONS = np.array([0.0, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05])
-"""Borders of the bins of speed that are judged, in reference speeds of the joint."""
+"""Borders of the bins of speed that are tested, in reference speeds of the joint."""
 _SURE = (0.05, 0.3)
 """Slow, but without doubt in motion, in reference speeds: a line through its friction meets zero speed at F_c."""
 FIRST = 0.005
@@ -87,7 +87,7 @@ def moving_rows(
     reference = reference_speeds(observations, model.friction)
     if options.dead_zone is not None:
         zone = np.full(reference.size, options.dead_zone)
-        why = "as told"
+        why = "as given"
     else:
         zone = _chosen_dead_zone(model, observations, options, reference)
         why = "where friction does not oppose the motion with half of F_c, or the joint stands"

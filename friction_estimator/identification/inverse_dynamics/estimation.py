@@ -18,9 +18,9 @@ from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _REFERENCE = 0.95
-"""Quantile of the speed that counts as the reference: the edge of what the joint did in earnest."""
+"""Quantile of the speed that counts as the reference: nearly the largest speed of the joint."""
 _RESTING = 0.01
-"""Speed that says nothing about what is slow, in the largest one."""
+"""Share of the largest speed below which a joint is at rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Estimate:
 
     @property
     def covariance(self) -> FloatArray:
-        """(p, p) honest covariance, zero for parameters that are not in the fit."""
+        """(p, p) covariance that allows for correlated residuals, zero for parameters that are not in the fit."""
         full = np.zeros((self.values.size, self.values.size))
         full[np.ix_(self.kept, self.kept)] = self.fit.covariance
         return full
@@ -243,7 +243,7 @@ def _prior(model: TorqueModel, observations: Sequence[Observation]) -> FloatArra
 
 
 def reference_speeds(observations: Sequence[Observation], friction: FrictionColumns) -> FloatArray:
-    """Speed (k,) of every site of friction that it reached in earnest [rad/s]."""
+    """Speed (k,) of every site of friction that it reached, apart from single peaks [rad/s]."""
     speeds = np.abs(np.concatenate([friction.speeds(observation.motion.velocity) for observation in observations]))
     moving = speeds > _RESTING * speeds.max(axis=0)
     return np.array(

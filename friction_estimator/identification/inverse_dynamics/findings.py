@@ -10,6 +10,7 @@ from friction_estimator.identification.inverse_dynamics.estimation import Estima
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import delay_error
+from friction_estimator.identification.regression.findings import Finding
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import (
     LinearProblem,
@@ -19,8 +20,7 @@ from friction_estimator.identification.regression.linear_problem import (
     select_columns,
     select_rows,
 )
-from friction_estimator.identification.regression.verdict import Finding
-from friction_estimator.identification.regression.wrong_model import velocity_dependent_rms, without_velocity
+from friction_estimator.identification.regression.uncertainty import velocity_dependent_rms, without_velocity
 from friction_estimator.identification.result import FrictionSamples, JointScore
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
 from friction_estimator.laws import Role, make_law
@@ -33,11 +33,11 @@ RARE = 0.05
 
 
 def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple[JointScore, ...]:
-    """k-fold validation by segment, beside "predict zero" and the best rigid body without friction.
+    """k-fold validation by segment, compared with "predict zero" and the best rigid body without friction.
 
     A row is predicted from the motion and from parameters that its own fold had no part in: friction that depends on
-    the load takes that of the same prediction. Rows that the robust fit does not believe, pushes and collisions, count
-    in none of the errors as long as they are rare; a model that finds many of them is judged by them too. What the data
+    the load takes that of the same prediction. Rows that the robust fit rejects (pushes and collisions) count
+    in none of the errors as long as they are rare; a model with many of them is scored with them. What the data
     decided as a whole (filters, dead zone, parameters left out, q_s) is not decided again in every fold.
     """
     model = solution.model
@@ -101,7 +101,7 @@ def _rigid_error(problem: LinearProblem, fold: IntArray, solver: SolverOptions) 
 
 
 def outlier_shares(solution: Estimate) -> FloatArray:
-    """Share (n,) of every joint's rows that the robust fit does not believe."""
+    """Share (n,) of every joint's rows that the robust fit rejects."""
     n = len(solution.observations[0].motion.joint_names)
     joint = solution.fit.problem.joint
     count = np.bincount(joint, minlength=n)
@@ -109,25 +109,25 @@ def outlier_shares(solution: Estimate) -> FloatArray:
 
 
 IMPOSSIBLE = (
-    "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): somebody else moved the "
-    "robot, its torque is wrong in sign or scale, or the URDF's joints are not those of the data"
+    "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): check sign and unit of "
+    "the torque, the joints of the URDF, and that nobody else moved the robot"
 )
 OTHER_SCALE = (
-    "the inertial parameters are {:.3g} times those of the URDF: the torque may be in another unit, that of the motor "
-    "before its gear, or of the wrong sign, or the URDF's masses are not those of the robot"
+    "the inertial parameters are {:.3g} times those of the URDF: check unit and sign of the torque, whether it is "
+    "that of the motor before its gear, and the masses of the URDF"
 )
-LEFT_OVER = "a constant torque that is no part of the law, the zero of the torque or gravity: {}"
+LEFT_OVER = "a constant torque that is no part of the law was found; check the zero of the torque and gravity: {}"
 WRONG_SHAPE = (
-    "{}: the law {!r} leaves {:.2g} N m RMS that go with the velocity, {:.0%} of the friction: see the residuals; "
-    "friction is of another shape{}, or the torque is late or holds something else"
+    "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has "
+    "another shape{}, or the torque is late or contains something else; look at the residuals"
 )
 LATE = (
-    "the torque was {:.2f} +- {:.2f} ms late against the positions (early where negative) and was moved back: "
-    "otherwise that would count as viscous friction"
+    "the torque was {:.2f} +- {:.2f} ms late compared with the positions (early where negative) and was moved back, "
+    "because the delay would count as viscous friction"
 )
 NO_VISCOUS = (
-    "{}: this motion does not tell viscous friction from a torque that is {:.1f} ms late: a single sine hardly does, "
-    "move at several frequencies, or at constant speeds (friction_estimator plan)"
+    "{}: this motion cannot separate viscous friction from a torque that is {:.1f} ms late: record motion with several "
+    "frequencies or constant speeds (friction_estimator plan)"
 )
 _MANY_OUTLIERS = 0.01
 """Share of the rows; noise has none beyond six standard deviations."""
@@ -220,14 +220,14 @@ def _about_constants(solution: Estimate, joint_names: Sequence[str], laws: Seque
 
 
 OWN_FRICTION = (
-    "{}: friction of the motors leaves {:.2g} N m RMS that go with the velocity of the joint, {:.0%} of its friction: "
-    "the joint has friction of its own (coupled friction {!r}), or the coupling is another one"
+    "{}: friction of the motors leaves {:.2g} N m RMS that depend on the velocity of the joint, {:.0%} of its "
+    "friction: the joint has friction of its own (set coupled_friction to {!r}), or the coupling is wrong"
 )
 PROJECTED = (
-    "{} {} friction to several joints; the file has one law a joint, for a robot without robot.coupling, which leaves "
-    "{}: all of it is in the table of parameters only"
+    "{} {} friction to several joints; the file has one law a joint, for a robot without robot.coupling, with an error "
+    "of {}: the whole friction is in the table of parameters only"
 )
-_WORTH_TELLING = 0.05
+_WORTH_REPORTING = 0.05
 """Share of the friction of a joint that its motors leave."""
 
 
@@ -253,7 +253,7 @@ def about_joints_of_motors(
         rows = usable[:, joint]
         rms = velocity_dependent_rms(velocity[rows, joint], left[rows, joint])
         size = float(np.sqrt(np.mean(fitted[rows, joint] ** 2))) if rows.any() else 0.0
-        if rms > _WORTH_TELLING * size > 0.0:
+        if rms > _WORTH_REPORTING * size > 0.0:
             found.append(Finding(1.16, OWN_FRICTION.format(joint_names[joint], rms, rms / size, JOINTS_AND_MOTORS)))
     return found
 
@@ -261,12 +261,12 @@ def about_joints_of_motors(
 def about_projection(
     samples: Sequence[FrictionSamples], added: Sequence[FrictionSite], live: IdentifiedParameters
 ) -> list[Finding]:
-    """What the laws of the joints cannot say of motors that add to several of them.
+    """The error of the joints' laws for motors that add friction to several joints.
 
     Parameters
     ----------
     samples : (n) friction of the joints
-    added : motors that add to it; none: nothing is said
+    added : motors that add to it; none: no finding
     live : (n) one law a joint
     """
     lost = []

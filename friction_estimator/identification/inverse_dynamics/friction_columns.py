@@ -109,7 +109,7 @@ class FrictionColumns:
         ----------
         position, velocity : (N, n) [rad, rad/s]
         load : (N, n) torque behind friction, tau_out, for laws that depend on it [N m]
-        inputs : ``temperature`` (N, n) [K or degrees Celsius], when asked for
+        inputs : ``temperature`` (N, n) [K or degrees Celsius], where friction depends on it
         """
         blocks = []
         for site in self.sites:
@@ -194,7 +194,7 @@ def friction_sites(
 ) -> tuple[FrictionSite, ...]:
     """A site for every joint, and one for every motor that turns with more than one of them (a coupled wrist).
 
-    A motor that turns with one joint only needs none: its friction cannot be told from the joint's.
+    A motor that turns with one joint only needs none: its friction cannot be separated from the joint's.
 
     Parameters
     ----------

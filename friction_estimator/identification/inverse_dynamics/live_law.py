@@ -22,7 +22,7 @@ _LOADS = np.array([-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0])
 _REACH = 2.0
 """How far beyond the largest dry friction loads reach: the motor torque then has either sign."""
 _GRID_WEIGHT = 0.01
-"""Of loads that were not seen, beside samples."""
+"""Weight of loads that were not seen, relative to samples."""
 
 
 def with_motor_torque_as_load(
@@ -133,7 +133,7 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
 
     A joint whose friction was estimated with that law gives its own parameters. Other friction (that of a motor that
     moves several joints, or of another model) is projected onto the law, at the samples of the fit. Laws that depend on
-    the load are then said in the motor torque.
+    the load are then fitted with the motor torque as the load.
 
     Parameters
     ----------

@@ -43,8 +43,8 @@ from friction_estimator.identification.joint_log import JointLog, RobotDescripti
 from friction_estimator.identification.recording.checks import check_torque_signs
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions
-from friction_estimator.identification.regression.verdict import verdicts
-from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
+from friction_estimator.identification.regression.findings import verdicts
+from friction_estimator.identification.regression.uncertainty import allowing_for_wrong_model
 from friction_estimator.identification.result import Identification, ParameterTable, Provenance
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
@@ -88,10 +88,10 @@ def run(
         When the logs cannot be used.
     """
     if robot is None:
-        raise ConfigError("the method inverse_dynamics needs the robot: say --robot with the path of its URDF")
+        raise ConfigError("the method inverse_dynamics needs the robot: give the path of its URDF (--robot)")
     if not robot.fixed_base:
         raise ConfigError(
-            "the method inverse_dynamics needs a fixed base, this robot walks; if it hung in a stand, say "
+            "the method inverse_dynamics needs a fixed base, this robot walks; if it hung in a stand, set "
             "--set robot.fixed_base=true --set observer=momentum, else take the method friction_curve"
         )
     _refuse_unused(options, logs)
@@ -248,7 +248,7 @@ def _all_parameters(
 
 
 def _parameters(solution: Estimate) -> ParameterTable:
-    """All parameters of the fit, rigid-body ones beside the values of the URDF."""
+    """All parameters of the fit, rigid-body ones with the values of the URDF."""
     model = solution.model
     reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)
     return ParameterTable(

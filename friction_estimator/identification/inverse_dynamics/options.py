@@ -52,7 +52,7 @@ class InverseDynamicsOptions:
     significance : sigma over absolute value above which inertial parameters, offsets and gains are left out; None: all
         stay
     physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
-        told in any case
+        reported in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
     cutoff_hz : of the parallel filter; None: from the spectrum, for every motion its own
     folds : of the validation
@@ -143,7 +143,7 @@ def friction_of_options(
     Parameters
     ----------
     joint_names : (n) joints, or motors that are seen in their place
-    observations : that tell their usual speeds and temperatures
+    observations : from which their usual speeds and temperatures follow
 
     Raises
     ------

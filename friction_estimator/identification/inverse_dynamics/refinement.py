@@ -20,8 +20,7 @@ from friction_estimator.identification.inverse_dynamics.observation import Obser
 from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import LinearFit
-from friction_estimator.identification.regression.residual_blocks import correlation_time
-from friction_estimator.identification.regression.wrong_model import allowing_for_wrong_model
+from friction_estimator.identification.regression.uncertainty import allowing_for_wrong_model, correlation_time
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia, nearest_physical
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
 from friction_estimator.types import BoolArray, FloatArray
@@ -67,7 +66,7 @@ def _rows(solution: Estimate, signal: Callable[[Observation], FloatArray]) -> Fl
 
 _ROUNDS = 4
 _SIDE = 0.3
-"""Step of ln q_s over which the residual tells how sharp its minimum is."""
+"""Step of ln q_s over which the residual shows how sharp its minimum is."""
 _RANGE = (0.003, 0.3)
 """Where q_s is searched, in reference speeds of a joint; Hamon et al. 2010 found 0.03 / 1.2."""
 
@@ -125,14 +124,15 @@ def insignificant(
 ) -> tuple[int, ...]:
     """Parameters to leave out, worst first (Hamon et al. 2010, §IV.D; relative deviation of eq. 16).
 
-    When one is left out, the others move as their covariance with it says (they are conditioned on its being zero), and
-    their standard deviations shrink: what looked insignificant beside a twin may become significant without it.
+    When one is left out, the others are conditioned on its being zero by their covariance with it, and
+    their standard deviations shrink: a parameter that looked insignificant next to a similar one may become significant
+    without it.
 
     Parameters
     ----------
     values : (p,)
-    covariance : (p, p) of the sampling, by blocks of time: with the printed one, almost everything is significant; that
-        a law is wrong is no reason to leave out a body
+    covariance : (p, p) of the sampling, by blocks of time: with the published one, almost everything is significant;
+        that a law is wrong is no reason to leave out a body
     candidates : (p,) which may go
     relative_sigma : sigma over absolute value above which a parameter is not significant
     """
@@ -155,7 +155,7 @@ def insignificant(
 
 
 def without_insignificant(solution: Estimate, relative_sigma: float, solver: SolverOptions) -> tuple[Estimate, str]:
-    """Leave out parameters that are not significant; those of friction laws always stay. Also says which went."""
+    """Leave out parameters that are not significant; those of friction laws always stay. Also names the others."""
     model = solution.model
     optional = np.ones(len(model.names), dtype=bool)
     optional[: model.friction_count] = [column.optional for column in model.columns]
@@ -199,11 +199,11 @@ class TorqueDelay:
 
 
 def torque_delay(solution: Estimate, solver: SolverOptions) -> TorqueDelay:
-    """Estimate the delay beside all parameters, about the solution: ``tau(t - d) = tau(t) - d dtau/dt``.
+    """Estimate the delay together with all parameters, about the solution: ``tau(t - d) = tau(t) - d dtau/dt``.
 
     A late torque adds what is proportional to the change of gravity and inertia: ``d k dq`` where gravity has the
     stiffness k. In a single sine all of that is viscous friction; only the steps of dry friction, and motion at several
-    frequencies, tell them apart.
+    frequencies, separate them.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def physical_inertia(solution: Estimate) -> PhysicalInertia | None:
 
 
 def with_physical_inertia(solution: Estimate, bodies: PhysicalInertia) -> Estimate:
-    """Move the base parameters to those of the bodies, and all others as their covariance with them says."""
+    """Move the base parameters to those of the bodies, and all others by their covariance with them."""
     inertial = _inertial(solution)
     V = solution.fit.covariance
     step = np.linalg.lstsq(V[np.ix_(inertial, inertial)], bodies.base - solution.fit.values[inertial], rcond=1e-12)[0]

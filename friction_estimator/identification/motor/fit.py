@@ -39,7 +39,7 @@ class MotorFriction:
     values : (q + 1) parameters of the law, then the inertia [kg m^2]
     covariance : (q + 1, q + 1) zero where a value was given
     offset, offset_sigma : constant torque that acts on the motor although it is not driven, tau_0 and the offset of the
-        torque sensor together; zero when it was not asked for [N m]
+        torque sensor together; zero when it was not estimated [N m]
     fit : the linear problem that was solved, for its residuals and condition
     """
 

@@ -33,9 +33,9 @@ from friction_estimator.identification.motor.samples import (
 )
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import Progress
+from friction_estimator.identification.regression.findings import verdicts
 from friction_estimator.identification.regression.least_squares import SolverOptions
 from friction_estimator.identification.regression.linear_problem import FOLDS
-from friction_estimator.identification.regression.verdict import verdicts
 from friction_estimator.identification.result import Identification, Provenance
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 from friction_estimator.types import FloatArray
@@ -48,11 +48,11 @@ class MotorOptions:
     Attributes
     ----------
     law : linear friction law of every motor that needs no load
-    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as printed; None: searched, motor by motor
+    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as published; None: searched, motor by motor
     zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
     inertia : reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
     identify_inertia : find the inertia of the others; False: they have none
-    offset : a constant torque acts in the free logs too; None: where the law lets it be told from friction
+    offset : a constant torque acts in the free logs too; None: where the law allows to separate it from friction
     drive : ``pwm`` or ``current``; None: whichever was recorded
     known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
     stick : what counts as standing still
@@ -93,7 +93,9 @@ def motor_law(options: MotorOptions) -> MotorLaw:
     velocity = STRIBECK_VELOCITY if options.stribeck_velocity is None else options.stribeck_velocity
     law = MotorLaw(options.law, velocity, options.zero_slope)
     if options.offset and not law.offset_shows:
-        raise ConfigError(f"a constant torque cannot be told from the friction of {options.law!r}: leave offset out")
+        raise ConfigError(
+            f"a constant torque cannot be separated from the friction of {options.law!r}: leave offset out"
+        )
     return law
 
 

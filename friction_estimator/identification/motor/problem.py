@@ -70,7 +70,7 @@ class MotorLaw:
 
     @property
     def offset_shows(self) -> bool:
-        """Whether a constant torque can be told from the friction: not when both directions have their own dry part."""
+        """Whether a constant torque can be separated: not when both directions have their own dry friction."""
         velocity = np.concatenate((np.linspace(-1.0, 1.0, 101), np.geomspace(1e-3, 1.0, 50)))
         columns, ones = self.columns(velocity), np.ones(velocity.size)
         rest = ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]
@@ -118,7 +118,7 @@ class MotorLaw:
 
 
 def registered_law(law: MotorLaw, searched: bool) -> str:
-    """Name under which the registry knows the law: with the Stribeck velocity as a parameter unless it is 1 deg/s."""
+    """Name of the law in the registry: with the Stribeck velocity as a parameter unless it is 1 deg/s."""
     scaled = law.is_stribeck and (searched or law.stribeck_velocity != STRIBECK_VELOCITY)
     return ASYMMETRIC_STRIBECK_SCALED.name if scaled else law.name
 

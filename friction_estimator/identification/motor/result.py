@@ -11,9 +11,9 @@ from friction_estimator.config.coupling import Coupling
 from friction_estimator.identification.motor.fit import UNITS, DriveGain, MotorFriction
 from friction_estimator.identification.motor.problem import OFFSET, SLOW_SAMPLES
 from friction_estimator.identification.motor.samples import MotorSamples
+from friction_estimator.identification.regression.findings import Finding
 from friction_estimator.identification.regression.least_squares import SolverOptions, solve
 from friction_estimator.identification.regression.linear_problem import fold_numbers, held_out_prediction, select_rows
-from friction_estimator.identification.regression.verdict import Finding
 from friction_estimator.identification.result import FrictionSamples, JointScore, ParameterTable
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray
@@ -133,37 +133,37 @@ def _rms(error: FloatArray) -> float:
 
 
 _WEAK = 0.1
-"""Share of Coulomb friction that an offset, and of the driving torque that an error, is worth a word."""
+"""Share of Coulomb friction above which an offset is reported, and of the driving torque for an error."""
 _SURE = 3.0
 """Standard deviations from zero."""
 
 
 def motor_choices(results: Sequence[MotorResult], coupling: Coupling) -> tuple[str, ...]:
-    """What the data decided, and what the numbers mean."""
-    said = ["friction with PWM = 0 has the back EMF in its viscous part (Guedelha et al. 2017, eq. 17)"]
+    """Decisions from the data, and the meaning of the numbers, one sentence each."""
+    notes = ["friction with PWM = 0 has the back EMF in its viscous part (Guedelha et al. 2017, eq. 17)"]
     for joints, motors in coupling.groups:
         if len(joints) > 1:
-            said.append(
+            notes.append(
                 f"{', '.join(joints)} are moved together by {', '.join(motors)}: their friction is given by the name "
                 "of the motor, at the output of its gearbox"
             )
     if any(result.friction.offset_sigma == 0.0 for result in results):
-        said.append(
+        notes.append(
             "free logs are taken to have no constant torque: one of the torque sensor or of an offset current would "
             "make friction of the two directions differ by twice its size"
         )
     for result in results:
         free = result.free
         slowest = np.abs(free.velocity[free.slides]).min(initial=np.inf)
-        said.append(
+        notes.append(
             f"{free.motor}: {100 * free.slides.mean():.0f} % of the free samples slide, at {slowest:.2g} rad/s and "
             "more; the rest is standstill and its margins"
         )
-    return tuple(said)
+    return tuple(notes)
 
 
 def motor_findings(result: MotorResult) -> list[Finding]:
-    """What to think of one motor beyond its scores."""
+    """Findings about one motor beyond its scores."""
     return [*_about_static_friction(result), *_about_offset(result), *_about_gain(result)]
 
 
@@ -190,7 +190,7 @@ def _about_static_friction(result: MotorResult) -> list[Finding]:
                 Finding(
                     1.25,
                     f"{motor}: the Stribeck velocity {friction.values[p]:.2g} rad/s cannot be seen in this motion "
-                    f"(sigma {spread:.2g}): take the printed one",
+                    f"(sigma {spread:.2g}): take the published one, or move slower and faster",
                 )
             )
     return found

@@ -19,15 +19,15 @@ DRIVES = ("pwm", "current")
 
 
 def quiet_motion(log: JointLog, cutoff_hz: float | None) -> Motion:
-    """Motion with as little noise in its velocities as their spectrum allows: near standstill friction hangs on them.
+    """Motion with as little noise in its velocities as their spectrum allows: near standstill friction depends on them.
 
     The torque is not filtered: noise in it averages out, that of a velocity inside of a friction law does not.
     """
     motion = to_motion(log, cutoff_hz)
     if cutoff_hz is not None or not np.isfinite(motion.parallel_hz):
         return motion
-    said = f"velocities are filtered at {motion.parallel_hz:.3g} Hz: near standstill friction hangs on their noise"
-    return replace(to_motion(log, motion.parallel_hz), choices=(*motion.choices, said))
+    reason = f"velocities are filtered at {motion.parallel_hz:.3g} Hz: near standstill friction depends on their noise"
+    return replace(to_motion(log, motion.parallel_hz), choices=(*motion.choices, reason))
 
 
 def drive_kind(motions: Sequence[Motion], wanted: str | None) -> str:
@@ -36,7 +36,7 @@ def drive_kind(motions: Sequence[Motion], wanted: str | None) -> str:
     Raises
     ------
     InputError
-        When it was not recorded in all of them, or nothing tells which one is meant.
+        When it was not recorded in all of them, or both were and none was chosen.
     """
     common = [kind for kind in DRIVES if all(kind in motion.inputs for motion in motions)]
     if wanted is not None and wanted not in common:
@@ -45,7 +45,9 @@ def drive_kind(motions: Sequence[Motion], wanted: str | None) -> str:
         )
     if wanted is None and len(common) != 1:
         found = "both" if common else "neither of them"
-        raise InputError(f"driven logs need 'pwm' or 'current' as an input column; they have {found}: say which to use")
+        raise InputError(
+            f"driven logs need 'pwm' or 'current' as an input column; they have {found}: choose one by --drive"
+        )
     return wanted or common[0]
 
 
@@ -105,11 +107,11 @@ def motor_drive(motion: Motion, coupling: Coupling, columns: list[int], kind: st
 
 
 STOP_NOISE = 4.0
-"""A velocity beyond so many standard deviations of its noise has a sign that can be believed."""
+"""Standard deviations of its noise beyond which the sign of a velocity is certain."""
 START_RATIO = 2.0
 """What must be reached at least once in a slip, as a multiple of the velocity that ends it."""
 _NOISE_WINDOW = 0.5
-"""Length of the windows in which noise is told from motion [s]."""
+"""Length of the windows in which noise is separated from motion [s]."""
 _MOVES = 0.1
 """A window is in motion when its slowest sample is faster than this share of the RMS velocity."""
 
@@ -144,7 +146,7 @@ def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float) -> fl
     Within half a second motion by hand is close to a parabola; what is left around it is noise. The lower quartile
     passes over the windows where it is not. Windows at rest do not count: there an encoder reads one and the same
     step and has no noise at all. The parabola takes three of the samples, and more of a filtered signal, whose noise is
-    then a little larger than said.
+    then a little larger than estimated.
     """
     length = max(round(_NOISE_WINDOW / period), 6)
     starts = [k for k in range(0, velocity.size - length + 1, length) if stretch[k] == stretch[k + length - 1]]
@@ -178,7 +180,7 @@ def sliding(
     A slip is a stretch in one direction that stays above ``stop_velocity`` and somewhere exceeds ``start_velocity``
     (hysteresis: noise cannot start one). When the friction torque is known, it must have taken power from the motor
     over the whole of the slip: what merely springs back in the transmission gives power, and is no slip. The whole slip
-    is judged and never single samples, which would prefer those whose noise has the right sign.
+    is accepted or left out, never single samples, which would prefer those whose noise has the right sign.
 
     Parameters
     ----------
@@ -266,7 +268,7 @@ def motor_samples(
     kind : input that drives the motors; the column of the k-th joint of the coupling holds that of its k-th motor.
         None, or missing in a motion: not driven
     free : the motors are not driven, or their torque is known by the gain, so that the rest of the torque is friction
-        and tells stick from slip (see `stick.sliding`)
+        and separates stick from slip (see `sliding`)
     inertia : reflected inertia by motor, as far as known [kg m^2]
     known_gain : torque per unit of the drive by motor, where it is known [N m per unit]
 
@@ -295,7 +297,7 @@ def _of_one_motion(
     segments: int,
     instants: int,
 ) -> tuple[MotorSamples, ...]:
-    """One experiment, after so many segments and instants of others."""
+    """One experiment, after ``segments`` and ``instants`` of others."""
     columns = joint_columns(motion, coupling)
     stretch = np.cumsum(np.diff(motion.time, prepend=motion.time[:1]) > _GAP * motion.period, dtype=np.intp)
     velocity = coupling.motor_velocity(motion.velocity[:, columns])

@@ -1,4 +1,4 @@
-"""What may be wrong with a log, in words."""
+"""Warnings about a log: sampling, constant columns, exchanged columns, units, signs of torques."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> t
 
     Returns
     -------
-    warnings : each names a suspicion and its evidence; empty when the log looks sound
+    warnings : one sentence each, with the evidence; empty when the log looks sound
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _sampling(log: JointLog, period: float) -> Iterator[str]:
 
 def _constant(log: JointLog) -> Iterator[str]:
     for kind, meaning in (
-        ("position", "the joint did not move, so nothing can be learned of it"),
+        ("position", "the joint did not move, so its friction cannot be identified"),
         ("velocity", "it is not measured; take the column out"),
         ("effort", "it is not measured; take the column or the joint out"),
     ):
@@ -142,5 +142,5 @@ def _torque(log: JointLog) -> tuple[str, ...]:
         return ()
     try:
         return check_torque_signs(to_motion(log))
-    except InputError:  # too short between its edges for this question; whoever needs the motion will say so
+    except InputError:  # too short between its edges for this check; the method that needs the motion refuses it
         return ()

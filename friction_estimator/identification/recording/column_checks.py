@@ -17,8 +17,8 @@ from friction_estimator.types import FloatArray
 
 _ALIKE, _UNLIKE = 0.9, 0.75  # correlations
 _CLOSE, _SCALED = 1.2, 1.5  # factors between slopes: equal below the first, in other units above the second
-_MOVES, _MOVES_WELL = 5.0, 30.0  # times the noise of the position: enough to say what a column is, and what it is not
-_SWING = 20.0  # samples, where a spectrum does not tell
+_MOVES, _MOVES_WELL = 5.0, 30.0  # times the noise of the position: enough to recognise a column, and to rule it out
+_SWING = 20.0  # samples, where a spectrum does not show the swing
 _DEGREES = math.degrees(1.0)
 _FACTORS = {
     _DEGREES: "is the velocity in degrees a second?",
@@ -32,7 +32,7 @@ _FACTORS = {
 
 
 def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
-    """Say which columns may be exchanged, reversed or in another unit.
+    """Find columns that may be exchanged, reversed or in another unit.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def _velocity_suspicion(found: _Increments, joint: int, names: tuple[str, ...]) 
         yield other
     elif alike < _UNLIKE and found.motion[joint] > _MOVES_WELL:
         yield (
-            f"velocity/{name} has little to do with the derivative of position/{name} (correlation {alike:.2f}): is it "
-            "the right column?"
+            f"velocity/{name} differs from the derivative of position/{name} (correlation {alike:.2f}): check that it "
+            "is the right column"
         )
 
 
@@ -174,7 +174,7 @@ _BETTER = 0.5  # residual variance of the torque, degrees over radians
 
 
 def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray | None = None) -> Iterator[str]:
-    """Say which positions look like degrees, or are outside of their limits otherwise.
+    """Find positions that look like degrees, or are outside of their limits otherwise.
 
     Parameters
     ----------
@@ -213,11 +213,11 @@ def _outside(position: FloatArray, limits: FloatArray) -> str:
     low, high = float(position.min()), float(position.max())
     if low >= lower - slack and high <= upper + slack:
         return ""
-    told = f"runs from {low:.4g} to {high:.4g}, its limits are {lower:.4g} and {upper:.4g}"
+    range_ = f"runs from {low:.4g} to {high:.4g}, its limits are {lower:.4g} and {upper:.4g}"
     fits = math.radians(low) >= lower - slack and math.radians(high) <= upper + slack
     if fits and max(-low, high) > 2.0 * math.pi:
-        return f"{told}: is it in degrees?"
-    return f"{told}: is it another joint's, or counted from another zero?"
+        return f"{range_}: is it in degrees?"
+    return f"{range_}: is it another joint's, or counted from another zero?"
 
 
 def _evidence(log: JointLog, joint: int, period: float) -> tuple[float, float]:

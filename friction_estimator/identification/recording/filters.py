@@ -237,7 +237,7 @@ def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None, decimat
 
     Parameters
     ----------
-    motion : its stamps say where the gaps are
+    motion : its stamps show the gaps
     cutoff_hz : -3 dB frequency [Hz]; None: ``motion.parallel_hz``
     decimate : keep every how manieth sample; None: as few as the cut-off allows, 0.8 of the new Nyquist frequency
 

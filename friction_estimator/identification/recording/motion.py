@@ -79,7 +79,7 @@ def at_motors(motion: Motion, motors: Transmission) -> Motion:
     """
     if not motors.couples:
         return replace(motion, joint_names=motors.names)
-    said = {
+    at_motor = {
         FRICTION: lambda torque: _pulled(torque, motors.matrix),
         SIGMA: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
         TEMPERATURE: lambda warmth: warmth,
@@ -88,7 +88,9 @@ def at_motors(motion: Motion, motors: Transmission) -> Motion:
         motion,
         joint_names=motors.names,
         effort=None if motion.effort is None else _pulled(motion.effort, motors.matrix),
-        inputs=MappingProxyType({kind: said[kind](values) for kind, values in motion.inputs.items() if kind in said}),
+        inputs=MappingProxyType(
+            {kind: at_motor[kind](values) for kind, values in motion.inputs.items() if kind in at_motor}
+        ),
         position=motors.velocity(motion.position),
         velocity=motors.velocity(motion.velocity),
         acceleration=motors.velocity(motion.acceleration),

@@ -120,7 +120,7 @@ def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: boo
 
 FEWEST_SAMPLES = 50
 _BAD_SHARE = 0.1
-"""Share of the samples that may be left out; above it the log tells of a fault that should be mended instead."""
+"""Share of the samples that may be left out; above it the log is faulty and should be recorded again."""
 
 _SAME = 1e-3  # of the usual step: stamps that are nearer than this to each other are the same
 _DIGITS = (1e-1, 1e-2, 1e-3, 1e-4)  # s
@@ -194,9 +194,9 @@ def _without_missing(log: JointLog) -> tuple[JointLog, int]:
         }
         bad |= missing.any(axis=1)
     if bad.mean() > _BAD_SHARE:
-        told = ", ".join(f"{name} {number}" for name, number in counts.items())
+        counted = ", ".join(f"{name} {number}" for name, number in counts.items())
         raise InputError(
-            f"{log.name}: {bad.sum()} of {bad.size} samples lack numbers (NaN), too many to be left out: {told}; "
+            f"{log.name}: {bad.sum()} of {bad.size} samples lack numbers (NaN), too many to be left out: {counted}; "
             "leave these joints or this part of the file out"
         )
     return (_rows(log, ~bad), int(bad.sum())) if bad.any() else (log, 0)
@@ -229,7 +229,7 @@ def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
 
 
 def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
-    """Take the rounding off stamps that were printed with few digits, where an even grid explains every one of them."""
+    """Take the rounding off stamps that were written with few digits, where an even grid explains every one of them."""
     since, step = log.time - log.time[0], _median_step(log)
     digit = next((d for d in _DIGITS if np.abs(since / d - np.rint(since / d)).max() < _DIGIT_ERROR), 0.0)
     if digit < EVEN * step or np.ptp(np.diff(since)) < EVEN * step:

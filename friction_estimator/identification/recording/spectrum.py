@@ -183,7 +183,7 @@ def choose_cutoff(
     time : (N,) strictly increasing [s]
     position : (N,) or (N, n) [rad or m]
     velocity : (N,) or (N, n) measured, when it is to be used instead of the derivative of the position
-    effort : (N,) or (N, n); says in ``reason`` how much of the torque lies below the cut-off, and does not choose
+    effort : (N,) or (N, n); ``reason`` has the share of the torque below the cut-off; it has no part in the choice
     joint_names : (n) for ``reason``
 
     Raises
@@ -234,18 +234,18 @@ def _torque_share(time: FloatArray, effort: FloatArray, cutoff: float) -> str:
 
 
 def _reason(spectrum: Spectrum, cutoff: float, nyquist: float) -> str:
-    told = (
+    text = (
         f"its acceleration is weakest at {spectrum.valley_hz:.3g} Hz, 95 % of the variance of its velocity lie below "
     )
-    told += f"{spectrum.motion_hz:.3g} Hz"
+    text += f"{spectrum.motion_hz:.3g} Hz"
     if spectrum.sunk_hz < _HIGHEST_SHARE * nyquist:
-        told += f", it sinks into its noise floor at {spectrum.sunk_hz:.3g} Hz"
+        text += f", it sinks into its noise floor at {spectrum.sunk_hz:.3g} Hz"
     else:
-        told += f", no noise floor shows below {nyquist:.4g} Hz"
+        text += f", no noise floor shows below {nyquist:.4g} Hz"
     if cutoff < spectrum.cutoff_hz:
-        return told + "; as high as the sampling rate allows"
+        return text + "; as high as the sampling rate allows"
     if spectrum.motion_hz >= spectrum.compare_hz:
-        return told + f"; {FLAT:g} times the second of these"
+        return text + f"; {FLAT:g} times the second of these"
     if spectrum.compare_hz > spectrum.valley_hz:
-        return told + f"; {FLAT:g} times {spectrum.compare_hz:.3g} Hz, for the harmonics of friction's steps"
-    return told + f"; {FLAT:g} times the first of these"
+        return text + f"; {FLAT:g} times {spectrum.compare_hz:.3g} Hz, for the harmonics of friction's steps"
+    return text + f"; {FLAT:g} times the first of these"

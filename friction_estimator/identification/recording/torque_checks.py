@@ -93,7 +93,7 @@ def _moving(motion: Motion) -> list[int]:
 
 
 def _sign(motion: Motion, joint: int, W: FloatArray, inertia: int) -> TorqueSign | None:
-    """Regress one torque on W (N, p) and the own velocity; ``inertia`` is the column whose sign is asked."""
+    """Regress one torque on W (N, p) and the own velocity; ``inertia`` is the column whose sign is wanted."""
     if motion.effort is None:
         return None
     v = motion.velocity[:, joint]

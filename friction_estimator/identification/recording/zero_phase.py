@@ -86,7 +86,7 @@ def choose_velocity_source(log: JointLog, period: float, wanted: str = "auto") -
             raise InputError(f"{log.name}: the velocity was not recorded for every joint")
         return VelocitySource(False, "velocity from the position: it was not recorded")
     if wanted != "auto":
-        return VelocitySource(wanted == "measured", f"velocity {_WORDS[wanted == 'measured']}, as asked")
+        return VelocitySource(wanted == "measured", f"velocity {_WORDS[wanted == 'measured']}, as given")
     found = compare_velocities(log, period)
     if not found:
         return VelocitySource(False, "velocity from the position: no joint moves enough to compare")
@@ -94,10 +94,10 @@ def choose_velocity_source(log: JointLog, period: float, wanted: str = "auto") -
     ratio = math.exp(np.mean(np.log(ratios)))
     measured = ratio < 1.0 and max(ratios) < _WORST
     lag, gain = (float(np.median([getattr(joint, name) for joint in found])) for name in ("lag", "gain"))
-    told = f"lag {1e3 * lag:.2g} ms, gain {gain:.3g}, error {ratio:.2g} times that of the differentiated position"
+    error = f"lag {1e3 * lag:.2g} ms, gain {gain:.3g}, error {ratio:.2g} times that of the differentiated position"
     if len(ratios) > 1:
-        told += f", of the worst joint {max(ratios):.2g} times"
-    return VelocitySource(measured, f"velocity {_WORDS[measured]}: the measured one has {told}")
+        error += f", of the worst joint {max(ratios):.2g} times"
+    return VelocitySource(measured, f"velocity {_WORDS[measured]}: the measured one has {error}")
 
 
 def compare_velocities(log: JointLog, period: float) -> list[VelocityComparison]:
@@ -199,7 +199,7 @@ def to_motion(
 
     Returns
     -------
-    motion : every gap of the stamps separates segments; ``choices`` tells what was decided and why
+    motion : every gap of the stamps separates segments; ``choices`` has every decision with its reason
 
     Raises
     ------
@@ -227,8 +227,8 @@ def to_motion(
             f"a gap at the edges alone, the longest stretch has {longest:.3g} s"
         )
     sampling = _sampling(period, stretches, len(parts))
-    said = (*notes, *sampling, source.reason, chosen.reason, differentiator.reason)
-    return _joined(log, period, parts, segment_duration, chosen, said)
+    decisions = (*notes, *sampling, source.reason, chosen.reason, differentiator.reason)
+    return _joined(log, period, parts, segment_duration, chosen, decisions)
 
 
 def _cutoff(log: JointLog, cutoff: Cutoff | float | None, order: int | None, source: VelocitySource) -> Cutoff:
@@ -236,8 +236,8 @@ def _cutoff(log: JointLog, cutoff: Cutoff | float | None, order: int | None, sou
         return cutoff
     if cutoff is not None:
         given, parallel = float(cutoff), float(cutoff) / FLAT
-        told = f"cut-off {given:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
-        return Cutoff(given, order or ORDER, parallel, np.full(len(log.joint_names), given), told)
+        reason = f"cut-off {given:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
+        return Cutoff(given, order or ORDER, parallel, np.full(len(log.joint_names), given), reason)
     return choose_cutoff(log.time, log.position, log.velocity if source.measured else None, log.effort, log.joint_names)
 
 
@@ -282,7 +282,7 @@ def _joined(
     parts: Sequence[Mapping[str, FloatArray]],
     segment_duration: float,
     chosen: Cutoff,
-    said: tuple[str, ...],
+    notes: tuple[str, ...],
 ) -> Motion:
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Motion(
@@ -298,19 +298,19 @@ def _joined(
         _segments([part["time"] for part in parts], segment_duration),
         log.payload,
         log.digest,
-        said,
+        notes,
         chosen.parallel_hz,
     )
 
 
 def _sampling(period: float, stretches: Sequence[Stretch], used: int) -> tuple[str, ...]:
-    said = []
+    notes = []
     jitter = max(stretch.jitter for stretch in stretches)
     missing = sum(stretch.missing for stretch in stretches)
     if any(not stretch.even for stretch in stretches):
-        said.append(f"brought to an even grid of {1.0 / period:.4g} Hz: steps of time vary by {100.0 * jitter:.2g} %")
+        notes.append(f"brought to an even grid of {1.0 / period:.4g} Hz: steps of time vary by {100.0 * jitter:.2g} %")
     if missing:
-        said.append(f"{missing} lost samples are bridged")
+        notes.append(f"{missing} lost samples are bridged")
     if len(stretches) > 1:
-        said.append(f"{len(stretches) - 1} gaps in the stamps are not crossed, {used} stretches are long enough")
-    return tuple(said)
+        notes.append(f"{len(stretches) - 1} gaps in the stamps are not crossed, {used} stretches are long enough")
+    return tuple(notes)

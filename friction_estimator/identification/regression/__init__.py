@@ -1,1 +1,1 @@
-"""Least squares with honest error bars, validation and a verdict in words: shared by the methods."""
+"""Least squares with standard deviations for correlated residuals, validation and findings: shared by the methods."""

@@ -1,4 +1,4 @@
-"""Least squares for a linear problem: ordinary, weighted by joint, robust, bounded, with honest standard deviations."""
+"""Least squares for a linear problem: ordinary, weighted by joint, robust, bounded, with standard deviations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.optimize import lsq_linear
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
-from friction_estimator.identification.regression.residual_blocks import block_jackknife, residual_blocks
+from friction_estimator.identification.regression.uncertainty import block_jackknife, residual_blocks
 from friction_estimator.types import BoolArray, FloatArray
 
 HUBER = 1.345
@@ -26,7 +26,7 @@ _CONVERGED = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class SolverOptions:
-    """How a linear problem is solved; all off is ordinary least squares as printed (Hamon et al. 2010, eq. 12).
+    """How a linear problem is solved; all off is ordinary least squares as published (Hamon et al. 2010, eq. 12).
 
     Attributes
     ----------

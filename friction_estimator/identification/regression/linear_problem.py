@@ -46,10 +46,10 @@ class LinearFit:
     ----------
     problem : what was solved
     values : (p,)
-    covariance : (p, p) allowing for residuals that are correlated within a segment and, behind `wrong_model`, for those
-        that the model leaves because it is wrong
+    covariance : (p, p) allowing for residuals that are correlated within a segment and, after
+        `allowing_for_wrong_model`, for those that the model leaves because it is wrong
     sampling_covariance : (p, p) as if the model were right
-    white_covariance : (p, p) as printed: residuals white (Hamon et al. 2010, eqs. 13-15), too small for filtered data
+    white_covariance : (p, p) as published: residuals white (Hamon et al. 2010, eqs. 13-15), too small for filtered data
     weights : (r,) of the rows, product of joint weight and robust weight
     residual : (r,) y - W chi [N m]
     condition : condition number of W with columns scaled to unit norm

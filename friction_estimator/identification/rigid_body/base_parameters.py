@@ -80,7 +80,7 @@ def _words(term: _Term, behind: Mapping[str, frozenset[str]]) -> str:
 
 
 RANK_TOLERANCE = 3e-5
-"""A column nearer than this, relative to its norm, to the span of the kept ones cannot be told apart: the angles
+"""A column nearer than this, relative to its norm, to the span of the kept ones is dependent: the angles
 of a URDF are rounded, often to four digits, which tilts axes that are parallel."""
 EMPTY = 3e-5
 """A column whose norm, relative to the largest one, is below this is zero: rounded angles again."""
@@ -117,7 +117,7 @@ def base_parameters(
     Parameters
     ----------
     names : (s) of the columns
-    W : (r, s) observation matrix, of random motions (what the model can tell apart) or of data (what the data can)
+    W : (r, s) observation matrix, of random motions (what the model can identify) or of data (what the data can)
     tolerance : relative distance to the span of the kept columns below which a column is dependent
     smallest : norm, relative to the largest one, below which a column is zero
     behind : of every link, itself and all links that it carries, for short names

@@ -22,7 +22,7 @@ class DrivenJoints:
     model : pinocchio model whose mimic joints are independent
     urdf_xml : the URDF it was made from, for its mimic tags
     joint_names : (n) recorded joints
-    locked : positions of joints that were not recorded, zero unless told
+    locked : positions of joints that were not recorded, zero unless given
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class FixedBaseModel:
     ----------
     urdf_xml : text of the URDF
     joint_names : (n) recorded joints, in the order of every array
-    locked : position of joints that were not recorded, zero unless told [rad or m]
+    locked : position of joints that were not recorded, zero unless given [rad or m]
     gravity : (3) in the base frame of the URDF [m/s^2]
 
     Attributes

@@ -26,7 +26,7 @@ _CONFIDENCE = 0.99
 """Of the chi-square test whether an estimate can be one of real bodies."""
 _PULL_FALLS = 0.1
 _CONVERGED, _ITERATIONS = 1e-3, 50
-"""Newton's method ends when a step would gain less than this share of the pull, or after so many."""
+"""Newton's method ends when a step would gain less than this share of the pull, or after this number of steps."""
 _SHORTEST = 1e-6
 """Of a step; shorter, rounding decides."""
 _RIDGE = 1e-12

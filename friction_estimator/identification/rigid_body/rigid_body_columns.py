@@ -47,7 +47,7 @@ class RigidBodyOptions:
     ----------
     known_inertia : the URDF's inertial parameters are trusted; nothing of the links is estimated
     drive_inertia : the inertia of every drive is estimated
-    payload_scale : the mass of the payloads is estimated too, as a multiple of what was told (M_ae / M_aw of Hamon et
+    payload_scale : the mass of the payloads is estimated too, as a multiple of the given mass (M_ae / M_aw of Hamon et
         al. 2010, eq. 35); otherwise they are known
     """
 
@@ -67,7 +67,7 @@ class RigidBody:
 
     Attributes
     ----------
-    base : which standard parameters (links, then drives) can be told apart, and how
+    base : which standard parameters (links, then drives) can be identified, and how
     names, units : (b) of the columns
     link_reference : (10 l,) standard parameters of the unknown links in the URDF
     reference : (b,) values by the URDF, NaN where drives are in it: a URDF does not know their inertia

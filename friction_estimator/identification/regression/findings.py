@@ -1,4 +1,4 @@
-"""A result in words, worst first."""
+"""Findings about a result, one sentence each, the most severe first."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ILL = 1000.0
 _UNSEEN_SHARE = 0.5
 """A parameter whose sigma is more than this share of its prior was not seen."""
 _VAGUE = 0.3
-"""Relative sigma of Coulomb and viscous friction that is worth a word."""
+"""Relative standard deviation of Coulomb and viscous friction above which a finding is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence and how bad it is: 2 do not use, 1 beware, 0 good to know."""
+    """One sentence and how severe it is: 2 do not use the result, 1 use it with care, 0 good to know."""
 
     weight: float
     text: str
@@ -39,7 +39,7 @@ def verdicts(
     further: Sequence[Finding] = (),
     optional: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """What to think of an identification, one sentence each, worst first.
+    """Findings about an identification, one sentence each, the most severe first.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def verdicts(
 def _about_score(score: JointScore) -> list[Finding]:
     joint, relative = score.joint, score.relative_error
     if not score.samples:
-        return [Finding(2.0, f"{joint}: never moved fast enough, nothing is known of its friction")]
+        return [Finding(2.0, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion")]
     found = []
-    quality = f"its torque is predicted to {100 * relative:.1f} % on segments that the fit has not seen"
+    quality = f"its torque is predicted with an error of {100 * relative:.1f} % on segments that the fit has not seen"
     if not relative < 1.0:
         found.append(Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it"))
     elif relative > _GOOD:
@@ -86,12 +86,13 @@ def _about_score(score: JointScore) -> list[Finding]:
             )
         )
     if np.isfinite(score.rigid_body_error) and score.model_error > score.rigid_body_error:
-        found.append(Finding(1.8, f"{joint}: friction does not improve the prediction; the rigid body alone is better"))
+        text = f"{joint}: friction does not improve the prediction, the rigid body alone is better: check the torque"
+        found.append(Finding(1.8, text))
     return found
 
 
 def _about_parameters(friction: IdentifiedParameters, joint: int, optional: bool) -> list[Finding]:
-    """What the data do not show of a linear law; of others their own method tells it."""
+    """Parameters of a linear law that the data do not show; `friction_curve` reports those of other laws."""
     if friction.law_names[joint] not in linear_law_names() or not friction.samples[joint]:
         return []
     law = make_linear_law(friction.law_names[joint])
@@ -101,10 +102,12 @@ def _about_parameters(friction: IdentifiedParameters, joint: int, optional: bool
     for k in map(int, np.flatnonzero(law.nonnegative)):
         parameter = law.parameter_names[k]
         if sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(values[k])):
-            text = f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]})"
+            text = (
+                f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]}): move faster"
+            )
             found.append(Finding(1.5, text))
         elif values[k] <= 0.0 and not optional:
-            text = f"{name}: {parameter} wants to be negative and was held at zero: a doubtful torque or model"
+            text = f"{name}: {parameter} would be negative and was held at zero: check the torque and the model"
             found.append(Finding(1.1, text))
     return found + _about_sizes(friction, joint, law)
 
@@ -122,9 +125,9 @@ def _about_sizes(friction: IdentifiedParameters, joint: int, law: LinearFriction
         spread = float(np.sqrt(weights @ friction.covariance[joint, :p, :p] @ weights))
         if value > 0.0 and _VAGUE * value < spread:
             how = (
-                f"is known to {100 * spread / value:.0f} % only (one sigma)"
+                f"has a standard deviation of {100 * spread / value:.0f} %: record more motion"
                 if spread < value
-                else f"cannot be told from zero ({value:.2g} +- {spread:.2g} {unit})"
+                else f"does not differ from zero ({value:.2g} +- {spread:.2g} {unit})"
             )
             found.append(Finding(1.05, f"{friction.joint_names[joint]}: {what} friction {how}"))
     return found
