@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from textwrap import wrap
 from typing import Any, Literal
 
 UNKNOWN = "–"
@@ -17,6 +18,10 @@ _MINUS = re.compile(r"(?<![\w)])-(?=[\d.\N{INFINITY}])")
 _SUBSCRIPT = re.compile(r"\b([A-Z])_(\w)\b")
 _TERMINAL_STYLES = {"good": "green", "fair": "yellow", "bad": "red"}
 _MOST_DECIMALS = 6
+_HEADING_WIDTH = 12
+"""Width of a heading on the terminal [characters]."""
+_NAME_WIDTH = 24
+"""Least width of the first column on the terminal, unless its texts are shorter [characters]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +108,18 @@ def terminal_table(table: Table) -> Any:
     from rich.text import Text
 
     shown = table.without_empty_columns()
-    printed = RichTable(title=escape_markup(shown.title), title_justify="left", box=SIMPLE_HEAD)
+    printed = RichTable(
+        title=escape_markup(shown.title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
     for place, column in enumerate(shown.columns):
-        lines = filter(None, (column.group, column.heading, f"[{column.unit}]" if column.unit else ""))
-        is_text = place == 0 or column.align == "left"  # a narrow terminal folds texts, never numbers
+        is_text = place == 0 or column.align == "left"
+        lines = [part for text in (column.group, column.heading) for part in _heading_lines(text)]
+        longest = max((len(row[place].text) for row in shown.rows), default=0)
         printed.add_column(
-            Text("\n".join(lines)), justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text
+            Text("\n".join([*lines, *([f"[{column.unit}]"] if column.unit else [])])),
+            justify="left" if is_text else "right",
+            overflow="fold",
+            min_width=longest if not is_text else min(longest, _NAME_WIDTH) if place == 0 else None,
         )
     for row in shown.rows:
         printed.add_row(*(Text(cell.text, style=_TERMINAL_STYLES.get(cell.style, "")) for cell in row))
@@ -131,7 +142,7 @@ def number(value: float, sigma: float = math.nan, *, digits: int = 3, signed: bo
     if math.isfinite(sigma) and sigma > 0.0:
         decimals = 1 - math.floor(math.log10(sigma))
         if 0 <= decimals <= _MOST_DECIMALS:
-            return f"{value:{sign}.{decimals}f}"
+            return f"{round(value, decimals) + 0.0:{sign}.{decimals}f}"  # + 0.0: no minus in front of zero
     magnitude = abs(float(f"{value:.{digits}g}"))
     if magnitude and not 1e-4 <= magnitude < 1e6:
         return f"{value:{sign}.{digits - 1}e}"
@@ -148,7 +159,7 @@ def with_spread(value: float, spread: float) -> str:
     power = math.floor(math.log10(max(abs(value), spread)))
     shift = power if power < -3 or power > 5 else 0
     decimals = min(max(1 - math.floor(math.log10(spread)) + shift, 0), _MOST_DECIMALS)
-    rounded = round(value / 10.0**shift, decimals) + 0.0  # no minus in front of zero
+    rounded = round(value / 10.0**shift, decimals) + 0.0
     text = f"{rounded:.{decimals}f} ± {spread / 10.0**shift:.{decimals}f}"
     return f"({text})·10^{shift}" if shift else text
 
@@ -158,6 +169,10 @@ def percent(ratio: float) -> str:
     if not math.isfinite(ratio):
         return UNKNOWN
     return f"{100.0 * ratio:.{1 if 0.0 < abs(ratio) < 0.1 else 0}f} %"
+
+
+def _heading_lines(text: str) -> list[str]:
+    return wrap(text, _HEADING_WIDTH, break_long_words=False)
 
 
 def _html_cell(column: Column, cell: Cell) -> str:

@@ -67,11 +67,11 @@ class SimulationNode(Node):
 
     def _make_publishers(self, names: Sequence[str]) -> None:
         self._sensors, self._truth = SensorMessages(self._config, names), TruthMessages(self._config, names)
-        self._publishers = {
+        self._sensor_publishers = {
             topic.name: self.create_publisher(message_class(topic.type), topic.name, SENSOR_OUTPUT)
             for topic in (*self._sensors.topics, *self._truth.topics)
         }
-        self._joints = self._publishers[self._config.output.joint_states_topic]
+        self._joints = self._sensor_publishers[self._config.output.joint_states_topic]
         self._diagnostics = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
         self._lead = Lead(self, self._own["max_lead"])
         self._published = 0
@@ -126,7 +126,7 @@ class SimulationNode(Node):
         publish_diagnostics(self, self._diagnostics, [status])
 
     def _publish(self, sample: SimulationSample) -> None:
-        publishers = self._publishers
+        publishers = self._sensor_publishers
         sensed = self._sensors.build(sample.joints, sample.imu, sample.wrenches)
         for topic, message in (*sensed, *self._truth.build(sample.truth)):
             publishers[topic.name].publish(message)
