@@ -90,16 +90,16 @@ class Provenance:
 
     Attributes
     ----------
-    command : the command line, empty when called from Python
     method : ``inverse_dynamics``, ``friction_curve`` or ``motor``
     data : name and SHA-256 of every experiment
     choices : what was chosen from the data and why, one sentence each (filters, dead zone, eliminated parameters)
+    command : the command line, empty when called from Python
     """
 
-    command: str
     method: str
     data: tuple[tuple[str, str], ...]
     choices: tuple[str, ...]
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)

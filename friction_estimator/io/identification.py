@@ -87,7 +87,7 @@ def identification_of_parameters(friction: IdentifiedParameters) -> Identificati
         values=np.concatenate([friction.values[row, :count] for row, count in enumerate(counts)]),
         sigma=np.concatenate([sigma[row, :count] for row, count in enumerate(counts)]),
     )
-    return Identification(friction, table, (), (), math.nan, (), Provenance("", "", (), ()))
+    return Identification(friction, table, (), (), math.nan, (), Provenance("", (), ()))
 
 
 def _section(identification: Identification) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def curves():
 
 @pytest.fixture(scope="module")
 def result(curves):
-    return identify_friction_curve([as_motion(curves)], ("tanh_stribeck", "coulomb_viscous"), OPTIONS, "identify walk")
+    return identify_friction_curve([as_motion(curves)], ("tanh_stribeck", "coulomb_viscous"), OPTIONS)
 
 
 def test_every_joint_gets_its_own_law_and_its_parameters_with_sigma(result):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from friction_estimator.identification.friction_curve.fit import CurveFit
 from friction_estimator.identification.friction_curve.problem import CurveSamples
+from friction_estimator.identification.regression.findings import Finding
 from friction_estimator.identification.result import JointScore
 from friction_estimator.laws import Role
 from friction_estimator.laws.law import torque_gradient
@@ -108,24 +108,19 @@ _UNSTEADY = 1.5
 """Held-out error over that of the fit: more means that the segments do not agree."""
 
 
-def curve_verdicts(curves: Sequence[tuple[JointScore, CurveFit, Identifiability]]) -> tuple[str, ...]:
-    """Findings about each joint's law: useless ones, then what the data cannot show, then the good ones."""
-    found = [item for score, fit, shown in curves for item in _of_joint(score, fit, shown)]
-    return tuple(sentence for _, sentence in sorted(found, key=lambda item: -item[0]))
-
-
-def _of_joint(score: JointScore, fit: CurveFit, shown: Identifiability) -> list[tuple[float, str]]:
-    """Sentences, each with its severity."""
+def curve_findings(score: JointScore, fit: CurveFit, shown: Identifiability) -> list[Finding]:
+    """Findings about the law of one joint: whether it is useful, and which parameters the data cannot show."""
     left, joint = score.relative_error, score.joint
     measured = f"{left:.0%} of its friction ({score.torque_rms:.2g} N m RMS) on held-out segments"
     if left >= _USELESS:
-        return [(3.0 + left, f"{joint}: {fit.law.name} leaves {measured}: no better than predicting zero")]
-    found = [(1.0, reason) for reason in shown.reasons]
+        return [Finding(3.0 + left, f"{joint}: {fit.law.name} leaves {measured}: no better than predicting zero")]
+    found = [Finding(1.0, reason) for reason in shown.reasons]
     if score.model_error > _UNSTEADY * score.fit_error:
-        found.append((2.0, f"{joint}: the segments do not agree, {fit.law.name} leaves {measured}, "
-                          f"but {score.fit_error / score.torque_rms:.0%} of the data it was fitted to"))  # fmt: skip
+        own = f"{score.fit_error / score.torque_rms:.0%} of the data it was fitted to"
+        text = f"{joint}: the segments do not agree, {fit.law.name} leaves {measured}, but {own}"
+        found.append(Finding(2.0, text))
     elif left >= _POOR:
-        found.append((1.5, f"{joint}: {fit.law.name} leaves {measured}: another law or better data is needed"))
+        found.append(Finding(1.5, f"{joint}: {fit.law.name} leaves {measured}: another law or better data is needed"))
     else:
-        found.append((left / 10.0, f"{joint}: {fit.law.name} leaves {measured}"))
+        found.append(Finding(left / 10.0, f"{joint}: {fit.law.name} leaves {measured}"))
     return found

@@ -12,13 +12,14 @@ from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveFit, CurveOptions, fit_curve, refit
 from friction_estimator.identification.friction_curve.identifiability import (
     Identifiability,
-    curve_verdicts,
+    curve_findings,
     parameter_identifiability,
 )
 from friction_estimator.identification.friction_curve.problem import CurveSamples, curve_samples, find_delay, torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.recording.motion import FRICTION, Motion, at_motors
 from friction_estimator.identification.recording.zero_phase import FilterOptions, Progress, to_motions
+from friction_estimator.identification.regression.findings import sentences
 from friction_estimator.identification.regression.linear_problem import FOLDS, fold_numbers
 from friction_estimator.identification.result import (
     FrictionSamples,
@@ -135,7 +136,6 @@ def identify_friction_curve(
     motions: Sequence[Motion],
     laws: str | Sequence[str],
     options: FrictionCurveOptions = FrictionCurveOptions(),
-    command: str = "",
 ) -> Identification:
     """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
 
@@ -143,7 +143,6 @@ def identify_friction_curve(
     ----------
     motions : experiments of the same joints with ``inputs["friction"]``, for instance of a replayed bag
     laws : name of one law for all joints, or (n) one a joint; any of the registry
-    command : for the provenance
 
     Raises
     ------
@@ -169,7 +168,7 @@ def identify_friction_curve(
         raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(notes[1:])}")
     decisions = [choice for motion in motions for choice in motion.choices]
     data = tuple((motion.name, motion.digest) for motion in motions)
-    return _result(curves, Provenance(command, METHOD, data, tuple(dict.fromkeys((*decisions, *notes)))))
+    return _result(curves, Provenance(METHOD, data, tuple(dict.fromkeys((*decisions, *notes)))))
 
 
 def _delay(motions: Sequence[Motion], options: FrictionCurveOptions) -> tuple[float, str]:
@@ -228,7 +227,9 @@ def _result(curves: Sequence[JointCurve], provenance: Provenance) -> Identificat
         scores=tuple(curve.score for curve in curves),
         samples=tuple(_drawn(curve) for curve in curves),
         condition=max(curve.fit.condition for curve in curves),
-        verdicts=curve_verdicts([(curve.score, curve.fit, curve.identifiability) for curve in curves]),
+        verdicts=sentences(
+            [one for curve in curves for one in curve_findings(curve.score, curve.fit, curve.identifiability)]
+        ),
         provenance=provenance,
     )
 

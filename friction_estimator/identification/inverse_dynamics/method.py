@@ -136,7 +136,6 @@ def identify_inverse_dynamics(
     motions: Sequence[Motion],
     model: FixedBaseModel,
     options: InverseDynamicsOptions = DEFAULT,
-    command: str = "",
 ) -> Identification:
     """Identify friction and inertia of a robot with a fixed base from its motor torques (Hamon et al. 2010).
 
@@ -145,7 +144,6 @@ def identify_inverse_dynamics(
     motions : one an experiment, all with the joints of the model, each with its own payload
     model : of these joints
     options : what to estimate and how
-    command : command line, for the record
 
     Raises
     ------
@@ -176,7 +174,6 @@ def identify_inverse_dynamics(
         condition=solution.fit.condition,
         verdicts=verdicts(scores, diagnosed, solution.fit.condition, findings, optional),
         provenance=Provenance(
-            command,
             METHOD,
             tuple((motion.name, motion.digest) for motion in motions),
             tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices) + tuple(notes),

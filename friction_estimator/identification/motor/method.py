@@ -198,7 +198,6 @@ def identify_motor(
     driven_logs: Sequence[JointLog],
     coupling: Coupling,
     options: MotorOptions = DEFAULTS,
-    command: str = "",
 ) -> Identification:
     """Friction, drive gain and offset of motors that move joints through a coupling (Guedelha et al. 2017, section 3).
 
@@ -209,7 +208,6 @@ def identify_motor(
     driven_logs : with the input ``pwm`` or ``current`` as well, the k-th joint's column that of the k-th motor; none:
         friction only
     coupling : of the motors and joints to identify; the logs may have more joints
-    command : for the provenance
 
     Returns
     -------
@@ -241,7 +239,7 @@ def identify_motor(
         friction = fit_motor_friction(samples.select(slides), unknowns, driving[slides], options.solver)
         gain = fit_drive_gain(moved.select(moved.slides), kind, friction, options.solver) if driven else None
         results.append(MotorResult(samples, driving, friction, gain))
-    return _identification(results, (*free, *driven), coupling, options, command)
+    return _identification(results, (*free, *driven), coupling, options)
 
 
 def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: MotorOptions) -> FloatArray:
@@ -274,7 +272,6 @@ def _identification(
     motions: Sequence[Motion],
     coupling: Coupling,
     options: MotorOptions,
-    command: str,
 ) -> Identification:
     friction = identified_friction(results)
     scores = tuple(motor_score(result, options.solver, options.folds) for result in results)
@@ -289,7 +286,6 @@ def _identification(
         condition,
         verdicts(scores, friction, condition, findings),
         Provenance(
-            command,
             METHOD,
             tuple((motion.name, motion.digest) for motion in motions),
             (*filtered, *motor_choices(results, coupling)),

@@ -62,6 +62,11 @@ def verdicts(
                 "single inertial parameters are uncertain, friction usually is not",
             )
         )
+    return sentences(findings)
+
+
+def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """The findings as sentences, the most severe first."""
     return tuple(finding.text for finding in sorted(findings, key=lambda finding: -finding.weight))
 
 

@@ -1,12 +1,14 @@
-"""A nonlinear curve said in a linear law: exact where it can be, honest where it cannot."""
+"""Fits of a linear law: to the curve of another law, and of Coulomb and viscous friction to any law."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.parameters import load_parameters, save_parameters
-from friction_estimator.laws import linear_law_names, make_law, make_linear_law
-from friction_estimator.laws.fit_law import fit_law_to_curve, with_linear_laws
+from friction_estimator.laws import law_names, linear_law_names, make_law, make_linear_law
+from friction_estimator.laws.fit_law import fit_coulomb_viscous, fit_law_to_curve, with_linear_laws
 from friction_estimator.laws.identified import IdentifiedParameters
 from test.biped import suralp_config
 
@@ -25,7 +27,7 @@ def saved(joints, values=KNEE, law="tanh_stribeck", covariance=CERTAIN):
 
 
 @pytest.mark.parametrize("name", linear_law_names())
-def test_a_curve_that_the_linear_law_can_say_is_said_exactly_by_it(name):
+def test_a_curve_of_the_linear_law_itself_is_fitted_exactly(name):
     """Coulomb, viscous and an offset apart, any law meets a curve of its own kind."""
     law = make_linear_law(name)
     truth = np.array([0.4 if keep else 0.2 for keep in law.nonnegative]) * np.minimum(law.prior_std, 1.0)
@@ -56,7 +58,7 @@ def test_velocities_that_the_curve_never_saw_stay_uncertain():
     assert sigma[0] < 0.1 and sigma[1] > 1.0
 
 
-def test_the_sigma_grows_with_what_the_linear_law_cannot_say():
+def test_the_sigma_grows_with_the_misfit_of_the_linear_law():
     rough, fine = (
         fit_law_to_curve(make_linear_law(name), CURVE, KNEE, CERTAIN, 1e-4) for name in ("coulomb_viscous", "six_slope")
     )
@@ -71,7 +73,7 @@ def test_no_parameter_of_a_passive_joint_becomes_negative():
         assert (found.values[list(law.nonnegative)] >= 0.0).all()
 
 
-def test_only_nonlinear_laws_of_joints_that_the_robot_has_are_said_anew():
+def test_only_nonlinear_laws_of_joints_that_the_robot_has_are_fitted():
     start = saved(("knee", "tail"))
     fitting, notes = with_linear_laws(start, ("hip", "knee"), ("three_slope", "coulomb_viscous"))
     assert fitting.law_names == ("coulomb_viscous", "tanh_stribeck")
@@ -109,3 +111,76 @@ def test_a_filter_starts_from_the_saved_file_of_a_nonlinear_fit(urdf_xml, tmp_pa
     truth = CURVE.torque(KNEE[None, :], velocity)
     np.testing.assert_allclose(torque, truth, atol=0.05 if observer == "kalman" else 0.4)
     assert not estimator.identified.values[0].any()  # joints that the file lacks
+
+
+EVENLY = np.linspace(-1.0, 1.0, 200)
+NO_LOAD = np.zeros(EVENLY.size)
+
+
+def test_coulomb_and_viscous_friction_stays_what_it_is_to_the_bit() -> None:
+    simple = fit_coulomb_viscous(make_law("coulomb_viscous"), np.array([0.1 + 0.2, 1.1]), EVENLY, NO_LOAD)
+    assert (simple.coulomb, simple.viscous, simple.offset) == (0.1 + 0.2, 1.1, 0.0)
+    assert (simple.error, simple.lost) == (0.0, ())
+
+
+def test_it_is_the_least_squares_fit_to_the_law() -> None:
+    law, parameters = make_law("tanh_stribeck"), np.array([2.0, 1.5, 0.8, 0.05, 0.3, 200.0])
+    simple = fit_coulomb_viscous(law, parameters, EVENLY, NO_LOAD)
+    torque = law.torque(np.tile(parameters, (EVENLY.size, 1)), EVENLY)
+
+    def error(coulomb: float, viscous: float, offset: float) -> float:
+        return float(np.sqrt(np.mean((torque - coulomb * np.sign(EVENLY) - viscous * EVENLY - offset) ** 2)))
+
+    best = np.array([simple.coulomb, simple.viscous, simple.offset])
+    assert simple.error == pytest.approx(error(*best))
+    for step in 1e-3 * np.vstack((np.eye(3), -np.eye(3))):
+        assert error(*(best + step)) > simple.error
+    assert simple.offset == pytest.approx(0.3, abs=1e-9)
+    assert [part.split(",")[0] for part in simple.lost] == ["the shape over velocity (Stribeck)", "the offset"]
+
+
+def test_load_is_averaged_and_its_effect_is_reported() -> None:
+    load = np.tile([-20.0, -5.0, 5.0, 20.0], EVENLY.size // 4)
+    simple = fit_coulomb_viscous(make_law("load_quadrants"), np.array([2.0, 0.1, 2.0, 0.1, 3.0, 0.0]), EVENLY, load)
+    assert simple.coulomb == pytest.approx(2.0 + 0.1 * 12.5, abs=1e-3)
+    assert simple.viscous == pytest.approx(3.0, abs=1e-3)
+    assert simple.lost == ("the dependence on load and velocity, up to 0.75 N m",)
+
+
+def test_a_load_that_goes_with_the_velocity_counts_as_it_does() -> None:
+    """The motor of an empty joint carries its friction: under that load the law is the friction itself."""
+    friction = 5.0 * np.sign(EVENLY) + 2.0 * EVENLY
+    simple = fit_coulomb_viscous(make_law("load_quadrants"), np.array([0.0, 1.0, 9.0, 0.3, 0.0, 0.0]), EVENLY, friction)
+    assert (simple.coulomb, simple.viscous) == (pytest.approx(5.0), pytest.approx(2.0))
+    assert simple.lost == ()
+
+
+def test_a_difference_between_the_directions_is_reported_with_its_size() -> None:
+    simple = fit_coulomb_viscous(make_law("asymmetric"), np.array([2.0, 1.0, 2.0, 3.0]), EVENLY, NO_LOAD)
+    assert simple.viscous == pytest.approx(2.0)
+    direct = 0.5 * (1.0 - 3.0) * np.abs(EVENLY)  # the even part of the law
+    assert simple.asymmetry == pytest.approx(np.abs(direct - direct.mean()).max())
+    assert simple.shape < 1e-9
+
+
+def test_friction_never_drives() -> None:
+    """Stribeck friction that falls over the whole range would have a negative viscous part."""
+    falling = np.array([0.0, 1.0, 2.0, 0.8, 0.0, 1e3])
+    simple = fit_coulomb_viscous(make_law("tanh_stribeck"), falling, EVENLY, NO_LOAD)
+    assert simple.viscous == pytest.approx(0.0, abs=1e-6)
+    assert simple.coulomb > 1.0
+
+
+def test_one_direction_alone_has_no_offset() -> None:
+    """Coulomb friction and an offset cannot be told apart there."""
+    simple = fit_coulomb_viscous(
+        make_law("tanh_stribeck"), np.array([2.0, 1.0, 0.0, 0.1, 0.5, 1e3]), EVENLY[120:], NO_LOAD[120:]
+    )
+    assert simple.offset == 0.0
+    assert (simple.coulomb, simple.viscous) == (pytest.approx(1.5), pytest.approx(2.0))
+
+
+def test_laws_that_need_a_load_are_known() -> None:
+    assert {name for name in law_names() if make_law(name).depends_on_load} == {
+        name for name in law_names() if "load" in name
+    }
