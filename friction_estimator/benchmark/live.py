@@ -1,4 +1,4 @@
-"""Rows of the live node: a robot, the node, a yardstick node and a listener, one process each."""
+"""Rows of the live node, measured with a robot, a yardstick node and a listener, one process each."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def split(run: Run, progress: Progress) -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What one live measurement gave.
+    """Result of one live measurement.
 
     Attributes
     ----------
@@ -240,7 +240,7 @@ def _sleep_until(time_ns: int, processes: Processes) -> None:
 
 
 def _await_idle(pid: int) -> None:
-    """Wait until a node has worked off what is in its queues, or until patience ends."""
+    """Wait until a node has used all messages in its queues, at most for 30 s."""
     give_up = time.monotonic() + _PATIENCE
     used, is_idle = cpu_seconds(pid), False
     while not is_idle and time.monotonic() < give_up:

@@ -41,8 +41,8 @@ def with_stamp(raw: bytes, stamp_ns: int) -> bytes:
 class RobotNode(Node):
     """Publishes the sensor messages of a bag at 1 kHz of the wall clock, and starts the bag anew at its end.
 
-    Stamps are one period apart, as those of a robot whose bus gives the clock. A sample leaves at its stamp, or later
-    when the machine is busy.
+    Stamps are one period apart, as those of a robot whose bus gives the clock. A sample is sent at its stamp, or
+    later when the machine is busy.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class RobotNode(Node):
 
 
 class YardstickNode(Node):
-    """Receives the four inputs as serialized messages and publishes each joint state again: what any node costs.
+    """Receives the four inputs as serialized messages and publishes each joint state again: the least work of a node.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class YardstickNode(Node):
 
 
 class ListenerNode(Node):
-    """Notes stamp and arrival of every message of some topics.
+    """Records stamp and arrival time of every message of some topics.
 
     Parameters
     ----------

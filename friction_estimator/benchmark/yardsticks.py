@@ -131,7 +131,7 @@ class Spread(TypedDict):
 
 @contextmanager
 def as_in_node() -> Iterator[None]:
-    """Let the garbage collector leave out all objects that exist now, as in the estimator node."""
+    """Exclude all present objects from garbage collection, as in the estimator node."""
     gc.collect()
     gc.freeze()
     try:
@@ -145,7 +145,7 @@ def interleave(
 ) -> dict[str, FloatArray]:
     """CPU time of the cases in turn, a block of calls each.
 
-    CPU time leaves out the pauses in which other processes run; the longer a call, the more of them it meets.
+    CPU time does not count the pauses in which other processes run, which are longer in longer calls.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def _overrides(node: Node) -> dict[str, Any]:
 
 
 def _refuse_unknown(robot: Mapping[str, Any], own_names: set[str]) -> None:
-    """Refuse a misspelt parameter of the node; the configuration refuses unknown ones of its own."""
+    """Refuse a misspelt parameter of the node; the configuration refuses its unknown ones."""
     sections = {item.name.split(".")[0] for item in parameter_fields(())}
     for name in robot:
         near = difflib.get_close_matches(name, own_names, n=1)
