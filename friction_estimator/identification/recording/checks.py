@@ -109,13 +109,16 @@ def _sampling(log: JointLog, period: float) -> Iterator[str]:
     lengths = [stretch.stop - stretch.start for stretch in stretches]
     jitter = float(np.average([stretch.jitter for stretch in stretches], weights=lengths))
     if jitter > _JITTER:
-        yield f"irregular sampling: steps between stamps vary by {100.0 * jitter:.0f} % of {1e3 * period:.4g} ms (RMS)"
+        yield (
+            f"irregular sampling: steps between stamps vary by {100.0 * jitter:.0f} % of {1e3 * period:.4g} ms (RMS): "
+            "record the stamps of the driver, not those of the receiver"
+        )
     expected = round((log.time[-1] - log.time[0]) / period) + 1
     lost = expected - log.time.size
     if lost > _LOST * expected:
         yield (
             f"{lost} of {expected} samples are missing, in {len(stretches) - 1} gaps and one or two at a time; the "
-            f"longest gap has {float(np.diff(log.time).max()):.3g} s"
+            f"longest gap has {float(np.diff(log.time).max()):.3g} s: check the load of the recording computer"
         )
 
 
