@@ -106,7 +106,7 @@ def test_what_was_put_in_comes_out_with_error_bars_that_hold(
         "N m s/rad",
         "cut-off",
         "predict zero",
-        "rigid body only",
+        "rigid body",  # "only" stands on the next line of the heading
         "verdict",
         "identifier.law: coulomb_viscous",
         str(params),
