@@ -107,15 +107,26 @@ def test_friction_learned_motor_by_motor_is_clearly_better_than_joint_by_joint(w
     assert 0.2 < consistency[0] < 1.5 and consistency[1] > 3.0, consistency
 
 
-def test_coulomb_and_viscous_friction_of_a_joint_are_those_of_moving_it_alone(motor_wise):
-    """Both motors turn with the joint's velocity, so that each joint has twice the friction of a motor."""
+def test_coulomb_and_viscous_friction_of_a_joint_are_those_of_moving_it_alone(walk, motor_wise):
+    """Both motors turn with the joint's velocity, so that each joint has the lines of both motors."""
+    coupling = Coupling(tuple(JOINTS[:2]), tuple(MOTORS[:2]), T)
+    velocity = np.array([sample.joints.velocity for sample in walk])[:, ANKLES].reshape(-1, 2, 2)  # by leg
+    motors = np.stack([coupling.motor_velocity(leg) for leg in velocity.swapaxes(0, 1)], axis=1).reshape(-1, 4)
+    coulomb, viscous = np.array([line_of(speeds) for speeds in motors.T]).reshape(2, 2, 2).sum(axis=1).T
     last = motor_wise[1][-1]
     for value, sigma, truth in (
-        (last.coulomb, last.coulomb_sigma, 2.0 * COULOMB),
-        (last.viscous, last.viscous_sigma, 2.0 * VISCOUS),
+        (last.coulomb, last.coulomb_sigma, coulomb),
+        (last.viscous, last.viscous_sigma, viscous),
     ):
-        assert (np.abs(value - truth)[ANKLES] < 3.0 * sigma[ANKLES]).all(), (value[ANKLES], sigma[ANKLES])
-        assert (sigma[ANKLES] < 0.5 * truth).all()
+        assert (np.abs(value[ANKLES] - np.repeat(truth, 2)) < 3.0 * sigma[ANKLES]).all(), (value[ANKLES], sigma[ANKLES])
+        assert (sigma[ANKLES] < 0.5 * np.repeat(truth, 2)).all()
+
+
+def line_of(speeds):
+    """F_c and F_v of the line through the true friction of a motor over these speeds (N,), away from standstill."""
+    moving = speeds[np.abs(speeds) > 0.01][:, None]
+    friction = make_law("makkar").torque(np.array([MOTOR.parameters]), moving)[:, 0]
+    return np.linalg.lstsq(np.column_stack((np.sign(moving), moving)), friction, rcond=None)[0]
 
 
 def test_what_was_learned_is_saved_motor_by_motor_and_speaks_at_once(walk, motor_wise, joint_wise):
