@@ -25,7 +25,9 @@ print(*result.warnings, sep="\n")
 
 joint = int(np.nanmean(np.abs(result.velocity), axis=0).argmax())  # the joint that moves most
 friction, sigma = result.friction[:, joint], result.sigma[:, joint]
+largest = 1.5 * float(np.abs(friction).max())  # the band is much wider at the start
 figure = go.Figure(layout={"title": result.joint_names[joint], "xaxis_title": "s", "yaxis_title": "N m"})
+figure.update_yaxes(range=[-largest, largest])
 figure.add_scatter(x=result.time, y=friction + 2.0 * sigma, line_width=0, showlegend=False)
 figure.add_scatter(x=result.time, y=friction - 2.0 * sigma, line_width=0, fill="tonexty", name="2 sigma")
 figure.add_scatter(x=result.time, y=friction, name="friction")
