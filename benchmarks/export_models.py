@@ -21,7 +21,7 @@ import pinocchio as pin
 
 from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
 from friction_estimator.io.identification import identification_of_parameters
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 
 TOLERANCE = 1e-6
 """Largest difference of two elements of the mass matrices that counts as none [kg m^2]."""

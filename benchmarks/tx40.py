@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import (
     COUPLED_FRICTION,

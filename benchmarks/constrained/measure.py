@@ -16,7 +16,7 @@ from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers import make_observer
 from friction_estimator.io.robot import Robot
-from friction_estimator.reference.constrained_friction import ConstrainedFriction
+from friction_estimator.reference.constrained import ConstrainedFriction
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray
 

@@ -14,7 +14,7 @@ from friction_estimator.identification.friction_curve.fit import CurveOptions
 from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.result import Identification
-from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.laws.joint_laws import parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray
 
 PRINTED_LOSS = FrictionCurveOptions(fit=CurveOptions(robust=False), delay=0.0)

@@ -14,7 +14,7 @@ from benchmarks.egle.printed import LAW, TARGETS
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG, SmoothedEstimator
 from friction_estimator.io.robot import Robot
-from friction_estimator.reference.constrained_friction import ConstrainedFriction
+from friction_estimator.reference.constrained import ConstrainedFriction
 from friction_estimator.reference.differentiation import Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import FrictionSetting, Gait, JointFriction, Scenario, Simulator, make_noise

@@ -15,7 +15,7 @@ from benchmarks.guedelha import figures
 from benchmarks.guedelha.recordings import HIGHEST_PWM, TORQUE_NOISE, TRIANGLES, Study, make_study
 from benchmarks.guedelha.robots import DEGREE, Mechanism, leg, torso
 from benchmarks.guedelha.stiction import STEP
-from friction_estimator.config.coupling import uncoupled
+from friction_estimator.config.robot import uncoupled
 from friction_estimator.identification.motor.method import MotorOptions, identify_motor
 from friction_estimator.identification.result import Identification
 from friction_estimator.types import FloatArray

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.config.coupling import Coupling, uncoupled
+from friction_estimator.config.robot import Coupling, uncoupled
 from friction_estimator.types import FloatArray
 
 DEGREE = np.pi / 180.0

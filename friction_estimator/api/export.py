@@ -10,11 +10,11 @@ from friction_estimator.api.identify import IdentificationResult
 from friction_estimator.api.recordings import Path_
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import Identification
-from friction_estimator.io.coupling import load_coupling
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.export.exporter import unknown_ranges
 from friction_estimator.io.identification import load_identification
+from friction_estimator.io.robot import load_coupling
 
 
 def export(

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import JointLog, Payload
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
-from friction_estimator.io.coupling import coupling_of_joints, load_couplings
 from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table
 from friction_estimator.io.resources import robot_names
-from friction_estimator.io.robot import Robot, as_robot, load_robot
+from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, load_couplings, load_robot
 from friction_estimator.messages.description import RunDescription
 
 Path_ = str | os.PathLike[str]

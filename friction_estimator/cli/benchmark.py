@@ -25,8 +25,7 @@ from friction_estimator.benchmark.rows import (
     number,
     target,
 )
-from friction_estimator.cli.arguments import positive_seconds, warn
-from friction_estimator.cli.progress import progress_bar
+from friction_estimator.cli.arguments import positive_seconds, progress_bar, warn
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.ros.processes import load_average
 from friction_estimator.tables import Cell, Column, Table, terminal_table

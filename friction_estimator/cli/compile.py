@@ -8,7 +8,7 @@ import pkgutil
 
 import friction_estimator
 from friction_estimator import compiled
-from friction_estimator.cli.progress import progress_bar
+from friction_estimator.cli.arguments import progress_bar
 
 ROOMS = ("robot", "laws", "base", "estimation", "reference", "simulation")
 """Packages that may have kernels."""

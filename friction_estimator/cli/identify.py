@@ -17,11 +17,11 @@ from friction_estimator.cli.arguments import (
     once,
     payload,
     positive,
+    progress_bar,
     robot_of,
     seconds,
     warn,
 )
-from friction_estimator.cli.progress import progress_bar
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
 from friction_estimator.identification.methods import METHODS

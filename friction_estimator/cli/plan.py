@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from friction_estimator.api.plan import plan_excitation, plan_files, write_plan
-from friction_estimator.cli.arguments import finite, names_of, random_seed
-from friction_estimator.cli.progress import progress_bar
+from friction_estimator.cli.arguments import finite, names_of, progress_bar, random_seed
 from friction_estimator.identification.excitation.planner import CRITERIA, ExcitationOptions
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC
 

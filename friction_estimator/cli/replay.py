@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, robot_of, warn
-from friction_estimator.cli.progress import progress_bar
+from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, progress_bar, robot_of, warn
 from friction_estimator.config import OBSERVER_NAMES
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.io.bags.replay import replay

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from friction_estimator.api.report import report
-from friction_estimator.cli.arguments import seconds
-from friction_estimator.cli.progress import progress_bar
+from friction_estimator.cli.arguments import progress_bar, seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

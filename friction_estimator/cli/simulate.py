@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from friction_estimator.api.simulate import make_simulator, simulated, write_simulation
-from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, random_seed, robot_of
-from friction_estimator.cli.progress import progress_bar
+from friction_estimator.cli.arguments import add_robot_arguments, positive_seconds, progress_bar, random_seed, robot_of
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.simulation import PERIOD_NS, noise_names, scenario_names
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from friction_estimator.api.validate import validate
-from friction_estimator.cli.arguments import add_robot_arguments, names_of, once, payload, robot_of, warn
-from friction_estimator.cli.progress import progress_bar
+from friction_estimator.cli.arguments import add_robot_arguments, names_of, once, payload, progress_bar, robot_of, warn
 from friction_estimator.reports.identification_tables import score_table
 from friction_estimator.tables import terminal_table
 

@@ -15,13 +15,6 @@ from friction_estimator.config.estimation import (
     SynchronizerConfig,
 )
 from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, KalmanConfig, MomentumConfig
-from friction_estimator.config.parameters import (
-    ParameterField,
-    ParameterValue,
-    checked_value,
-    config_from_parameters,
-    parameter_fields,
-)
 from friction_estimator.config.robot import (
     CouplingConfig,
     FootConfig,
@@ -29,7 +22,16 @@ from friction_estimator.config.robot import (
     RobotConfig,
     SensorNoise,
 )
-from friction_estimator.config.root import OBSERVER_NAMES, Config, OutputConfig
+from friction_estimator.config.root import (
+    OBSERVER_NAMES,
+    Config,
+    OutputConfig,
+    ParameterField,
+    ParameterValue,
+    checked_value,
+    config_from_parameters,
+    parameter_fields,
+)
 from friction_estimator.config.validation import Range
 
 __all__ = [

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import CompensationConfig
+from friction_estimator.config.robot import SURE_SIGN
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.sensor_variances import SURE_SIGN
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, CommandSample, FloatArray, FrictionEstimate
 

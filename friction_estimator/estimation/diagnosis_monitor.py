@@ -17,9 +17,9 @@ from scipy.special import chdtri
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import DiagnosisConfig
+from friction_estimator.config.robot import SURE_SIGN
 from friction_estimator.estimation.diagnosis import EVIDENCE, UNLEARNED, DiagnosisFigures
 from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
-from friction_estimator.robot.sensor_variances import SURE_SIGN
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
 

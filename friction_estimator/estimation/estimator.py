@@ -18,7 +18,7 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline, has_effort
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
-from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import (
     CommandSample,
     FloatArray,

@@ -14,8 +14,7 @@ from friction_estimator.base.odometry import Odometry
 from friction_estimator.config import Config
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
-from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
 from friction_estimator.reference.base_state import BaseStateEstimator, resting_base
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (

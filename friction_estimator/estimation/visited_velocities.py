@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
 from friction_estimator.laws.linear import Shape
 from friction_estimator.types import BoolArray, FloatArray
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.inverse_dynamics.observation import observe, parallel_cutoff
 from friction_estimator.identification.recording.motion import FRICTION, Motion, at_motors

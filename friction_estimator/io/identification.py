@@ -29,7 +29,7 @@ from friction_estimator.io.parameters import (
     write_document,
 )
 from friction_estimator.laws import make_law
-from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}

@@ -13,7 +13,7 @@ import numpy as np
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.types import FloatArray
 
 FORMAT = "friction_estimator/identified_parameters"

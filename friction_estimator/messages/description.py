@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from friction_estimator.config import Config, CouplingConfig
-from friction_estimator.config.coupling import combined
+from friction_estimator.config.robot import combined
 from friction_estimator.errors import ConfigError
 from friction_estimator.laws import JointLaws, laws_of_joints
 from friction_estimator.robot.model import RobotModel

@@ -1,5 +1,13 @@
 """Constrained-dynamics observer: friction from joint accelerations, without force sensors (Egle 2021, chapters 5-7).
 
+    M a + h = S^T (tau - tau_friction) + J^T lambda,    J a = b        (eqs. 5.5, our sign of friction)
+
+``M`` (nv, nv) mass matrix, ``h`` (nv,) Coriolis, centrifugal and gravity terms, ``J`` (r, nv) the constraints stacked:
+standing feet and position-controlled joints (eq. 5.6), ``S`` the selection of the torque-controlled joints (eq. 5.3).
+The thesis adds the friction torque to the motor torque; we subtract it, so that ours is minus the published one.
+All is in the inertial frame that moves with the IMU at that instant: accelerations are the true ones there, gravity is
+the attitude's, and the base velocity drops out. No foot wrench and no accelerometer reading is used.
+
 The acceleration that the motor torques would cause without friction is compared with the differentiated one; the
 difference, times the inertia that the constraints leave, is the friction. Foot sensors only show which feet stand. In
 single support and for swinging limbs the friction is unique, but where much of the robot hangs on a joint the least
@@ -12,14 +20,287 @@ Central differences and the trimmed end of a phase need the future, so the estim
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.reference.constrained_friction import ConstrainedFriction, ConstrainedSolution
-from friction_estimator.reference.differentiation import DelayLine, DerivativeWeights, Differentiator
+from friction_estimator.config.robot import constant_vector, white_vector
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.reference.differentiation import DelayLine, DerivativeWeights, Differentiator, Instant
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, MeasuredFriction, SensorFrame
+from friction_estimator.rotations import skew
+from friction_estimator.types import (
+    GRAVITY,
+    Attitude,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    IntArray,
+    MeasuredFriction,
+    SensorFrame,
+)
+
+_REGULARISATION = 1e-8
+"""Lambda / W of eq. 6.1 [(rad/s^2)^2/(N m)^2]: it decides only where the accelerations determine nothing."""
+_FRICTION_STD = 2.0
+"""Standard deviation of friction that eq. 6.1 leaves out [N m]."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedDynamics:
+    """How forces and the constraint accelerate the robot: ``a = mobility @ force + constraint_gain @ b``.
+
+    Attributes
+    ----------
+    mobility : (nv, nv) ``M^{-1} (I - J^T (J M^{-1} J^T)^{-1} J M^{-1})``, the matrix of eq. 5.10 that removes what acts
+        on the constraints; symmetric, rank ``nv - r``
+    constraint_gain : (nv, r) ``M^{-1} J^T (J M^{-1} J^T)^{-1}``
+    """
+
+    mobility: FloatArray
+    constraint_gain: FloatArray
+
+    def acceleration(self, force: FloatArray, b: FloatArray) -> FloatArray:
+        """Generalised acceleration (nv,) under the force ``S^T tau - h`` (nv,) and the constraint b (r,) (eq. 5.10)."""
+        return np.asarray(self.mobility @ force + self.constraint_gain @ b)
+
+    def constraint_force(self, residual: FloatArray) -> FloatArray:
+        """Lagrange multipliers (r,) from ``M a + h - S^T tau`` (nv,): what the constraints must add (eq. 5.9)."""
+        return np.asarray(self.constraint_gain.T @ residual)
+
+    def response(self, joints: IntArray) -> FloatArray:
+        """``M_mod^{-1} = S M^{-1} N S^T``, (m, m): joint accelerations per friction torque (eq. 5.12)."""
+        return self.mobility[np.ix_(joints, joints)]
+
+
+def constrain(M: FloatArray, J: FloatArray) -> ConstrainedDynamics:
+    """Eliminate the constraint forces (eqs. 5.7-5.10).
+
+    Constraints that repeat each other (two feet on a stretched leg) count once, by the pseudo-inverse.
+    """
+    inverse = _inverse(M)
+    by_force = inverse @ J.T
+    gain = by_force @ _inverse(J @ by_force)  # eqs. 5.8 and 5.9
+    mobility = inverse - gain @ by_force.T
+    return ConstrainedDynamics(0.5 * (mobility + mobility.T), gain)
+
+
+def unique_inverse(response: FloatArray) -> FloatArray | None:
+    """``M_mod`` of eq. 5.13, (m, m), where the friction is unique; None where ``response`` is singular."""
+    inverse, definite = solve_positive(np.ascontiguousarray(response), np.eye(response.shape[0]))
+    return inverse if definite else None
+
+
+def regularised_inverse(response: FloatArray, weight: float) -> FloatArray:
+    """What multiplies the acceleration difference in the solution of eq. 6.1, (m, m).
+
+    With ``W = I`` and ``Lambda = weight * I`` the minimum is ``(K^2 + weight I)^{-1} K``, K being ``response``; by
+    eigenvalues, so that it stays exact to rounding where K is singular (feet that stand together). ``weight`` towards
+    zero is the pseudo-inverse, the least friction that explains the accelerations.
+    """
+    values, vectors = np.linalg.eigh(response)
+    floor = 1e-12 * max(values[-1], 0.0)
+    gains = np.where(values > floor, values / (values**2 + weight), 0.0)
+    return np.asarray((vectors * gains) @ vectors.T)
+
+
+def _inverse(A: FloatArray) -> FloatArray:
+    """Inverse of a symmetric positive definite matrix, pseudo-inverse of a semi-definite one."""
+    if not A.size:
+        return A
+    inverse = unique_inverse(A)
+    return np.asarray(np.linalg.pinv(A, rcond=1e-10, hermitian=True)) if inverse is None else inverse
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedSolution:
+    """Friction of one instant and what it follows from.
+
+    Attributes
+    ----------
+    instant : sensors, attitude, contact and dynamics
+    rows : constraint rows of the standing feet in the flattened (k*6) stack
+    system : the constrained dynamics
+    inertia : (m, m) M_mod of eq. 5.13, or what stands for it in eq. 6.1
+    friction : (m,) of the torque-controlled joints [N m]
+    acceleration : (nv,) with that friction, base included
+    constraint_force : (r,) wrenches of the standing feet, then torques of the position-controlled joints
+    """
+
+    instant: Instant
+    rows: IntArray
+    system: ConstrainedDynamics
+    inertia: FloatArray
+    friction: FloatArray
+    acceleration: FloatArray
+    constraint_force: FloatArray
+
+
+class ConstrainedFriction:
+    """Eqs. 5.3-5.13 and 6.1 for one robot.
+
+    Parameters
+    ----------
+    config : ``constrained``, ``sensors`` and the feet's kind of contact
+    robot : the model that also made the dynamics
+
+    Attributes
+    ----------
+    joints : (m,) indices of the torque-controlled joints
+
+    Raises
+    ------
+    ConfigError
+        When ``constrained.position_controlled`` names a joint that the robot lacks, or all joints.
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._differentiates_position = config.constrained.signal == "position"
+        self._noise = config.sensors
+        self._robot = robot
+        held = _held_joints(config.constrained.position_controlled, robot.joint_names)
+        self.joints: IntArray = np.flatnonzero(~held)
+        self._columns = robot.base_dofs + self.joints
+        self._held_rows = np.eye(robot.base_dofs + held.size)[robot.base_dofs :][held]  # S_pc of eq. 5.3
+        rows = [foot.held_axes for foot in config.feet]
+        self._row_mask = np.array(rows, dtype=bool).reshape(-1, 6)
+
+    def unique(self, standing: BoolArray) -> BoolArray:
+        """Joints, among all n, whose friction follows from the accelerations while these feet (k,) stand.
+
+        Forces between two standing feet, or between a foot and a fixed base, load the joints between them without
+        moving any: these joints are ambiguous (section 5.3).
+        """
+        result = np.zeros(len(self._robot.joint_names), dtype=bool)
+        result[self.joints] = True
+        if self._loops(standing):
+            result &= ~self._robot.limb[standing].any(axis=0)
+        return result
+
+    def solve(self, instant: Instant, joint_acceleration: FloatArray) -> ConstrainedSolution:
+        """Friction of the torque-controlled joints from the accelerations (n,) of all joints [rad/s^2]."""
+        dynamics, standing = instant.dynamics, instant.phase.contact
+        rows = np.flatnonzero((self._row_mask & standing[:, None]).ravel())
+        feet = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[rows]
+        b = np.concatenate((-dynamics.foot_bias_acceleration.ravel()[rows], np.zeros(len(self._held_rows))))
+        system = constrain(dynamics.mass_matrix, np.vstack((feet, self._held_rows)))
+        force = -self._bias(instant)
+        force[self._columns] += instant.frame.effort[self.joints]
+        difference = joint_acceleration[self.joints] - system.acceleration(force, b)[self._columns]  # eq. 5.12
+        response = system.response(self._columns)
+        inertia = None if self._loops(standing) else unique_inverse(response)
+        if inertia is None:
+            inertia = regularised_inverse(response, _REGULARISATION)
+        friction = -inertia @ difference  # eq. 5.13, our sign
+        force[self._columns] -= friction
+        acceleration = system.acceleration(force, b)
+        constraint_force = system.constraint_force(dynamics.mass_matrix @ acceleration - force)
+        return ConstrainedSolution(instant, rows, system, inertia, friction, acceleration, constraint_force)
+
+    def variances(
+        self, solution: ConstrainedSolution, weights: DerivativeWeights, motion: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """First-order propagation of the errors to ``solution.friction``: white, lasting (m,) [(N m)^2].
+
+        Lasting are attitude, constant sensor errors, the motion that the differences miss, and the friction that
+        eq. 6.1 leaves out.
+
+        Parameters
+        ----------
+        solution, weights : what was measured, and how it was differentiated
+        motion : (n,) mean square of the joint accelerations of late [(rad/s^2)^2]
+        """
+        by_position, by_velocity = self._motion_derivatives(solution)
+        by_acceleration = np.zeros_like(by_position)
+        by_acceleration[:, self.joints] = -solution.inertia
+        resolved = solution.inertia @ solution.system.response(self._columns)  # the identity where unique
+        gains = self._gains(by_position, by_velocity, by_acceleration, weights)
+
+        effort, base = solution.instant.frame.effort, self._robot.base_dofs
+        white, constant = white_vector(self._noise), constant_vector(self._noise)
+        by_rate = gains[1][:, 3:6].sum(axis=1) if base else np.zeros(self.joints.size)
+        noise = (resolved**2).sum(axis=1) * white[1] + gains[0].sum(axis=1) * white[0]
+        noise += gains[1][:, base:].sum(axis=1) * white[5] + by_rate * white[6]
+        biases = resolved**2 @ effort[self.joints] ** 2 * constant[0] + by_rate * constant[5]
+        missed = weights.missed**2 * by_acceleration**2 @ motion
+        ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * _FRICTION_STD**2
+        lasting = missed + ambiguous + self._tilt_variance(solution)
+        return noise, lasting + biases
+
+    def _gains(
+        self, by_position: FloatArray, by_velocity: FloatArray, by_acceleration: FloatArray, weights: DerivativeWeights
+    ) -> tuple[FloatArray, FloatArray]:
+        """Variance of the friction per variance of positions, (m, n), and of generalised velocities, (m, nv).
+
+        The sample at the instant itself enters through the dynamics and through the differences.
+        """
+        middle = weights.values[weights.middle]
+        others = weights.values @ weights.values - middle**2
+        if self._differentiates_position:
+            return (by_position + middle * by_acceleration) ** 2 + others * by_acceleration**2, by_velocity**2
+        gains, joints = by_velocity**2, slice(self._robot.base_dofs, None)
+        gains[:, joints] = (by_velocity[:, joints] + middle * by_acceleration) ** 2 + others * by_acceleration**2
+        return by_position**2, gains
+
+    def _motion_derivatives(self, solution: ConstrainedSolution) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of the friction by joint positions, (m, n), and generalised velocities, (m, nv)."""
+        instant, robot = solution.instant, self._robot
+        wrenches = np.zeros(instant.frame.wrenches.size)
+        wrenches[solution.rows] = solution.constraint_force[: solution.rows.size]
+        relative = solution.acceleration.copy()  # to the IMU, as the model's gravity is
+        relative[: 3 if robot.base_dofs else 0] -= self._imu_acceleration(instant)
+        torques = robot.inverse_dynamics_derivatives(instant.dynamics, relative, wrenches.reshape(-1, 6))
+        feet = robot.foot_acceleration_derivatives(instant.dynamics, solution.acceleration)
+        by_force = solution.inertia @ solution.system.mobility[self._columns]
+        by_constraint = solution.inertia @ solution.system.constraint_gain[self._columns, : solution.rows.size]
+        by_position, by_velocity = (
+            -by_force @ torque - by_constraint @ foot.reshape(-1, foot.shape[-1])[solution.rows]
+            for torque, foot in zip(torques, feet, strict=True)
+        )
+        return by_position, by_velocity
+
+    def _tilt_variance(self, solution: ConstrainedSolution) -> FloatArray:
+        """Variance of the friction from the direction of gravity, (m,)."""
+        if not self._robot.base_dofs:
+            return np.zeros(self.joints.size)
+        attitude, M = solution.instant.attitude, solution.instant.dynamics.mass_matrix
+        by_gravity = solution.inertia @ solution.system.mobility[self._columns] @ M[:, :3]
+        by_angle = by_gravity @ attitude.rotation_base_to_world.T @ skew(np.array([0.0, 0.0, -GRAVITY]))
+        return np.asarray(np.einsum("ij,jk,ik->i", by_angle, attitude.covariance, by_angle))
+
+    def _bias(self, instant: Instant) -> FloatArray:
+        """Coriolis, centrifugal and gravity terms with the true gravity, (nv,)."""
+        dynamics = instant.dynamics
+        if not self._robot.base_dofs:
+            return dynamics.bias
+        return dynamics.bias - dynamics.mass_matrix[:, :3] @ self._imu_acceleration(instant)
+
+    def _imu_acceleration(self, instant: Instant) -> FloatArray:
+        """Specific force plus gravity, base axes, (3,): what the shared dynamics leave out; (0,) for a fixed base."""
+        if not self._robot.base_dofs:
+            return np.zeros(0)
+        attitude = instant.attitude
+        return attitude.specific_force - GRAVITY * attitude.rotation_base_to_world[2]
+
+    def _loops(self, standing: BoolArray) -> bool:
+        """True where the ground closes a kinematic loop."""
+        return int(standing.sum()) > (1 if self._robot.base_dofs else 0)
+
+
+def _held_joints(names: tuple[str, ...], joint_names: tuple[str, ...]) -> BoolArray:
+    """Mask of the position-controlled joints, (n,)."""
+    unknown = [name for name in names if name not in joint_names]
+    if unknown:
+        raise ConfigError(
+            f"constrained.position_controlled names {choices(unknown)}; the joints are {choices(joint_names)}"
+        )
+    held = np.isin(joint_names, names)
+    if held.all():
+        raise ConfigError("constrained.position_controlled names all joints, so none has a friction to measure")
+    return held
 
 
 class ConstrainedDynamicsObserver:

@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.identification.result import FrictionSamples, Identification, JointScore, ParameterTable
 from friction_estimator.laws import FrictionLaw, make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.reports.recording_tables import grade
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
 from friction_estimator.types import FloatArray

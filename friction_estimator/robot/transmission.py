@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import quadratic_form
 from friction_estimator.types import FloatArray, IntArray

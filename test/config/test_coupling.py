@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from friction_estimator.config.coupling import Coupling, combined, uncoupled
+from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError
 
 JOINTS, MOTORS = ("pitch", "roll", "yaw"), ("0B3M0", "0B3M1", "0B4M0")

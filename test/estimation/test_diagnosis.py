@@ -15,7 +15,7 @@ from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, 
 from friction_estimator.estimation.diagnosis_monitor import FadingMean, Innovations, _fade
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from test.feeding import feed
 

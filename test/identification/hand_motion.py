@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.motor.samples import MotorSamples
 from friction_estimator.laws import make_law

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,

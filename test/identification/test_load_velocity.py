@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.hamon.published_problem import published_problem
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.inverse_dynamics.findings import joint_scores
 from friction_estimator.identification.inverse_dynamics.live_law import live_parameters, with_motor_torque_as_load
 from friction_estimator.identification.inverse_dynamics.method import (
@@ -18,7 +18,7 @@ from friction_estimator.identification.regression.least_squares import ORDINARY,
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
 from friction_estimator.laws import make_law, make_linear_law
-from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.laws.joint_laws import parameters_sigma
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 
 from .arm import JOINTS, PAYLOAD, URDF, as_motion, move, rigid_torque

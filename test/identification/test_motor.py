@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from friction_estimator.config.coupling import Coupling, combined, uncoupled
+from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.motor.method import MotorOptions, identify_motor
 from friction_estimator.identification.motor.samples import StickOptions

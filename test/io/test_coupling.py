@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.coupling import load_coupling
+from friction_estimator.io.robot import load_coupling
 
 TORSO = """\
 couplings:

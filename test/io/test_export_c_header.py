@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
-from friction_estimator.io.export.c_laws import C_LAWS, identifiers
+from friction_estimator.io.export.c_header import C_LAWS, identifiers
 from friction_estimator.io.identification import identification_of_parameters
 from friction_estimator.laws import make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from test.known_identification import make_identification
 
 COMPILERS = [("cc", "-std=c99"), ("c++", "-std=c++11")]

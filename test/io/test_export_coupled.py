@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from friction_estimator.cli.main import main
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import Identification, ParameterTable
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions

@@ -18,7 +18,7 @@ from friction_estimator.io.identification import (
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws import JointLaws
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from test.known_identification import make_identification
 
 JOINTS = ("hip", "knee", "ankle")

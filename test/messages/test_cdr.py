@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import InputError
-from friction_estimator.io.bags.message_types import jazzy_typestore
+from friction_estimator.io.bags.reader import jazzy_typestore
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate, StampedTemplate, serialize_string, stamp_of
 from friction_estimator.messages.inputs import InputReader

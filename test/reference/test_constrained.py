@@ -12,9 +12,13 @@ import pytest
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier
-from friction_estimator.reference import constrained_friction
-from friction_estimator.reference.constrained import ConstrainedDynamicsObserver
-from friction_estimator.reference.constrained_friction import ConstrainedFriction, constrain, regularised_inverse
+from friction_estimator.reference import constrained
+from friction_estimator.reference.constrained import (
+    ConstrainedDynamicsObserver,
+    ConstrainedFriction,
+    constrain,
+    regularised_inverse,
+)
 from friction_estimator.reference.differentiation import Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, SensorFrame
@@ -209,8 +213,8 @@ def test_stamps_need_not_be_equally_spaced(robot, urdf_xml):
 @pytest.mark.parametrize("standing", ["left", "both"])
 def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, signal, standing, monkeypatch):
     """Monte Carlo over the sensors: the propagated variance is the measured one, in all joints."""
-    monkeypatch.setattr(constrained_friction, "_FRICTION_STD", 0.0)
-    monkeypatch.setattr(constrained_friction, "_REGULARISATION", 1e-4)
+    monkeypatch.setattr(constrained, "_FRICTION_STD", 0.0)
+    monkeypatch.setattr(constrained, "_REGULARISATION", 1e-4)
     rng = np.random.default_rng(5)
     changes = {
         "constrained__signal": signal,

@@ -12,12 +12,13 @@ import pytest
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.export import joint_frictions
 from friction_estimator.io.identification import load_identification, save_identification
-from friction_estimator.reports.identification import render_identification, write_identification_report
-from friction_estimator.reports.identification_figures import (
+from friction_estimator.reports.identification import (
     friction_over_load,
     friction_over_velocity,
     parameters_of_unit,
+    render_identification,
     residuals,
+    write_identification_report,
 )
 from friction_estimator.reports.identification_tables import parameter_table, quadrant_table, score_table
 from friction_estimator.reports.page import ReportError

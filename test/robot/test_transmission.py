@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import DiagnosisConfig, IdentifierConfig, config_from_parameters
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor

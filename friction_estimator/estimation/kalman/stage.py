@@ -31,8 +31,7 @@ from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedul
 from friction_estimator.estimation.kalman.limb_state import joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import WindowBuffer
-from friction_estimator.laws.identified import IdentifiedParameters, common_rows
-from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
+from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,

@@ -17,9 +17,9 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.config.robot import constant_vector, white_vector
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.sensor_variances import constant_vector, white_vector
 from friction_estimator.types import (
     GRAVITY,
     Attitude,
@@ -243,7 +243,7 @@ def friction_variances(
     linear : (r, 3) of :func:`constrain`
     inverse, free : (c, r), (c, 3) how the solution moves with upsilon and with the base angular acceleration
     tilt : (3, 3) covariance of the attitude
-    white, constant : variances in the order of :mod:`friction_estimator.robot.sensor_variances`
+    white, constant : variances in the order of :mod:`friction_estimator.config.robot`
     """
     m, r, c, n, nv = joints.size, rows.size, columns.size, effort.size, H.shape[0]
     columns_of_mass = np.empty((m, c))

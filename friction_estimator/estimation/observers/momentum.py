@@ -17,8 +17,8 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.config.robot import constant_vector, white_vector
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.sensor_variances import constant_vector, white_vector
 from friction_estimator.types import (
     Attitude,
     BoolArray,
@@ -122,7 +122,7 @@ def residual_variances(
     Parameters
     ----------
     readings : (1 + k,) of IMU and feet per sample: noise of a slow sensor is the same for several samples
-    white, constant : variances in the order of :mod:`friction_estimator.robot.sensor_variances`
+    white, constant : variances in the order of :mod:`friction_estimator.config.robot`
     """
     n = effort.size
     decay = math.exp(-gain * dt)

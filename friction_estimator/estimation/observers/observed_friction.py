@@ -19,8 +19,7 @@ from friction_estimator.estimation.observers import make_observer
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier, predict_friction
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
-from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.friction_curve.fit import CurveFit, CurveOptions, fit_curve, refit
 from friction_estimator.identification.friction_curve.identifiability import (
@@ -29,7 +29,7 @@ from friction_estimator.identification.result import (
     Provenance,
 )
 from friction_estimator.laws import laws_of_joints, make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 

@@ -24,7 +24,7 @@ from friction_estimator.identification.regression.uncertainty import velocity_de
 from friction_estimator.identification.result import FrictionSamples, JointScore
 from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
 from friction_estimator.laws import Role, make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
 

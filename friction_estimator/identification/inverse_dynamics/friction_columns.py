@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.recording.motion import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
 from friction_estimator.laws.law import load_slope

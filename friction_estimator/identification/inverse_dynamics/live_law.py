@@ -12,7 +12,7 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 from friction_estimator.identification.result import FrictionSamples
 from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_law, make_linear_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.laws.law import load_slope
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray

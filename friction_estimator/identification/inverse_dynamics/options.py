@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.inverse_dynamics.estimation import reference_speeds
 from friction_estimator.identification.inverse_dynamics.friction_columns import (

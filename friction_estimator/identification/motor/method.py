@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling, uncoupled
+from friction_estimator.config.robot import Coupling, uncoupled
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.motor.fit import fit_drive_gain, fit_motor_friction

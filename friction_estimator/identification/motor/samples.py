@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.motion import Motion

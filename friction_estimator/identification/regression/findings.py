@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.identification.result import JointScore
 from friction_estimator.laws import linear_law_names, make_linear_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.laws.linear import LinearFrictionLaw
 
 _GOOD = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.rigid_body.base_parameters import BaseParameters, base_parameters
 from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel

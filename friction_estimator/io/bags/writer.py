@@ -15,7 +15,7 @@ from rosbags.rosbag2.errors import WriterError
 
 from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointTrajectory
-from friction_estimator.io.bags.message_types import BagMessageTypes
+from friction_estimator.io.bags.reader import BagMessageTypes
 from friction_estimator.messages.cdr import NANOSECONDS
 from friction_estimator.types import FloatArray
 

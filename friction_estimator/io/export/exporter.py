@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.config.coupling import Coupling
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.result import Identification, OperatingRange, ParameterTable, operating_range
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_viscous
-from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.laws.joint_laws import parameters_sigma
 from friction_estimator.types import FloatArray
 
 _VELOCITIES = 200

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from friction_estimator.io.bags.message_types import jazzy_typestore
+from friction_estimator.io.bags.reader import jazzy_typestore
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics

@@ -11,11 +11,10 @@ import pytest
 
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.io.bags.message_types import BagMessageTypes, jazzy_typestore
-from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.reader import BagMessageTypes, BagReader, jazzy_typestore
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.simulated import SensorMessages

@@ -14,8 +14,7 @@ import pytest
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
 from friction_estimator.errors import BagError
-from friction_estimator.io.bags.message_types import BagMessageTypes
-from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.reader import BagMessageTypes, BagReader
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 
 Recorded = list[tuple[str, int, Any]]
