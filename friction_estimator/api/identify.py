@@ -23,11 +23,11 @@ from friction_estimator.api.recordings import (
 )
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointLog, Payload, RobotDescription
 from friction_estimator.identification.methods import METHODS, choose_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.result import Identification, JointScore, ParameterTable
+from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.identification import load_identification as read_identification
@@ -280,8 +280,9 @@ def _keywords(
         raise ConfigError(f"the method {method} takes one law for all motors: leave out {', '.join(joint_laws)}")
     elif law is not None:
         keywords["law"] = law
-    names = experiments.logs[0].joint_names
-    keywords["coupling"] = coupling_of(coupling, robot, experiments.couplings, names)
+    motors = coupling_of(coupling, robot, experiments.couplings, experiments.logs[0].joint_names)
+    if motors is not None:
+        keywords["coupling"] = motors
     return keywords
 
 

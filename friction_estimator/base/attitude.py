@@ -19,7 +19,8 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
-from friction_estimator.linear_algebra import (
+from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.rotations import (
     matrix_from_quaternion,
     product,
     quaternion_exp,
@@ -27,7 +28,6 @@ from friction_estimator.linear_algebra import (
     quaternion_product,
     rotation_between,
     skew,
-    solve_positive,
     turned,
     yaw_from_quaternion,
 )

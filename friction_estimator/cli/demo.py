@@ -24,7 +24,7 @@ from friction_estimator.cli.arguments import (
     robot_of,
     warn,
 )
-from friction_estimator.config import OBSERVER_NAMES
+from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.node_parameters import MAX_LEAD
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace an older run in that folder")
     parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
     add_robot_arguments(parser)
-    parser.add_argument("--observer", choices=OBSERVER_NAMES, help="method that measures friction")
+    parser.add_argument("--observer", choices=tuple(OBSERVERS), help="method that measures friction")
     parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="motion of the robot")
     parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
     parser.add_argument("--seed", type=random_seed, default=0, help="random seed of the sensor noise")

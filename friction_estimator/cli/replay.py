@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, progress_bar, robot_of, warn
-from friction_estimator.config import OBSERVER_NAMES
+from friction_estimator.config import OBSERVERS
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.bags.writer import STORAGES
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)
-    parser.add_argument("--observer", "--method", choices=OBSERVER_NAMES, help="method that measures friction")
+    parser.add_argument("--observer", "--method", choices=tuple(OBSERVERS), help="method that measures friction")
     parser.add_argument(
         "--smooth",
         type=look_ahead,

@@ -23,7 +23,7 @@ from friction_estimator.config.robot import (
     SensorNoise,
 )
 from friction_estimator.config.root import (
-    OBSERVER_NAMES,
+    OBSERVERS,
     Config,
     OutputConfig,
     ParameterField,
@@ -49,7 +49,7 @@ __all__ = [
     "ImuConfig",
     "KalmanConfig",
     "MomentumConfig",
-    "OBSERVER_NAMES",
+    "OBSERVERS",
     "OutputConfig",
     "ParameterField",
     "ParameterValue",

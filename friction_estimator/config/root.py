@@ -22,8 +22,13 @@ from friction_estimator.config.robot import FootConfig, ImuConfig, RobotConfig, 
 from friction_estimator.config.validation import Range, Validated, check_range, parameter
 from friction_estimator.errors import ConfigError, choices
 
-OBSERVER_NAMES = ("kalman", "fbse", "momentum", "constrained")
-"""Values of ``Config.observer``: the Kalman stage, or an observer of the table in ``estimation.observers``."""
+OBSERVERS = {
+    "kalman": "",
+    "fbse": "friction_estimator.estimation.observers.fbse.FootBaseSensorEstimation",
+    "momentum": "friction_estimator.estimation.observers.momentum.MomentumObserver",
+    "constrained": "friction_estimator.reference.constrained.ConstrainedDynamicsObserver",
+}
+"""Class of each observer by its name in ``Config.observer``; empty: the Kalman stage. A new observer is a line here."""
 
 STAGES = ("all", "base_state", "friction")
 """Values of ``Config.stages``: the whole pipeline, or one of the two parts that can run as separate nodes."""
@@ -49,9 +54,8 @@ class Config(Validated):
     sensors: SensorNoise = SensorNoise()
     observer: str = parameter(
         "kalman",
-        "Method that measures friction: kalman, the most accurate one, or the published methods fbse, momentum and "
-        "constrained.",
-        choices=OBSERVER_NAMES,
+        f"Method that measures friction: {', '.join(OBSERVERS)}. The most accurate one is kalman.",
+        choices=tuple(OBSERVERS),
     )
     stages: str = parameter(
         "all",

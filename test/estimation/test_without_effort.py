@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.config import OBSERVER_NAMES
+from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
@@ -29,7 +29,7 @@ def run(estimator, instants, effort=None):
     return feed(estimator, instants)
 
 
-@pytest.mark.parametrize("observer", OBSERVER_NAMES)
+@pytest.mark.parametrize("observer", OBSERVERS)
 def test_base_and_contact_are_those_with_torques_and_friction_is_unknown(urdf_xml, swaying, observer):
     config = suralp_config(observer=observer)
     with_torques = run(Estimator(config, urdf_xml), swaying)

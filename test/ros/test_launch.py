@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from friction_estimator.errors import choices
+from friction_estimator.io.resources import robot_names
+
 pytest.importorskip("launch_ros", reason="launch_ros is not installed: it comes with ROS 2")
 pytest.importorskip("ros2launch", reason="ros2launch is not installed: it comes with ROS 2")
 
@@ -88,7 +91,7 @@ def test_control_c_ends_all_nodes_without_a_traceback(launch: Callable[..., Laun
     ("argument", "reason"),
     [
         ("source:=fly", "Valid options are: ['simulation', 'robot', 'bag']"),
-        ("robot:=nobody", "the robots of friction_estimator are 'g1', 'suralp', 'talos_legs'"),
+        ("robot:=nobody", f"the robots of friction_estimator are {choices(robot_names())}"),
         ("scenario:=fly", "the scenarios are 'friction_change',"),
     ],
 )

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from friction_estimator.errors import ConfigError
+from friction_estimator.errors import ConfigError, choices
 from friction_estimator.io.node_parameters import NODE_FIELDS
+from friction_estimator.io.resources import robot_names
 from friction_estimator.ros.launch_arguments import ARGUMENTS, LaunchRequest, unknown_arguments
 
 
@@ -94,7 +95,7 @@ def test_every_parameter_that_is_passed_on_exists_and_has_its_type(node: str) ->
         ({"seed": "1.5"}, "seed:=1.5 is not a whole number"),
         ({"params_file": "nowhere.yaml"}, "params_file:=nowhere.yaml: there is no such file"),
         ({"source": "bag"}, "source:=bag needs bag:=PATH"),
-        ({"robot": "nobody"}, "the robots of friction_estimator are 'g1', 'suralp', 'talos_legs'"),
+        ({"robot": "nobody"}, f"the robots of friction_estimator are {choices(robot_names())}"),
     ],
 )
 def test_arguments_that_cannot_work_are_refused_before_anything_starts(given: dict[str, str], reason: str) -> None:

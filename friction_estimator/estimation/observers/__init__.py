@@ -1,15 +1,12 @@
-"""Friction observers by name. A new one is one file, one line in the table below, its name in ``OBSERVER_NAMES``."""
+"""Interface of friction observers. A new one is one file and one line in ``OBSERVERS`` of ``config/root.py``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from importlib import import_module
+from typing import Protocol, cast
 
-from friction_estimator.config import Config
-from friction_estimator.errors import ConfigError, choices
-from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.estimation.observers.momentum import MomentumObserver
-from friction_estimator.reference.constrained import ConstrainedDynamicsObserver
+from friction_estimator.config import OBSERVERS, Config
+from friction_estimator.errors import ConfigError
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, MeasuredFriction, SensorFrame
 
@@ -33,21 +30,15 @@ class Observer(Protocol):
         ...
 
 
-_OBSERVERS: dict[str, Callable[[Config, RobotModel], Observer]] = {
-    "fbse": FootBaseSensorEstimation,
-    "momentum": MomentumObserver,
-    "constrained": ConstrainedDynamicsObserver,
-}
-
-
 def make_observer(config: Config, robot: RobotModel) -> Observer:
     """Create the observer that ``config.observer`` names.
 
     Raises
     ------
     ConfigError
-        When there is no observer of that name.
+        When the configuration names the Kalman stage, which is no observer of this kind.
     """
-    if config.observer not in _OBSERVERS:
-        raise ConfigError(f"unknown observer {config.observer!r}; the observers are {choices(_OBSERVERS)}")
-    return _OBSERVERS[config.observer](config, robot)
+    module, _, name = OBSERVERS[config.observer].rpartition(".")
+    if not module:
+        raise ConfigError(f"observer {config.observer!r} has a friction stage of its own and no class in OBSERVERS")
+    return cast(Observer, getattr(import_module(module), name)(config, robot))

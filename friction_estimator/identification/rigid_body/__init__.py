@@ -1,0 +1,1 @@
+"""The rigid body behind a recording: regressor, base parameters, real bodies."""
