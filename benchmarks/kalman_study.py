@@ -1,4 +1,4 @@
-"""Which parts of the Kalman stage are worth what, and is its plain covariance form safe? Writes docs/design/kalman.md.
+"""Which parts of the Kalman stage are worth what, and is its plain covariance form safe? Writes docs/results/kalman.md.
 
     python benchmarks/kalman_study.py [--duration 20] [--seeds 1] [--processes 2]
 

@@ -37,7 +37,7 @@ seed draws the noise, biases and gain errors of the sensors, and in `inertia_err
 the motion is the same. RMSE, NEES and the like are means over the seeds, ± is half of the largest difference between
 two of them, bias the mean magnitude of the mean error.
 """
-_MISSED = "Bold: missed ([what no law can reach](../design/kalman.md#what-the-parts-are-worth))."
+_MISSED = "Bold: missed ([what no law can reach](kalman.md#what-no-law-can-reach))."
 _CONSISTENCY = """## Does sigma tell the truth?
 
 NEES is the mean of (error / published sigma)^2: 1 is consistent, more is overconfident. "Inside" is the part of the

@@ -1,4 +1,4 @@
-"""The tables of docs/design/kalman.md, between markers: the words are the page's own."""
+"""The tables of docs/results/kalman.md, between markers: the words are the page's own."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ Found = Mapping[tuple[str, int], list[Errors]]
 
 def main() -> int:
     """Measure, then write the tables into the page."""
-    parser = argparse.ArgumentParser(description="What the parts of the Kalman stage are worth: docs/design/kalman.md")
+    parser = argparse.ArgumentParser(description="What the parts of the Kalman stage are worth: docs/results/kalman.md")
     parser.add_argument("--duration", type=float, default=20.0, help="of each walk [s]; errors count from 6 s")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--output", type=Path, default=DOCS / "design" / "kalman.md")
+    parser.add_argument("--output", type=Path, default=DOCS / "results" / "kalman.md")
     options = parser.parse_args()
     text = options.output.read_text()
     fill(fill(text, "errors", []), "forms", [])  # a page without the markers ends it before the work

@@ -1,4 +1,4 @@
-"""Claims of docs/design/kalman.md: the filter's other forms are the same filter."""
+"""Claims of docs/results/kalman.md: the filter's other forms are the same filter."""
 
 from __future__ import annotations
 
