@@ -23,14 +23,14 @@ if __name__ == "__main__":
 import numpy as np
 import yaml
 
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import GRAVITY, FloatArray
 

@@ -20,6 +20,7 @@ if __name__ == "__main__":
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import (
     COUPLED_FRICTION,
@@ -29,7 +30,6 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.result import Identification
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 JOINTS = tuple(f"joint_{k}" for k in range(1, 7))
 MOTORS = tuple(f"motor_{k}" for k in range(1, 7))

@@ -1,6 +1,12 @@
-"""Small dense linear algebra for kernels: below ten rows hand-written loops are faster than a call of LAPACK."""
+"""Linear algebra of the kernels: small positive definite systems, 3-vectors, rotations, quaternions ``(w, x, y, z)``.
+
+Below ten rows hand-written loops are faster than a call of LAPACK. scipy's ``Rotation`` is the reference of the
+rotations in the tests; it costs ten times as much for a single rotation.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -113,3 +119,127 @@ def quadratic_form(row: FloatArray, covariance: FloatArray) -> FloatArray:
     (...)
     """
     return np.maximum((row[..., None, :] @ covariance @ row[..., :, None])[..., 0, 0], 0.0)
+
+
+@kernel("V V")
+def cross(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Cross product of two 3-vectors."""
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+@kernel("V")
+def skew(a: FloatArray) -> FloatArray:
+    """Matrix with ``skew(a) @ b = a x b``, (3, 3)."""
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+@kernel
+def product(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Matrix product ``A B`` of two (3, 3): for so few numbers a call of BLAS costs more."""
+    C = np.zeros((3, 3))
+    for i in range(3):
+        for k in range(3):
+            for j in range(3):
+                C[i, j] += A[i, k] * B[k, j]
+    return C
+
+
+@kernel
+def turned(A: FloatArray, x: FloatArray) -> FloatArray:
+    """Product ``A x`` of a matrix (3, 3) and a vector (3,)."""
+    return np.array(
+        [
+            A[0, 0] * x[0] + A[0, 1] * x[1] + A[0, 2] * x[2],
+            A[1, 0] * x[0] + A[1, 1] * x[1] + A[1, 2] * x[2],
+            A[2, 0] * x[0] + A[2, 1] * x[1] + A[2, 2] * x[2],
+        ]
+    )
+
+
+@kernel
+def quaternion_exp(rotation_vector: FloatArray) -> FloatArray:
+    """Unit quaternion of a rotation vector [rad], (4,)."""
+    x, y, z = 0.5 * rotation_vector[0], 0.5 * rotation_vector[1], 0.5 * rotation_vector[2]
+    angle = math.sqrt(x * x + y * y + z * z)
+    scale = math.sin(angle) / angle if angle > 1e-9 else 1.0 - angle * angle / 6.0
+    return np.array([math.cos(angle), scale * x, scale * y, scale * z])
+
+
+@kernel
+def quaternion_product(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Product ``p * q`` of two quaternions (4,): first the rotation q, then p."""
+    return np.array(
+        [
+            p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],
+            p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
+            p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1],
+            p[0] * q[3] + p[1] * q[2] - p[2] * q[1] + p[3] * q[0],
+        ]
+    )
+
+
+@kernel
+def rotation_between(start: FloatArray, end: FloatArray) -> FloatArray:
+    """Rotation vector v, world axes, with ``end = exp(v) * start`` for unit quaternions (4,): (3,) [rad]."""
+    difference = quaternion_product(end, np.array([start[0], -start[1], -start[2], -start[3]]))
+    w, vector = difference[0], difference[1:]
+    sine = math.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])
+    if sine < 1e-12:
+        return 2.0 * vector if w > 0 else -2.0 * vector
+    angle = 2.0 * math.atan2(sine if w > 0 else -sine, abs(w))
+    return angle / sine * vector
+
+
+@kernel("V")
+def matrix_from_quaternion(q: FloatArray) -> FloatArray:
+    """Rotation matrix of a unit quaternion, (3, 3): body axes to world axes."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+@kernel("f8 f8 f8")
+def quaternion_from_rpy(roll: float, pitch: float, yaw: float) -> FloatArray:
+    """Unit quaternion of ``Rz(yaw) Ry(pitch) Rx(roll)`` (REP-103), (4,)."""
+    cr, sr = math.cos(0.5 * roll), math.sin(0.5 * roll)
+    cp, sp = math.cos(0.5 * pitch), math.sin(0.5 * pitch)
+    cy, sy = math.cos(0.5 * yaw), math.sin(0.5 * yaw)
+    return np.array(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ]
+    )
+
+
+@kernel("V")
+def yaw_from_quaternion(q: FloatArray) -> float:
+    """Yaw angle of ``Rz(yaw) Ry(pitch) Rx(roll)`` [rad]."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+@kernel("M")
+def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
+    """Unit quaternion ``(w, x, y, z)`` of a rotation matrix, w >= 0 (Shepperd's method), (4,)."""
+    a, b, c = matrix[0]
+    d, e, f = matrix[1]
+    g, h, i = matrix[2]
+    rows = np.array(
+        [
+            [1 + a + e + i, h - f, c - g, d - b],
+            [h - f, 1 + a - e - i, d + b, c + g],
+            [c - g, d + b, 1 - a + e - i, h + f],
+            [d - b, c + g, h + f, 1 - a - e + i],
+        ]
+    )
+    largest = np.argmax(np.diag(rows))
+    q = rows[largest] / (2.0 * math.sqrt(rows[largest, largest]))
+    return -q if q[0] < 0 else q

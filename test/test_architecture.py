@@ -4,6 +4,7 @@ import ast
 import graphlib
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import friction_estimator
 
 PACKAGE = Path(friction_estimator.__file__).parent
 
-TOP_LEVEL = {"types", "errors", "compiled", "rotations", "linear_algebra"}
+TOP_LEVEL = {"types", "errors", "compiled", "linear_algebra"}
 """Modules beside the rooms that every room may import."""
 ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
@@ -122,6 +123,13 @@ def without_type_checking(source: str) -> str:
 
 def test_every_room_on_disk_has_its_place_in_the_table() -> None:
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == set(ROOMS)
+
+
+def test_the_package_stays_small_enough_to_read() -> None:
+    files = list(PACKAGE.rglob("*.py"))
+    assert len(files) <= 200
+    folders = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in files)
+    assert {name: count for name, count in folders.items() if count > 20} == {}
 
 
 def test_the_table_is_the_one_of_the_docs() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
 from benchmarks.egle.printed import LAW, TARGETS
 from benchmarks.egle.walks import column
-from friction_estimator.identification.friction_curve.fit import CurveOptions
-from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.curve_fit import CurveOptions
+from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.result import Identification
 from friction_estimator.laws.joint_laws import parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray

@@ -9,23 +9,22 @@ import numpy as np
 
 from benchmarks.hamon.published_problem import published_problem
 from benchmarks.hamon.rx130l import JOINT, URDF
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.inverse_dynamics.refinement import insignificant
-from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.recording.spectrum import FLAT
-from friction_estimator.identification.regression.least_squares import ORDINARY, solve
-from friction_estimator.identification.regression.linear_problem import (
+from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.least_squares import ORDINARY, solve
+from friction_estimator.identification.linear_problem import (
     LinearFit,
     fold_numbers,
     held_out_prediction,
     select_columns,
     select_rows,
 )
-from friction_estimator.identification.rigid_body.base_parameters import base_parameters
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.identification.recording.spectrum import FLAT
+from friction_estimator.identification.rigid_body import RigidBodyOptions, base_parameters
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import Payload
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.types import FloatArray
 
 JOINTS = ("shoulder", "elbow")

@@ -14,8 +14,7 @@ import numpy as np
 from benchmarks.sigma_study.arm import JOINTS, MOTIONS, OFFSET, PERIOD, model, rigid_torque, sine
 from benchmarks.sigma_study.shapes import COULOMB, SHAPES, VISCOUS, Moments, nearest_law, plain
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
-from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.joint_log import JointLog, Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import FloatArray
 

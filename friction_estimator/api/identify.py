@@ -23,11 +23,11 @@ from friction_estimator.api.recordings import (
 )
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointLog, Payload, RobotDescription
 from friction_estimator.identification.methods import METHODS, choose_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.result import Identification, JointScore, ParameterTable
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.identification import load_identification as read_identification

@@ -9,10 +9,10 @@ from typing import Any
 
 from friction_estimator.api.recordings import Path_, Progress, movable_joints
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.excitation import planner
-from friction_estimator.identification.excitation.motion_limits import LIGHT, limits_of_urdf, planned_joints
-from friction_estimator.identification.excitation.planner import ExcitationOptions, ExcitationPlan
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification import excitation
+from friction_estimator.identification.excitation import ExcitationOptions, ExcitationPlan
+from friction_estimator.identification.excitation_trajectory import LIGHT, limits_of_urdf, planned_joints
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC, write_trajectory_bag
 from friction_estimator.io.joint_log import write_trajectory_csv
 from friction_estimator.io.robot import Robot, as_robot
@@ -35,7 +35,7 @@ def plan_excitation(
     joints : joints that move; None: all that carry a noticeable mass. The others stand still at zero
     max_velocity, max_acceleration : for all joints, below the limits of the URDF [rad/s, rad/s^2]
     progress : called now and then
-    options : fields of :class:`~friction_estimator.identification.excitation.planner.ExcitationOptions`, e.g.
+    options : fields of :class:`~friction_estimator.identification.excitation.ExcitationOptions`, e.g.
         ``duration=20.0``
 
     Returns
@@ -56,7 +56,7 @@ def plan_excitation(
         )
     names, light = (tuple(joints), ()) if joints else planned_joints(chosen.urdf_xml, movable_joints(chosen.urdf_xml))
     limits = limits_of_urdf(chosen.urdf_xml, names, max_velocity, max_acceleration)
-    plan = planner.plan_excitation(FixedBaseModel(chosen.urdf_xml, names), limits, _options(options), progress)
+    plan = excitation.plan_excitation(FixedBaseModel(chosen.urdf_xml, names), limits, _options(options), progress)
     if not light:
         return plan
     text = (

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from friction_estimator.api.identify import IdentificationResult, Stage, measured_friction, noting, silent
 from friction_estimator.api.recordings import Path_, Recordings, Warn, coupling_of, read_experiments
 from friction_estimator.errors import InputError
-from friction_estimator.identification.joint_log import JointLog, Payload
-from friction_estimator.identification.recording.motion import FRICTION
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.joint_log import FRICTION, JointLog, Payload
+from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import FilterOptions, to_motions
-from friction_estimator.identification.regression.linear_problem import FOLDS
 from friction_estimator.identification.result import FrictionSamples, Identification, JointScore
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.validation import validate_friction, validate_torque
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot

@@ -19,8 +19,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
-from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.rotations import (
+from friction_estimator.linear_algebra import (
     matrix_from_quaternion,
     product,
     quaternion_exp,
@@ -28,6 +27,7 @@ from friction_estimator.rotations import (
     quaternion_product,
     rotation_between,
     skew,
+    solve_positive,
     turned,
     yaw_from_quaternion,
 )

@@ -25,8 +25,8 @@ from friction_estimator.base.soles import (
 from friction_estimator.base.velocity import ACCELERATION_ERROR_TIME, InertialVelocity, level_attitude, step_velocity
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
+from friction_estimator.linear_algebra import cross, product, skew, turned
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.rotations import cross, product, skew, turned
 from friction_estimator.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
 
 REST_SPEED = 0.001

@@ -18,7 +18,7 @@ import numpy as np
 from friction_estimator.base.attitude import ACCELERATION_TIME
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.rotations import cross, matrix_from_quaternion, product, quaternion_exp, turned
+from friction_estimator.linear_algebra import cross, matrix_from_quaternion, product, quaternion_exp, turned
 from friction_estimator.types import GRAVITY, BoolArray, FloatArray
 
 ACCELERATION_ERROR_TIME = 1.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.api.plan import plan_excitation, plan_files, write_plan
 from friction_estimator.cli.arguments import finite, names_of, progress_bar, random_seed
-from friction_estimator.identification.excitation.planner import CRITERIA, ExcitationOptions
+from friction_estimator.identification.excitation import CRITERIA, ExcitationOptions
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC
 
 _DEFAULTS = ExcitationOptions()

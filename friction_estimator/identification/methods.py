@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.friction_curve import method as friction_curve
+from friction_estimator.identification import friction_curve as friction_curve
 from friction_estimator.identification.inverse_dynamics import method as inverse_dynamics
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.motor import method as motor

@@ -9,11 +9,11 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.observation import observe, parallel_cutoff
-from friction_estimator.identification.recording.motion import FRICTION, Motion, at_motors
+from friction_estimator.identification.joint_log import FRICTION, Motion, at_motors
 from friction_estimator.identification.result import FrictionSamples, Identification, JointScore
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body.rigid_body_columns import drive_inertia_columns
+from friction_estimator.identification.rigid_body import drive_inertia_columns
 from friction_estimator.laws import make_law
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.robot.transmission import Transmission

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from friction_estimator.config import Config
+from friction_estimator.linear_algebra import quaternion_from_matrix
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate, StampedTemplate, serialize_string
 from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.topics import Topic, When
-from friction_estimator.rotations import quaternion_from_matrix
 from friction_estimator.types import BaseState, FloatArray, FrictionEstimate
 
 _DISPLAY_PERIOD_NS = 100_000_000

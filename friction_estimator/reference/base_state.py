@@ -15,9 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import kalman_gain
+from friction_estimator.linear_algebra import cross, kalman_gain
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.rotations import cross
 from friction_estimator.types import (
     GRAVITY,
     Attitude,

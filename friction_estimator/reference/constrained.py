@@ -27,10 +27,9 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.config.robot import constant_vector, white_vector
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.linear_algebra import skew, solve_positive
 from friction_estimator.reference.differentiation import DelayLine, DerivativeWeights, Differentiator, Instant
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.rotations import skew
 from friction_estimator.types import (
     GRAVITY,
     Attitude,

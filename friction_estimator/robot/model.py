@@ -13,8 +13,8 @@ import pinocchio as pin
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.linear_algebra import cross, product, skew, turned
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.rotations import cross, product, skew, turned
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import friction_estimator as fe
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.identification import load_identification
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from friction_estimator import rotations
+from friction_estimator import linear_algebra
 from friction_estimator.base.attitude import ACCELERATION_TIME, AttitudeEstimator, gravity_transition, predict_gravity
 from friction_estimator.config import AttitudeConfig, SensorNoise
 
@@ -24,28 +24,28 @@ def xyzw(q):
 
 @given(angles, angles, angles)
 def test_rotation_helpers_agree_with_scipy(a, b, c):
-    q = rotations.quaternion_from_rpy(a, b, c)
+    q = linear_algebra.quaternion_from_rpy(a, b, c)
     reference = Rotation.from_euler("ZYX", [c, b, a])
-    np.testing.assert_allclose(rotations.matrix_from_quaternion(q), reference.as_matrix(), atol=1e-12)
+    np.testing.assert_allclose(linear_algebra.matrix_from_quaternion(q), reference.as_matrix(), atol=1e-12)
     np.testing.assert_allclose(
-        rotations.matrix_from_quaternion(rotations.quaternion_from_matrix(reference.as_matrix())),
+        linear_algebra.matrix_from_quaternion(linear_algebra.quaternion_from_matrix(reference.as_matrix())),
         reference.as_matrix(),
         atol=1e-9,
     )
-    assert rotations.yaw_from_quaternion(q) == pytest.approx(c, abs=1e-9)
+    assert linear_algebra.yaw_from_quaternion(q) == pytest.approx(c, abs=1e-9)
     vector = np.array([a, b, c])
     np.testing.assert_allclose(
-        rotations.matrix_from_quaternion(rotations.quaternion_exp(vector)),
+        linear_algebra.matrix_from_quaternion(linear_algebra.quaternion_exp(vector)),
         Rotation.from_rotvec(vector).as_matrix(),
         atol=1e-12,
     )
-    p = rotations.quaternion_exp(vector[::-1])
+    p = linear_algebra.quaternion_exp(vector[::-1])
     product = Rotation.from_quat(xyzw(p)) * Rotation.from_quat(xyzw(q))
     np.testing.assert_allclose(
-        rotations.matrix_from_quaternion(rotations.quaternion_product(p, q)), product.as_matrix(), atol=1e-12
+        linear_algebra.matrix_from_quaternion(linear_algebra.quaternion_product(p, q)), product.as_matrix(), atol=1e-12
     )
-    np.testing.assert_allclose(rotations.cross(vector, vector[::-1]), np.cross(vector, vector[::-1]), atol=1e-15)
-    np.testing.assert_allclose(rotations.skew(vector) @ vector[::-1], np.cross(vector, vector[::-1]), atol=1e-15)
+    np.testing.assert_allclose(linear_algebra.cross(vector, vector[::-1]), np.cross(vector, vector[::-1]), atol=1e-15)
+    np.testing.assert_allclose(linear_algebra.skew(vector) @ vector[::-1], np.cross(vector, vector[::-1]), atol=1e-15)
 
 
 @settings(max_examples=20, deadline=None)
@@ -134,11 +134,11 @@ def test_transition_jacobian_of_the_gravity_filter_matches_finite_differences():
 def test_error_of_the_quaternion_does_not_change_between_samples():
     """The transition of the error in world axes is the identity, which is why the prediction only adds covariance."""
     rng = np.random.default_rng(1)
-    q, rate, error = rotations.quaternion_exp(rng.normal(size=3)), rng.normal(size=3), rng.normal(size=3) * 1e-3
-    turn = rotations.quaternion_exp(DT * rate)
-    wrong = rotations.quaternion_product(rotations.quaternion_exp(error), q)
-    ends = (rotations.quaternion_product(start, turn) for start in (q, wrong))
-    np.testing.assert_allclose(rotations.rotation_between(*ends), error, atol=1e-9)
+    q, rate, error = linear_algebra.quaternion_exp(rng.normal(size=3)), rng.normal(size=3), rng.normal(size=3) * 1e-3
+    turn = linear_algebra.quaternion_exp(DT * rate)
+    wrong = linear_algebra.quaternion_product(linear_algebra.quaternion_exp(error), q)
+    ends = (linear_algebra.quaternion_product(start, turn) for start in (q, wrong))
+    np.testing.assert_allclose(linear_algebra.rotation_between(*ends), error, atol=1e-9)
 
 
 def test_yaw_is_only_integrated_and_its_sigma_grows_with_the_unknown_bias():

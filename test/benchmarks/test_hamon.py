@@ -8,7 +8,7 @@ from benchmarks.hamon.printed import MODELS
 from benchmarks.hamon.rx130l import JOINT, PAYLOADS, Sensors, disk, record
 from benchmarks.hamon.trajectory import PERIOD, RANGE, reference_motion
 from benchmarks.hamon.truth import ARM_LENGTH, AS_PRINTED, shared_factors
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.joint_log import Motion
 from friction_estimator.types import GRAVITY
 
 EVERY, SLOW_CUTOFF_HZ = 150, 0.6

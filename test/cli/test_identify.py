@@ -11,8 +11,8 @@ import pytest
 
 from friction_estimator.cli.main import main
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import Payload
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.identification import load_identification

@@ -4,8 +4,7 @@ import numpy as np
 
 from benchmarks.sigma_study.arm import DRIVE_INERTIA, HANGING, JOINTS, OFFSET, URDF, five_sines, rigid_torque, sine
 from benchmarks.sigma_study.shapes import COULOMB, VISCOUS
-from friction_estimator.identification.joint_log import Payload
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.joint_log import Motion, Payload
 
 __all__ = [
     "COULOMB", "DRIVE_INERTIA", "HANGING", "JOINTS", "OFFSET", "PAYLOAD", "URDF", "VISCOUS", "as_motion",

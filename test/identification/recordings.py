@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.joint_log import JointLog, Motion
 from friction_estimator.identification.recording.filters import make_parallel_filter
-from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.types import FloatArray, IntArray
 
 JOINTS = ("hip", "knee")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.identification.rigid_body.base_parameters import base_parameters, in_words
+from friction_estimator.identification.rigid_body import base_parameters, in_words
 
 
 def test_grouped_parameters_give_the_same_torque_and_say_what_they_hold():

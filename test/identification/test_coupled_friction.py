@@ -9,9 +9,9 @@ from friction_estimator.config import config_from_parameters
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws import make_law
 from friction_estimator.laws.joint_laws import parameters_sigma

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.friction_curve.fit import CurveOptions, fit_curve, refit
-from friction_estimator.identification.friction_curve.problem import CurveProblem, CurveSamples
+from friction_estimator.identification.curve_fit import CurveOptions, fit_curve, refit
+from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples
 from friction_estimator.laws import law_names, make_law
 from friction_estimator.laws.law import torque_gradient
 from test.identification.curves import KNEE, curve

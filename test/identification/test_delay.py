@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.zero_phase import to_motion
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 from .arm import COULOMB, JOINTS, OFFSET, URDF, VISCOUS, move, rigid_torque, sine
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
+from friction_estimator.identification.least_squares import ORDINARY
 from friction_estimator.identification.motor.fit import fit_drive_gain, fit_motor_friction
 from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
-from friction_estimator.identification.regression.least_squares import ORDINARY
 from test.identification.hand_motion import STRIBECK, motor_samples
 
 INERTIA, GAIN, OFFSET = 0.4, 0.25, -0.3

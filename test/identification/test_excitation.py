@@ -11,17 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from friction_estimator.errors import ConfigError, FrictionEstimatorError, RobotModelError
-from friction_estimator.identification.excitation.motion_limits import MotionLimits, limits_of_urdf, planned_joints
-from friction_estimator.identification.excitation.planner import ExcitationOptions, ExcitationPlan, plan_excitation
-from friction_estimator.identification.excitation.trajectory import (
+from friction_estimator.identification.excitation import ExcitationOptions, ExcitationPlan, plan_excitation
+from friction_estimator.identification.excitation_trajectory import (
     FeasibleTrajectories,
     FourierTrajectory,
+    MotionLimits,
     choose_harmonics,
+    limits_of_urdf,
+    planned_joints,
     slow_sweeps,
     sweep_duration,
     sweep_reach,
 )
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag
 from friction_estimator.io.joint_log import joint_log_from_table, write_trajectory_csv

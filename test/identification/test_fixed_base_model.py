@@ -3,9 +3,9 @@ import pinocchio as pin
 import pytest
 
 from friction_estimator.errors import InputError, RobotModelError
+from friction_estimator.identification.fixed_base_model import STANDARD_NAMES, FixedBaseModel
 from friction_estimator.identification.joint_log import Payload
-from friction_estimator.identification.rigid_body.fixed_base_model import STANDARD_NAMES, FixedBaseModel
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody, RigidBodyOptions
+from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions
 
 ARM = """<robot name="arm">
   <link name="base"/>

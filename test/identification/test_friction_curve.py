@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.friction_curve.fit import CurveOptions
-from friction_estimator.identification.friction_curve.method import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.curve_fit import CurveOptions
+from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.laws.joint_laws import parameters_sigma
 from test.identification.curves import KNEE, PERIOD, as_motion, coloured, curve
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.identification.friction_curve.fit import CurveOptions, fit_curve
-from friction_estimator.identification.friction_curve.identifiability import parameter_identifiability
+from friction_estimator.identification.curve_fit import CurveOptions, fit_curve, parameter_identifiability
 from friction_estimator.laws import make_law
 from test.identification.curves import KNEE, curve
 

@@ -5,16 +5,16 @@ import pytest
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.least_squares import SolverOptions
 from friction_estimator.identification.recording.zero_phase import to_motion
-from friction_estimator.identification.regression.least_squares import SolverOptions
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.io.parameters import load_parameters, save_parameters
 
 from .arm import (

@@ -1,7 +1,7 @@
 import numpy as np
 
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
 
 from .arm import JOINTS, URDF, as_motion, coulomb_viscous, move, rigid_torque
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.identification.regression.uncertainty import velocity_dependent_rms
+from friction_estimator.identification.uncertainty import velocity_dependent_rms
 
 
 def motion(samples=4000):

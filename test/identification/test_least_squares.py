@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.regression.least_squares import ORDINARY, SolverOptions, solve
-from friction_estimator.identification.regression.linear_problem import LinearProblem
+from friction_estimator.identification.least_squares import ORDINARY, SolverOptions, solve
+from friction_estimator.identification.linear_problem import LinearProblem
 
 TRUTH = np.array([2.0, -0.5, 0.3])
 

@@ -7,16 +7,19 @@ import pytest
 
 from benchmarks.hamon.published_problem import published_problem
 from friction_estimator.config.robot import Coupling
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics.estimated_friction import (
+    live_parameters,
+    with_motor_torque_as_load,
+)
 from friction_estimator.identification.inverse_dynamics.findings import joint_scores
-from friction_estimator.identification.inverse_dynamics.live_law import live_parameters, with_motor_torque_as_load
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.regression.least_squares import ORDINARY, SolverOptions, solve
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.identification.least_squares import ORDINARY, SolverOptions, solve
+from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.laws import make_law, make_linear_law
 from friction_estimator.laws.joint_laws import parameters_sigma
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY

@@ -2,9 +2,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body.physical_bounds import nearest_physical
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody, RigidBodyOptions
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.physical_bounds import nearest_physical
+from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions
 
 from .arm import DRIVE_INERTIA, JOINTS, URDF
 

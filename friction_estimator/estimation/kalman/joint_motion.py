@@ -19,7 +19,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.rotations import product
+from friction_estimator.linear_algebra import product
 from friction_estimator.types import FloatArray, record
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])

@@ -10,10 +10,9 @@ import numpy as np
 from friction_estimator.errors import InputError
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
-from friction_estimator.identification.regression.least_squares import SolverOptions, solve
-from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem, select_columns
-from friction_estimator.identification.rigid_body.base_parameters import base_parameters
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.linear_problem import LinearFit, LinearProblem, select_columns
+from friction_estimator.identification.rigid_body import RigidBody, base_parameters
 from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 

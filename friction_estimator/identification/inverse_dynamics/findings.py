@@ -10,9 +10,8 @@ from friction_estimator.identification.inverse_dynamics.estimation import Estima
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import delay_error
-from friction_estimator.identification.regression.findings import Finding
-from friction_estimator.identification.regression.least_squares import SolverOptions, solve
-from friction_estimator.identification.regression.linear_problem import (
+from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.linear_problem import (
     LinearProblem,
     fold_numbers,
     held_out_prediction,
@@ -20,9 +19,9 @@ from friction_estimator.identification.regression.linear_problem import (
     select_columns,
     select_rows,
 )
-from friction_estimator.identification.regression.uncertainty import velocity_dependent_rms, without_velocity
-from friction_estimator.identification.result import FrictionSamples, JointScore
-from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia
+from friction_estimator.identification.physical_bounds import PhysicalInertia
+from friction_estimator.identification.result import Finding, FrictionSamples, JointScore
+from friction_estimator.identification.uncertainty import velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
-from friction_estimator.identification.recording.motion import TEMPERATURE
+from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
 from friction_estimator.laws.law import load_slope
 from friction_estimator.laws.linear import OFFSET, SIDES_OF_LOAD, VISCOUS

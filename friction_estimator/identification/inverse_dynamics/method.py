@@ -8,7 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.inverse_dynamics.dead_zone import moving_rows
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics.estimated_friction import (
+    friction_samples,
+    live_parameters,
+    moving_rows,
+)
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, TorqueModel, estimate
 from friction_estimator.identification.inverse_dynamics.findings import (
     about_joints_of_motors,
@@ -17,7 +22,6 @@ from friction_estimator.identification.inverse_dynamics.findings import (
     inverse_dynamics_findings,
     joint_scores,
 )
-from friction_estimator.identification.inverse_dynamics.live_law import friction_samples, live_parameters
 from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
@@ -39,15 +43,12 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
     with_physical_inertia,
     without_insignificant,
 )
-from friction_estimator.identification.joint_log import JointLog, RobotDescription
+from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription
 from friction_estimator.identification.recording.checks import check_torque_signs
-from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions
-from friction_estimator.identification.regression.findings import verdicts
-from friction_estimator.identification.regression.uncertainty import allowing_for_wrong_model
-from friction_estimator.identification.result import Identification, ParameterTable, Provenance
-from friction_estimator.identification.rigid_body.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.identification.result import Identification, ParameterTable, Provenance, verdicts
+from friction_estimator.identification.rigid_body import RigidBody
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 
 METHOD = "inverse_dynamics"

@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.joint_log import Motion, at_motors
+from friction_estimator.identification.linear_problem import LinearProblem
 from friction_estimator.identification.recording.filters import (
     FULL_BAND,
     ORDER,
@@ -16,8 +18,6 @@ from friction_estimator.identification.recording.filters import (
     low_pass,
     make_parallel_filter,
 )
-from friction_estimator.identification.recording.motion import Motion, at_motors
-from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 

@@ -17,11 +17,11 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
     load_velocity_sites,
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation
-from friction_estimator.identification.recording.motion import TEMPERATURE
+from friction_estimator.identification.joint_log import TEMPERATURE
+from friction_estimator.identification.least_squares import SolverOptions
+from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import FilterOptions
-from friction_estimator.identification.regression.least_squares import SolverOptions
-from friction_estimator.identification.regression.linear_problem import FOLDS
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBodyOptions
+from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.laws import laws_of_joints, linear_law_names
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.robot.transmission import Transmission

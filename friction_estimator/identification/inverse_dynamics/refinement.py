@@ -17,12 +17,12 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
 )
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, load_velocity_sites
 from friction_estimator.identification.inverse_dynamics.observation import Observation
-from friction_estimator.identification.recording.motion import TEMPERATURE
-from friction_estimator.identification.regression.least_squares import SolverOptions, solve
-from friction_estimator.identification.regression.linear_problem import LinearFit
-from friction_estimator.identification.regression.uncertainty import allowing_for_wrong_model, correlation_time
-from friction_estimator.identification.rigid_body.physical_bounds import PhysicalInertia, nearest_physical
-from friction_estimator.identification.rigid_body.rigid_body_columns import RigidBody
+from friction_estimator.identification.joint_log import TEMPERATURE
+from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.linear_problem import LinearFit
+from friction_estimator.identification.physical_bounds import PhysicalInertia, nearest_physical
+from friction_estimator.identification.rigid_body import RigidBody
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, correlation_time
 from friction_estimator.types import BoolArray, FloatArray
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.errors import InputError
+from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
 from friction_estimator.identification.motor.problem import (
     INERTIA,
     OFFSET,
@@ -19,8 +21,6 @@ from friction_estimator.identification.motor.problem import (
     with_column,
 )
 from friction_estimator.identification.motor.samples import MotorSamples
-from friction_estimator.identification.regression.least_squares import SolverOptions, solve
-from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 

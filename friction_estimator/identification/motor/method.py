@@ -10,7 +10,9 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling, uncoupled
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.joint_log import JointLog, RobotDescription
+from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription
+from friction_estimator.identification.least_squares import SolverOptions
+from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.motor.fit import fit_drive_gain, fit_motor_friction
 from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
 from friction_estimator.identification.motor.result import (
@@ -31,12 +33,8 @@ from friction_estimator.identification.motor.samples import (
     motor_samples,
     quiet_motion,
 )
-from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.zero_phase import Progress
-from friction_estimator.identification.regression.findings import verdicts
-from friction_estimator.identification.regression.least_squares import SolverOptions
-from friction_estimator.identification.regression.linear_problem import FOLDS
-from friction_estimator.identification.result import Identification, Provenance
+from friction_estimator.identification.result import Identification, Provenance, verdicts
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 from friction_estimator.types import FloatArray
 

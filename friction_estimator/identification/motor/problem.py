@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.linear_problem import LinearProblem
 from friction_estimator.identification.motor.samples import MotorSamples
-from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.laws import make_law, make_linear_law
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 from friction_estimator.laws.nonlinear import ASYMMETRIC_STRIBECK_SCALED

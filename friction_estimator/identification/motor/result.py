@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
+from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, select_rows
 from friction_estimator.identification.motor.fit import UNITS, DriveGain, MotorFriction
 from friction_estimator.identification.motor.problem import OFFSET, SLOW_SAMPLES
 from friction_estimator.identification.motor.samples import MotorSamples
-from friction_estimator.identification.regression.findings import Finding
-from friction_estimator.identification.regression.least_squares import SolverOptions, solve
-from friction_estimator.identification.regression.linear_problem import fold_numbers, held_out_prediction, select_rows
-from friction_estimator.identification.result import FrictionSamples, JointScore, ParameterTable
+from friction_estimator.identification.result import Finding, FrictionSamples, JointScore, ParameterTable
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.joint_log import JointLog, Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 

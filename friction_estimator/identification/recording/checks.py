@@ -1,4 +1,4 @@
-"""Warnings about a log: sampling, constant columns, exchanged columns, units, signs of torques."""
+"""Warnings about a log: sampling, constant columns, exchanged columns, units, signs of velocities and torques."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.integrate import cumulative_trapezoid
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.column_checks import column_suspicions, degree_suspicions
-from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period
+from friction_estimator.identification.joint_log import JointLog, Motion
+from friction_estimator.identification.recording import filters
+from friction_estimator.identification.recording.sampling import (
+    evenly,
+    find_stretches,
+    longest_stretch,
+    repair,
+    usual_period,
+)
+from friction_estimator.identification.recording.spectrum import SHORTEST, joint_spectrum
 from friction_estimator.identification.recording.torque_checks import (
     NetWork,
     TorqueSign,
@@ -147,3 +154,234 @@ def _torque(log: JointLog) -> tuple[str, ...]:
         return check_torque_signs(to_motion(log))
     except InputError:  # too short between its edges for this check; the method that needs the motion refuses it
         return ()
+
+
+_ALIKE, _UNLIKE = 0.9, 0.75  # correlations
+_CLOSE, _SCALED = 1.2, 1.5  # factors between slopes: equal below the first, in other units above the second
+_MOVES, _MOVES_WELL = 5.0, 30.0  # times the noise of the position: enough to recognise a column, and to rule it out
+_SWING = 20.0  # samples, where a spectrum does not show the swing
+_DEGREES = math.degrees(1.0)
+_FACTORS = {
+    _DEGREES: "is the velocity in degrees a second?",
+    1.0 / _DEGREES: "is the position in degrees?",
+    60.0 / (2.0 * math.pi): "is the velocity in revolutions a minute?",
+    1e3: "is time in milliseconds?",
+    1e6: "is time in microseconds?",
+    1e9: "is time in nanoseconds?",
+    1e-3: "is the position in millimetres or milliradians?",
+}
+
+
+def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
+    """Find columns that may be exchanged, reversed or in another unit.
+
+    Parameters
+    ----------
+    log : repaired
+    period : between two samples [s]
+    """
+    signals = _even(log, period)
+    if signals is None:
+        return
+    found = _Increments(*signals[:2], period)
+    for joint, name in enumerate(log.joint_names):
+        if log.velocity is not None and found.motion[joint] > _MOVES:
+            yield from _velocity_suspicion(found, joint, log.joint_names)
+        if signals[2] is not None and found.motion[joint] > 0.0:
+            yield from _roughness_suspicion(signals[0][:, joint], signals[2][:, joint], name)
+
+
+def _even(log: JointLog, period: float) -> tuple[FloatArray, FloatArray | None, FloatArray | None] | None:
+    """Position, velocity and effort of the longest stretch, on an even grid."""
+    stretch = longest_stretch(log.time, period)
+    if stretch.stop - stretch.start < SHORTEST:
+        return None
+
+    def even(signal: FloatArray | None) -> FloatArray | None:
+        return None if signal is None else evenly(np.nan_to_num(signal), log.time, stretch, period, False)
+
+    position = even(log.position)
+    return None if position is None else (position, even(log.velocity), even(log.effort))
+
+
+class _Increments:
+    """Changes of position and velocity over half a swing, against the integrals of velocity and position over it.
+
+    Differences over a swing are large against the bits of an encoder, where a derivative is not.
+    """
+
+    def __init__(self, position: FloatArray, velocity: FloatArray | None, period: float) -> None:
+        spectra = [joint_spectrum(column, period, 0) for column in position.T]
+        self.motion = [spectrum.excursion for spectrum in spectra]
+        swing = [_SWING if math.isnan(s.travel_hz) else 0.5 / (s.travel_hz * period) for s in spectra]
+        self._steps = np.clip(np.rint(swing), 1, max(position.shape[0] // 10, 1)).astype(int)
+        self._position, self._velocity = position, velocity
+        self._travel = self._integral(position - position.mean(axis=0), period)
+        self._walk = None if velocity is None else self._integral(velocity, period)
+
+    @staticmethod
+    def _integral(signal: FloatArray, period: float) -> FloatArray:
+        return np.asarray(cumulative_trapezoid(signal, dx=period, axis=0, initial=0.0))
+
+    def velocity_against(self, joint: int, other: int) -> tuple[float, float]:
+        """Correlation of the velocity of a joint with the change of the position of another, and their ratio."""
+        if self._walk is None:
+            return 0.0, 0.0
+        return self._changes(self._walk[:, joint], self._position[:, other], self._steps[joint])
+
+    def position_against_velocity(self, joint: int) -> tuple[float, float]:
+        """Correlation of the position of a joint with the change of its velocity, and their ratio."""
+        if self._velocity is None:
+            return 0.0, 0.0
+        return self._changes(self._travel[:, joint], self._velocity[:, joint], self._steps[joint])
+
+    @staticmethod
+    def _changes(one: FloatArray, other: FloatArray, steps: int) -> tuple[float, float]:
+        return _compare(one[steps:] - one[:-steps], other[steps:] - other[:-steps])
+
+
+def _compare(a: FloatArray, b: FloatArray) -> tuple[float, float]:
+    """Correlation of a with b, and how many times as large as b it is."""
+    a, b = a - a.mean(), b - b.mean()
+    aa, bb, ab = float(a @ a), float(b @ b), float(a @ b)
+    if aa <= 0.0 or bb <= 0.0:
+        return 0.0, 0.0
+    return ab / math.sqrt(aa * bb), math.copysign(math.sqrt(aa / bb), ab)
+
+
+def _near(value: float, wanted: float, factor: float = _CLOSE) -> bool:
+    return wanted / factor < value < wanted * factor
+
+
+def _velocity_suspicion(found: _Increments, joint: int, names: tuple[str, ...]) -> Iterator[str]:
+    name = names[joint]
+    alike, factor = found.velocity_against(joint, joint)
+    evidence = f"velocity/{name} is {factor:.3g} times the derivative of position/{name} (correlation {alike:.2f})"
+    back, back_factor = found.position_against_velocity(joint)
+    if alike < _UNLIKE and back > _ALIKE and _near(back_factor, 1.0):
+        yield (
+            f"position/{name} is the derivative of velocity/{name} (correlation {back:.2f}): are the two columns "
+            "exchanged?"
+        )
+    elif alike > _ALIKE and not _near(factor, 1.0, _SCALED):
+        yield f"{evidence}: {_meaning(factor)}"
+    elif alike < -_ALIKE:
+        yield f"{evidence}: does one of them have the wrong sign?"
+    elif alike < _UNLIKE and (other := _other_joint(found, joint, names)):
+        yield other
+    elif alike < _UNLIKE and found.motion[joint] > _MOVES_WELL:
+        yield (
+            f"velocity/{name} differs from the derivative of position/{name} (correlation {alike:.2f}): check that it "
+            "is the right column"
+        )
+
+
+def _meaning(factor: float) -> str:
+    for known, meaning in _FACTORS.items():
+        if _near(factor, known):
+            return meaning
+    return "are units, time or a gear ratio wrong?"
+
+
+def _other_joint(found: _Increments, joint: int, names: tuple[str, ...]) -> str:
+    for other, name in enumerate(names):
+        alike, factor = found.velocity_against(joint, other)
+        if other != joint and alike > _ALIKE and _near(factor, 1.0):
+            return (
+                f"velocity/{names[joint]} is the derivative of position/{name} (correlation {alike:.2f}), not of "
+                f"position/{names[joint]}: are columns of these joints exchanged?"
+            )
+    return ""
+
+
+def _roughness_suspicion(position: FloatArray, effort: FloatArray, name: str) -> Iterator[str]:
+    """A position is an integral of an integral of the torque, hence much the smoother of the two."""
+    rough, smooth = _roughness(position), _roughness(effort)
+    if smooth > 0.0 and rough > 3.0 * smooth and rough > 0.05:
+        yield (
+            f"position/{name} is rougher than effort/{name} (second differences {rough:.2g} and {smooth:.2g} of the "
+            "standard deviation): are the two columns exchanged?"
+        )
+
+
+def _roughness(signal: FloatArray) -> float:
+    return float(np.std(np.diff(signal, 2)) / np.std(signal)) if np.ptp(signal) > 0.0 else 0.0
+
+
+_OVER = 1.05  # of a limit, for what a controller overshoots
+_FAST = 30.0  # rad/s: five turns a second, behind the gear
+_WIDE = 2.0 * math.pi
+_BETTER = 0.5  # residual variance of the torque, degrees over radians
+
+
+def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray | None = None) -> Iterator[str]:
+    """Find positions that look like degrees, or are outside of their limits otherwise.
+
+    Parameters
+    ----------
+    log : repaired
+    period : between two samples [s]
+    position_limits : (n, 2) [rad or m], NaN or infinite where there is none
+    """
+    n = len(log.joint_names)
+    limits = np.full((n, 2), np.nan) if position_limits is None else np.asarray(position_limits, dtype=float)
+    if limits.shape != (n, 2):
+        raise InputError(f"{log.name}: limits of the positions have the shape {limits.shape}, expected {(n, 2)}")
+    fast = []
+    for joint, name in enumerate(log.joint_names):
+        outside = _outside(log.position[:, joint], limits[joint])
+        if outside:
+            yield f"position/{name} {outside}"
+            continue
+        speed, better = _evidence(log, joint, period)
+        if better < _BETTER:
+            yield (
+                f"position/{name} spans {np.ptp(log.position[:, joint]):.4g}, and as an angle in degrees it explains "
+                f"the torque better than in radians ({100.0 * better:.0f} % of the residual): is it in degrees?"
+            )
+        elif np.ptp(log.position[:, joint]) > _WIDE and speed > _FAST:
+            fast.append(f"position/{name} {speed:.3g} rad/s")
+    if fast:
+        yield f"joints turn faster than joints usually do ({', '.join(fast)}): are the positions in degrees?"
+
+
+def _outside(position: FloatArray, limits: FloatArray) -> str:
+    lower, upper = (
+        limit if math.isfinite(limit) else math.copysign(math.inf, sign)
+        for limit, sign in zip(limits, (-1.0, 1.0), strict=True)
+    )
+    slack = (_OVER - 1.0) * max(abs(bound) for bound in (lower, upper, 0.0) if math.isfinite(bound))
+    low, high = float(position.min()), float(position.max())
+    if low >= lower - slack and high <= upper + slack:
+        return ""
+    range_ = f"runs from {low:.4g} to {high:.4g}, its limits are {lower:.4g} and {upper:.4g}"
+    fits = math.radians(low) >= lower - slack and math.radians(high) <= upper + slack
+    if fits and max(-low, high) > 2.0 * math.pi:
+        return f"{range_}: is it in degrees?"
+    return f"{range_}: is it another joint's, or counted from another zero?"
+
+
+def _evidence(log: JointLog, joint: int, period: float) -> tuple[float, float]:
+    """Speed that is exceeded in 1 % of the time, and how much better degrees explain the torque (1: no better)."""
+    stretch = longest_stretch(log.time, period)
+    position = evenly(log.position[:, joint], log.time, stretch, period, False)
+    band = joint_spectrum(position, period, 0).cutoff_hz if position.size > SHORTEST else math.nan
+    if math.isnan(band):
+        return 0.0, 1.0
+    smooth = filters.low_pass(position, period, min(band, 0.2 / period), 4)
+    velocity = filters.central_difference(smooth, period)
+    speed = float(np.percentile(np.abs(velocity), 99.0))
+    if log.effort is None or np.ptp(position) < _WIDE or not np.isfinite(log.effort[:, joint]).all():
+        return speed, 1.0
+    effort = evenly(log.effort[:, joint], log.time, stretch, period, False)
+    effort = filters.low_pass(effort, period, min(band, 0.2 / period), 4)
+    motion = np.column_stack(
+        [filters.central_difference(velocity, period), velocity, np.sign(velocity), np.ones_like(speed * velocity)]
+    )
+    radians, degrees = (_residual(motion, angle, effort) for angle in (smooth, np.radians(smooth)))
+    return speed, degrees / radians if radians > 0.0 else 1.0
+
+
+def _residual(motion: FloatArray, angle: FloatArray, effort: FloatArray) -> float:
+    W = np.column_stack([motion, np.sin(angle), np.cos(angle)])
+    return float(np.sum((effort - W @ np.linalg.lstsq(W, effort, rcond=None)[0]) ** 2))

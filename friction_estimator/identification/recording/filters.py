@@ -10,7 +10,7 @@ import numpy as np
 from scipy.signal import butter, savgol_coeffs, savgol_filter, sosfilt, sosfiltfilt
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.joint_log import Motion
 from friction_estimator.types import FloatArray, IntArray
 
 _CENTRAL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])

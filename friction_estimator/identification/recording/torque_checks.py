@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.linear_problem import LinearProblem
 from friction_estimator.identification.recording.filters import make_parallel_filter
-from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.regression.least_squares import SolverOptions, solve
-from friction_estimator.identification.regression.linear_problem import LinearProblem
 from friction_estimator.types import FloatArray
 
 _ROWS_A_COLUMN = 4

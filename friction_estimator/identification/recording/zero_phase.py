@@ -10,10 +10,9 @@ from types import MappingProxyType
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.joint_log import JointLog, Motion
 from friction_estimator.identification.recording import filters
 from friction_estimator.identification.recording.filters import METHODS, Differentiator, make_differentiator
-from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.sampling import (
     Stretch,
     even_times,

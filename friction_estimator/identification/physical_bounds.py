@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.stats import chi2
 
-from friction_estimator.identification.rigid_body.fixed_base_model import STANDARD_COUNT
+from friction_estimator.identification.fixed_base_model import STANDARD_COUNT
 from friction_estimator.types import FloatArray
 
 _PULL = 0.01

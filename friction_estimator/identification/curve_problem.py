@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.recording.motion import FRICTION, SIGMA, Motion
+from friction_estimator.identification.joint_log import FRICTION, SIGMA, Motion
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray, FloatArray, IntArray

@@ -9,24 +9,26 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.friction_curve.fit import CurveFit, CurveOptions, fit_curve, refit
-from friction_estimator.identification.friction_curve.identifiability import (
+from friction_estimator.identification.curve_fit import (
+    CurveFit,
+    CurveOptions,
     Identifiability,
     curve_findings,
+    fit_curve,
     parameter_identifiability,
+    refit,
 )
-from friction_estimator.identification.friction_curve.problem import CurveSamples, curve_samples, find_delay, torque_of
-from friction_estimator.identification.joint_log import JointLog, RobotDescription
-from friction_estimator.identification.recording.motion import FRICTION, Motion, at_motors
+from friction_estimator.identification.curve_problem import CurveSamples, curve_samples, find_delay, torque_of
+from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, at_motors
+from friction_estimator.identification.linear_problem import FOLDS, fold_numbers
 from friction_estimator.identification.recording.zero_phase import FilterOptions, Progress, to_motions
-from friction_estimator.identification.regression.findings import sentences
-from friction_estimator.identification.regression.linear_problem import FOLDS, fold_numbers
 from friction_estimator.identification.result import (
     FrictionSamples,
     Identification,
     JointScore,
     ParameterTable,
     Provenance,
+    sentences,
 )
 from friction_estimator.laws import laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
+from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _BLOCK_TIMES = 5.0

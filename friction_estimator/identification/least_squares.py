@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.regression.linear_problem import LinearFit, LinearProblem
-from friction_estimator.identification.regression.uncertainty import block_jackknife, residual_blocks
+from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
+from friction_estimator.identification.uncertainty import block_jackknife, residual_blocks
 from friction_estimator.types import BoolArray, FloatArray
 
 HUBER = 1.345

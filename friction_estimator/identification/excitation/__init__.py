@@ -1,1 +1,0 @@
-"""What to move before recording."""

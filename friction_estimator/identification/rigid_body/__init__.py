@@ -1,1 +1,0 @@
-"""The rigid body behind a recording: regressor, base parameters, real bodies."""
