@@ -1,26 +1,25 @@
-"""Base state on simulated walks, against their truth: tilt, position, velocity, and how honest their sigmas are.
+"""How accurate is the base state on simulated walks, and does its sigma hold: tilt, position, velocity?
 
-    python benchmarks/base_walks.py [--cases walk uneven ...] [--noise clean ...] [--duration 12]
+    python -m benchmarks.base_walks [--cases walk uneven ...] [--noise clean ...] [--duration 12]
 
-No friction is estimated: the estimator gets no torques. Errors from 1.5 s on; the start is the position of 0.5 s.
+Prints a table as Markdown. No friction is estimated: the estimator gets no torques. Errors count from 1.5 s on; the
+reference position is the mean over the first 0.5 s. Takes five minutes; one case at one noise level takes 20 seconds.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
-from pathlib import Path
+from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from benchmarks.accuracy.cases import case_names, find_case
-from benchmarks.accuracy.simulated_run import PERIOD, simulate
-from benchmarks.accuracy.track import configure, drive
+from benchmarks.shared.command import command, longer_than, make_parser
+from benchmarks.shared.estimates import configure, drive
+from benchmarks.shared.pages import header, row
+from benchmarks.shared.walks import PERIOD, case_names, find_case, simulate
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
@@ -29,11 +28,10 @@ from friction_estimator.types import FloatArray
 
 _ROBOT = "suralp"
 _START, _SCORED = round(0.5 / PERIOD), round(1.5 / PERIOD)
-_HEADER = (
-    "| case | sensors | tilt RMSE [deg] | position at the end x, y, z [mm] | height RMSE [mm] "
-    "| velocity RMSE x, y, z [mm/s] | velocity within two sigma [%] | sigma of the velocity [mm/s] |\n"
-    "|---|---|---|---|---|---|---|---|"
-)
+_HEADING = (
+    "case", "sensors", "tilt RMSE [deg]", "position at the end x, y, z [mm]", "height RMSE [mm]",
+    "velocity RMSE x, y, z [mm/s]", "velocity within two sigma [%]", "sigma of the velocity [mm/s]",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,11 +67,11 @@ def walk(case: str, noise: str, duration: float) -> Errors:
     return Errors(np.degrees(turned.as_rotvec()), position - position[:_START].mean(axis=0), velocity, sigma)
 
 
-def row(case: str, noise: str, errors: Errors) -> str:
-    """One walk, as a line of the table."""
+def cells(case: str, noise: str, errors: Errors) -> list[str]:
+    """One row of the table."""
     tilt, height = errors.tilt[_SCORED:, :2], errors.position[_SCORED:, 2]
     velocity, sigma = errors.velocity[_SCORED:], errors.sigma[_SCORED:]
-    cells = [
+    return [
         case,
         noise,
         f"{np.sqrt((tilt**2).mean()):.2f}",
@@ -83,24 +81,22 @@ def row(case: str, noise: str, errors: Errors) -> str:
         _listed(100.0 * (np.abs(velocity) < 2.0 * sigma).mean(axis=0), ".0f"),
         _listed(sigma.mean(axis=0), ".1f"),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def _listed(values: FloatArray, form: str) -> str:
     return ", ".join(format(value, form) for value in values.tolist())
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("base_walks", __doc__)
     parser.add_argument("--cases", nargs="+", choices=case_names(), default=["walk", "uneven", "slope"])
     parser.add_argument("--noise", nargs="+", choices=noise_names(), default=["clean", "paper_std", "realistic"])
-    parser.add_argument("--duration", type=float, default=12.0, help="of each walk [s]")
-    arguments = parser.parse_args()
-    print(_HEADER)
-    for case in arguments.cases:
-        for noise in arguments.noise:
-            print(row(case, noise, walk(case, noise, arguments.duration)), flush=True)
-    return 0
+    parser.add_argument("--duration", type=longer_than(PERIOD * _SCORED), default=12.0, help="of each walk [s]")
+    options = parser.parse_args(arguments)
+    print(header(_HEADING))
+    for case, noise in product(options.cases, options.noise):
+        print(row(cells(case, noise, walk(case, noise, options.duration))), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,27 @@
-"""Do F_c and F_v describe the friction of a short walk, and is their sigma right? A Markdown table to stdout.
+"""Do F_c and F_v describe the friction of a short walk, and is their sigma right?
 
-    python benchmarks/coulomb_viscous.py [--duration 10] [--seeds 3] [--observers kalman fbse momentum]
+    python -m benchmarks.coulomb_viscous [--duration 10] [--seeds 3] [--observers kalman fbse momentum]
 
-F_c and F_v of the true friction are those of the line through the true friction at the instants, and with the weights,
-at which the estimator counts velocities (`estimation/visited_velocities.py`).
+Prints a table as Markdown. F_c and F_v of the true friction are those of the line through the true friction at the
+instants, and with the weights, at which the estimator counts velocities (`estimation/visited_velocities.py`). Takes
+30 minutes on two cores; one observer and one seed take five minutes. The robots talos_legs and g1 need
+example-robot-data (``pip install example-robot-data``).
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from benchmarks.accuracy.cases import find_case
-from benchmarks.accuracy.simulated_run import simulate
-from benchmarks.accuracy.track import configure
+from benchmarks.shared.command import add_processes, command, count, longer_than, make_parser
+from benchmarks.shared.estimates import configure
+from benchmarks.shared.pages import header, row
+from benchmarks.shared.walks import find_case, simulate
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
@@ -43,7 +41,11 @@ WALKS = (
     ("talos_legs", "walk", "realistic"),
     ("g1", "walk", "realistic"),
 )
-"""Robot, case of docs/results/accuracy.md, and noise level."""
+"""Robot, case of `benchmarks.accuracy`, and noise level."""
+_HEADING = (
+    "observer", "robot", "case", "sensors", "sigma by largest friction, median", "largest", "largest error",
+    "within 2 sigma: slow end", "middle", "fast end", "F_c", "F_v",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Lines:
 
 
 class TrueLine:
-    """The line through the true friction with the weights of the estimator, beside which it counts.
+    """The line through the true friction with the weights of the estimator.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     )
 
 
-def row(title: Sequence[str], walks: Sequence[Lines]) -> str:
+def cells(title: Sequence[str], walks: Sequence[Lines]) -> tuple[str, ...]:
     """One row of the table, of all seeds."""
     error, sigma, parameter_error, parameter_sigma, largest = (
         np.concatenate([getattr(lines, name) for lines in walks]) for name in Lines.__dataclass_fields__
@@ -133,17 +135,16 @@ def row(title: Sequence[str], walks: Sequence[Lines]) -> str:
     relative, wrong = (np.abs(part[rubs]).max(axis=1) / largest[rubs] for part in (sigma, error))
     inside = 100.0 * np.mean(np.abs(error) <= 2.0 * sigma, axis=0)
     alone = 100.0 * np.mean(np.abs(parameter_error) <= 2.0 * parameter_sigma, axis=0)
-    cells = (
+    return (
         *title,
         f"{100.0 * np.median(relative):.1f} %",
         f"{100.0 * relative.max():.1f} %",
         f"{100.0 * wrong.max():.1f} %",
         *(f"{share:.0f} %" for share in (*inside, *alone)),
     )
-    return f"| {' | '.join(cells)} |"
 
 
-def rows(observers: Sequence[str], seeds: int, duration: float, processes: int) -> Iterator[str]:
+def rows(observers: Sequence[str], seeds: int, duration: float, processes: int) -> Iterator[tuple[str, ...]]:
     """All rows, as they are ready."""
     with ProcessPoolExecutor(processes) as pool:
         jobs = {
@@ -151,24 +152,23 @@ def rows(observers: Sequence[str], seeds: int, duration: float, processes: int) 
             for key in ((observer, *walk) for observer, walk in product(observers, WALKS))
         }
         for key, futures in jobs.items():
-            yield row(key, [future.result() for future in futures])
+            yield cells(key, [future.result() for future in futures])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--duration", type=float, default=10.0, help="of each walk [s]")
-    parser.add_argument("--seeds", type=int, default=3, help="of the sensor noise")
-    parser.add_argument("--observers", nargs="+", default=["kalman", "fbse", "momentum"])
-    parser.add_argument("--processes", type=int, default=2)
-    arguments = parser.parse_args()
-    heading = (
-        "observer", "robot", "case", "sensors", "sigma by largest friction, median", "largest", "largest error",
-        "within 2 sigma: slow end", "middle", "fast end", "F_c", "F_v",
-    )  # fmt: skip
-    print(f"| {' | '.join(heading)} |\n" + "|---" * len(heading) + "|", flush=True)
-    for line in rows(arguments.observers, arguments.seeds, arguments.duration, arguments.processes):
-        print(line, flush=True)
-    return 0
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("coulomb_viscous", __doc__)
+    parser.add_argument("--duration", type=longer_than(2.0), default=10.0, help="of each walk [s]")
+    parser.add_argument("--seeds", type=count, default=3, help="of the sensor noise")
+    observers = ("kalman", "fbse", "momentum")
+    parser.add_argument("--observers", nargs="+", choices=observers, default=observers)
+    add_processes(parser)
+    options = parser.parse_args(arguments)
+    for robot in dict.fromkeys(robot for robot, _, _ in WALKS):
+        load_robot(robot)  # a missing URDF is an error before the work, not after it
+    print(header(_HEADING), flush=True)
+    for one in rows(options.observers, options.seeds, options.duration, options.processes):
+        print(row(one), flush=True)
 
 
 if __name__ == "__main__":

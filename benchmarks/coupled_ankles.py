@@ -1,24 +1,22 @@
-"""A walk with two motors behind each ankle: friction learned motor by motor, and as if every joint had its own motor.
+"""Where two motors share an ankle, what does it bring to learn friction motor by motor instead of joint by joint?
 
-    python benchmarks/coupled_ankles.py --duration 8 --seed 1
+    python -m benchmarks.coupled_ankles [--duration 8] [--seed 1]
 
-Prints the table of docs/design/kalman.md, "Joints that share motors": RMS errors over the second half of the walk.
+Prints the table of docs/kalman.md, "Joints that share motors": RMS errors over the second half of a simulated walk
+with two motors behind each ankle. Takes two minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from benchmarks.accuracy.track import drive
+from benchmarks.shared.command import command, longer_than, make_parser
+from benchmarks.shared.estimates import drive
+from benchmarks.shared.pages import header, row
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.robot import load_robot
@@ -44,7 +42,7 @@ _LAG = 1.0
 
 
 def walk(duration: float, seed: int) -> list[SimulationSample]:
-    """What the sensors say, and the truth."""
+    """Sensor readings and the truth."""
     robot = load_robot("suralp", COUPLING)
     friction = (FrictionSetting(leg=(*TABLE_I[:4], MOTOR, MOTOR)),)
     scenario = replace(make_scenario("walk", duration), friction=friction)
@@ -64,13 +62,13 @@ def estimates_of(
     return drive(estimator, samples)
 
 
-def main() -> None:
-    """Simulate, estimate, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--duration", type=float, default=8.0, help="of the walk [s]")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    samples = walk(arguments.duration, arguments.seed)
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("coupled_ankles", __doc__)
+    parser.add_argument("--duration", type=longer_than(1.0), default=8.0, help="of the walk [s]")
+    parser.add_argument("--seed", type=int, default=1, help="of the sensor noise")
+    options = parser.parse_args(arguments)
+    samples = walk(options.duration, options.seed)
     late, ankles = slice(len(samples) // 2, None), [4, 5, 10, 11]
     others = [joint for joint in range(12) if joint not in ankles]
     truth = np.array([sample.truth.friction for sample in samples])
@@ -79,8 +77,8 @@ def main() -> None:
         return float(np.sqrt((error[late][:, joints] ** 2).mean()))
 
     print(f"friction of the ankles: {rms(truth, ankles):.2f} N m RMS\n")
-    print("| observer | learned | ankles [N m] | law alone [N m] | error^2 / sigma^2 | other joints [N m] |")
-    print("|---|---|---|---|---|---|")
+    heading = "observer", "learned", "ankles [N m]", "law alone [N m]", "error^2 / sigma^2", "other joints [N m]"
+    print(header(heading))
     for method in METHODS:
         for learned, parameters in (("joint by joint", {}), ("motor by motor", COUPLING)):
             found = estimates_of(method, parameters, samples)
@@ -88,12 +86,10 @@ def main() -> None:
                 np.array([getattr(one, name) for one in found]) for name in ("friction", "sigma", "model")
             )
             error = friction - truth
-            print(
-                f"| {method} | {learned} | {rms(error, ankles):.3f} | {rms(model - truth, ankles):.3f} "
-                f"| {rms(error / sigma, ankles) ** 2:.2f} | {rms(error, others):.3f} |",
-                flush=True,
-            )
+            errors = f"{rms(error, ankles):.3f}", f"{rms(model - truth, ankles):.3f}"
+            consistency = f"{rms(error / sigma, ankles) ** 2:.2f}"
+            print(row((method, learned, *errors, consistency, f"{rms(error, others):.3f}")), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

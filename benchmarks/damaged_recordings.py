@@ -1,26 +1,24 @@
-"""Which mistakes in a recording are noticed? Real recordings, damaged on purpose in every way that the checks know.
+"""Which mistakes in a recording do the checks find? Real recordings with every mistake that the checks detect.
 
-    python benchmarks/damaged_recordings.py LOG.csv LOG.npz BAG ...
+    python -m benchmarks.damaged_recordings LOG.csv LOG.npz BAG ...
 
-A first table has what is said of each recording as it is, and the filters that its spectra choose. A second one has
-the mistakes: named, out of how many there were (a reversed torque is one mistake a joint, exchanged joints are one a
-pair). Logs are tidy tables in SI units or rosbag2 folders.
+Logs are tidy tables in SI units or rosbag2 folders. A first table has the warnings about each recording without
+mistakes, and the filters chosen by its spectra. A second one has the mistakes: found, out of how many there were (a
+reversed torque is one mistake a joint, exchanged joints are one a pair). Takes about ten seconds a recording.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
 
+from benchmarks.shared.command import command, existing_path, make_parser
+from benchmarks.shared.pages import header, row, table
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
@@ -46,7 +44,7 @@ def exchanged(signal: FloatArray, one: int, other: int) -> FloatArray:
 
 
 def mistakes(log: JointLog) -> Iterator[tuple[str, JointLog, str]]:
-    """Kind of mistake, damaged log, and a word that must be in a suspicion."""
+    """Kind of mistake, damaged log, and a word that its warning must contain."""
     position, velocity, effort = log.position, log.velocity, log.effort
     in_degrees = None if velocity is None else DEGREES * velocity
     yield "all angles in degrees", replace(log, position=DEGREES * position, velocity=in_degrees), "degrees"
@@ -72,37 +70,33 @@ def mistakes(log: JointLog) -> Iterator[tuple[str, JointLog, str]]:
             yield "velocities of two joints", replace(log, velocity=exchanged(velocity, one, other)), "joints exchanged"
 
 
-def noticed(log: JointLog, word: str) -> bool:
+def found(log: JointLog, word: str) -> bool:
     try:
         return any(word in text for text in data_warnings(log))
     except InputError as error:
         return word in str(error) or "NaN" in str(error)
 
 
-def filters(log: JointLog) -> str:
+def filters(log: JointLog) -> tuple[str, str, str]:
     measured = choose_velocity_source(log, usual_period(log.time)).measured
-    found = choose_cutoff(log.time, log.position, log.velocity if measured else None)
-    source = "measured" if measured else "from position"
-    return f"{source} | {found.cutoff_hz:.3g} | {found.parallel_hz:.3g}"
+    chosen = choose_cutoff(log.time, log.position, log.velocity if measured else None)
+    return "measured" if measured else "from position", f"{chosen.cutoff_hz:.3g}", f"{chosen.parallel_hz:.3g}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("logs", nargs="+", type=Path)
-    logs = [read(path) for path in parser.parse_args().logs]
-    print("| recording | rate [Hz] | velocity | motion up to [Hz] | torque up to [Hz] | suspicions |")
-    print("|---|---|---|---|---|---|")
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("damaged_recordings", __doc__)
+    parser.add_argument("logs", nargs="+", type=existing_path, metavar="LOG")
+    logs = [read(path) for path in parser.parse_args(arguments).logs]
+    print(header(("recording", "rate [Hz]", "velocity", "motion up to [Hz]", "torque up to [Hz]", "warnings")))
     counts: dict[str, list[int]] = {}
     for log in logs:
-        said = "; ".join(text.split(": ", 1)[1] for text in data_warnings(log)) or "none"
-        print(f"| {log.name} | {1.0 / usual_period(log.time):.4g} | {filters(log)} | {said} |")
+        warnings = "; ".join(text.split(": ", 1)[1] for text in data_warnings(log)) or "none"
+        print(row((log.name, f"{1.0 / usual_period(log.time):.4g}", *filters(log), warnings)), flush=True)
         for kind, damaged, word in mistakes(log):
-            named, all_of_them = counts.setdefault(kind, [0, 0])
-            counts[kind] = [named + noticed(damaged, word), all_of_them + 1]
-    print("\n| mistake | named | of |\n|---|---|---|")
-    for kind, (named, all_of_them) in counts.items():
-        print(f"| {kind} | {named} | {all_of_them} |")
-    return 0
+            total = counts.setdefault(kind, [0, 0])
+            counts[kind] = [total[0] + found(damaged, word), total[1] + 1]
+    print("", *table(("mistake", "found", "of"), [(kind, *total) for kind, total in counts.items()]), sep="\n")
 
 
 if __name__ == "__main__":

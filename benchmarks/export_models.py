@@ -1,24 +1,23 @@
-"""Exports friction into every URDF below a folder, and reads the results back.
+"""Do pinocchio and MuJoCo read the friction that is exported into URDF files?
 
-    python benchmarks/export_models.py FOLDER
+    python -m benchmarks.export_models FOLDER
 
-Pinocchio must find the exported friction in the URDF, and MuJoCo in the MJCF that is made from it, whose mass matrix is
-compared with that of the URDF. Prints one line for each file that differs, and a summary as Markdown.
+FOLDER has URDF files at any depth. Pinocchio must read the exported friction from the URDF, and MuJoCo from the MJCF
+made of it, whose mass matrix is compared with that of the URDF. Prints a line for each file that differs, and a
+summary as Markdown. Takes about a second a file.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
 import pinocchio as pin
 
+from benchmarks.shared.command import command, folder_with, make_parser
+from benchmarks.shared.pages import table
 from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
 from friction_estimator.io.identification import identification_of_parameters
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -38,7 +37,7 @@ def some_friction(names: list[str]) -> tuple[JointFriction, ...]:
 
 
 def urdf_is_right(model: pin.Model, exported: str, joints: tuple[JointFriction, ...]) -> bool:
-    """Whether pinocchio reads the friction, to the bit, and the same inertias as before."""
+    """Whether pinocchio reads exactly the exported friction and the same inertias."""
     again = pin.buildModelFromXML(exported)
     rows = [again.joints[again.getJointId(joint.joint)].idx_v for joint in joints]
     viscous = np.array_equal(again.damping[rows], [joint.simple.viscous for joint in joints])
@@ -60,16 +59,17 @@ def mass_matrix_error(model: pin.Model, exported: str) -> float:
     return float(np.abs(expected - found).max())
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="with URDF files, at any depth")
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("export_models", __doc__)
+    parser.add_argument("folder", type=folder_with("**/*.urdf"), help="with URDF files, at any depth")
     files, right, same = 0, 0, 0
-    for path in sorted(parser.parse_args().folder.rglob("*.urdf")):
+    for path in sorted(parser.parse_args(arguments).folder.rglob("*.urdf")):
         text = path.read_bytes().decode("utf-8")
         try:
             model = pin.buildModelFromXML(text)
         except ValueError:
-            continue  # no URDF, to pinocchio
+            continue  # pinocchio cannot read it
         joints_by_name = list(zip(model.names, model.joints, strict=True))[1:]  # without the universe
         names = [name for name, joint in joints_by_name if joint.nv == 1]
         if not names:
@@ -82,10 +82,9 @@ def main() -> int:
         same += error < TOLERANCE
         if error >= TOLERANCE:
             print(f"{path.name}: {error:.2g} kg m^2; {'; '.join(text for text in made.warnings if 'inertia' in text)}")
-    print(f"| URDF files | friction read from the URDF | MJCF loads | same mass matrix |\n|{4 * '---|'}")
-    print(f"| {files} | {right} | {files} | {same} |")
-    return 0
+    heading = "URDF files", "friction read from the URDF", "MJCF loads", "same mass matrix"
+    print(*table(heading, [(files, right, files, same)]), sep="\n")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -1,29 +1,25 @@
-"""Friction of the real DFKI pendulum: fitted on one controller's recording, judged on the others; Markdown to stdout.
+"""Does friction identified from one recording of a real pendulum predict the torques of others?
 
-    python benchmarks/pendulum.py FOLDER
+    python -m benchmarks.pendulum FOLDER
 
-FOLDER holds what github.com/dfki-ric-underactuated-lab/torque_limited_simple_pendulum publishes: ``results`` with
-``data_measured*.csv`` of every controller, and the authors' ``sp_parameters_*.yaml``.
+FOLDER holds the published data of github.com/dfki-ric-underactuated-lab/torque_limited_simple_pendulum: ``results``
+with ``data_measured*.csv`` of every controller, and the authors' ``sp_parameters_*.yaml``. Prints tables as Markdown.
+Takes one minute.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
 import yaml
 
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from benchmarks.shared.command import command, folder_with, make_parser
+from benchmarks.shared.pages import table
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
@@ -31,6 +27,7 @@ from friction_estimator.identification.inverse_dynamics.method import (
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import GRAVITY, FloatArray
 
@@ -54,7 +51,7 @@ class Pendulum:
     moment : m l [kg m]
     viscous, coulomb : [N m s/rad], [N m]
     sigma : (2,) of viscous and coulomb, NaN of an author
-    possible : real bodies have this inertia, by the identification's own verdict
+    possible : whether the identification found a physically consistent inertia
     """
 
     name: str
@@ -73,13 +70,13 @@ class Pendulum:
 
 
 def of_authors(path: Path) -> Pendulum:
-    """Parameters of one YAML; an inertia that is not given is that of a point mass, as their plant has it."""
+    """Parameters of one YAML; an inertia that is not given is that of a point mass, as in their model."""
     entries: dict[str, Any] = yaml.safe_load(path.read_text())
     moment = float(entries["mass"]) * float(entries["length"])
     inertia = entries.get("inertia")
     given = isinstance(inertia, int | float)
     return Pendulum(
-        path.stem.removeprefix("sp_parameters_"),
+        "authors, " + path.stem.removeprefix("sp_parameters_"),
         float(inertia) if given else moment * float(entries["length"]),
         moment,
         float(entries.get("damping", 0.0)),
@@ -103,7 +100,7 @@ def identified(name: str, motion: Motion) -> Pendulum:
 def prediction_error(pendulum: Pendulum, motion: Motion) -> tuple[float, float]:
     """RMS error and RMS torque where the pendulum moves and nobody pushes it [N m].
 
-    The samples are those that the identification of this recording itself believes, the same for every candidate.
+    The samples are those with a weight in the identification of this recording, the same for every candidate.
     """
     solution, _ = estimate_inverse_dynamics([motion], FixedBaseModel(URDF, (JOINT,)), OPTIONS)
     observation, usable = solution.observations[0], solution.usable[0]
@@ -113,10 +110,12 @@ def prediction_error(pendulum: Pendulum, motion: Motion) -> tuple[float, float]:
     return float(np.sqrt(np.mean((torque - predicted[believed]) ** 2))), float(np.sqrt(np.mean(torque**2)))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    folder: Path = parser.parse_args().folder
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("pendulum", __doc__)
+    patterns = "results/**/data_measured*.csv", "sp_parameters_*.yaml"
+    parser.add_argument("folder", type=folder_with(*patterns), help="with results and sp_parameters_*.yaml")
+    folder: Path = parser.parse_args(arguments).folder
     motions = {}
     for path in sorted((folder / "results").rglob("data_measured*.csv")):
         name = "/".join(path.relative_to(folder / "results").parts).removeprefix("control_method_")
@@ -125,41 +124,36 @@ def main() -> int:
         )
     ours = [identified(name, motion) for name, motion in motions.items()]
     authors = [of_authors(path) for path in sorted(folder.glob("sp_parameters_*.yaml"))]
-    _print_parameters(ours, authors)
+    print(*_parameters(ours, authors), sep="\n", flush=True)
     judged = [p.name for p in ours if p.possible and MASS_ADDED not in p.name]
-    _print_predictions([p for p in ours if p.name in judged], authors, {name: motions[name] for name in judged})
-    return 0
+    judged_motions = {name: motions[name] for name in judged}
+    print(*_predictions([p for p in ours if p.name in judged], authors, judged_motions), sep="\n")
 
 
-def _print_parameters(ours: Sequence[Pendulum], authors: Sequence[Pendulum]) -> None:
-    print(
-        "| parameters from | J [kg m^2] | m l [kg m] | F_v [N m s/rad] | F_c [N m] | bodies exist |\n"
-        + "|---" * 6
-        + "|"
-    )
-    for p in ours:
-        print(
-            f"| {p.name} | {p.inertia:.3f} | {p.moment:.3f} | {p.viscous:.3f} +- {p.sigma[0]:.3f} "
-            f"| {p.coulomb:.3f} +- {p.sigma[1]:.3f} | {'yes' if p.possible else 'no'} |"
+def _parameters(ours: Sequence[Pendulum], authors: Sequence[Pendulum]) -> list[str]:
+    heading = "parameters from", "J [kg m^2]", "m l [kg m]", "F_v [N m s/rad]", "F_c [N m]", "bodies exist"
+    rows = []
+    for p in (*ours, *authors):
+        viscous, coulomb = (
+            f"{value:.3f}" if np.isnan(sigma) else f"{value:.3f} +- {sigma:.3f}"
+            for value, sigma in zip((p.viscous, p.coulomb), p.sigma, strict=True)
         )
-    for p in authors:
-        print(f"| authors, {p.name} | {p.inertia:.3f} | {p.moment:.3f} | {p.viscous:.3f} | {p.coulomb:.3f} | |")
+        possible = "" if p in authors else "yes" if p.possible else "no"
+        rows.append((p.name, f"{p.inertia:.3f}", f"{p.moment:.3f}", viscous, coulomb, possible))
+    return table(heading, rows)
 
 
-def _print_predictions(ours: Sequence[Pendulum], authors: Sequence[Pendulum], motions: dict[str, Motion]) -> None:
-    """Rows: where parameters come from; columns: recordings that are predicted; a fit never on its own recording."""
-    print(
-        "\n| RMS error [N m] | " + " | ".join(motions) + " | mean of the others |\n" + "|---" * (len(motions) + 2) + "|"
-    )
-    for prefix, candidates in (("", ours), ("authors, ", authors)):
-        for p in candidates:
-            errors = [prediction_error(p, motion)[0] for motion in motions.values()]
-            own = [not prefix and name == p.name for name in motions]
-            others = [error for error, fitted in zip(errors, own, strict=True) if not fitted]
-            cells = [f"({error:.2f})" if fitted else f"{error:.2f}" for error, fitted in zip(errors, own, strict=True)]
-            print(f"| {prefix}{p.name} | {' | '.join(cells)} | {np.mean(others):.3f} |")
+def _predictions(ours: Sequence[Pendulum], authors: Sequence[Pendulum], motions: dict[str, Motion]) -> list[str]:
+    """Rows: source of the parameters; columns: predicted recordings; a fit does not count on its own recording."""
+    rows = []
+    for p in (*ours, *authors):
+        errors = {name: prediction_error(p, motion)[0] for name, motion in motions.items()}
+        others = [error for name, error in errors.items() if name != p.name]
+        cells = [f"({error:.2f})" if name == p.name else f"{error:.2f}" for name, error in errors.items()]
+        rows.append((p.name, *cells, f"{np.mean(others):.3f}"))
     torques = [prediction_error(ours[0], motion)[1] for motion in motions.values()]
-    print("| torque RMS | " + " | ".join(f"{torque:.2f}" for torque in torques) + " | |")
+    rows.append(("torque RMS", *(f"{torque:.2f}" for torque in torques), ""))
+    return table(("RMS error [N m]", *motions, "mean of the others"), rows)
 
 
 if __name__ == "__main__":

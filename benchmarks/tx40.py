@@ -1,24 +1,22 @@
-"""Friction of a real Staubli TX40 beside its published identification; Markdown to stdout.
+"""Does the friction of a real Staubli TX40 agree with its published identification?
 
-    python benchmarks/tx40.py FOLDER [--law coulomb_viscous]
+    python -m benchmarks.tx40 FOLDER [--law coulomb_viscous]
 
-FOLDER holds what github.com/thanhndv212/figaroh-examples publishes: ``pos_read_data.csv`` and ``curr_data.csv`` (motor
-side, 5 kHz), ``tx40_mdh_modified.urdf``, ``TX40_bp_5.csv`` and ``TX40_ep_5.csv`` (all and essential parameters).
+FOLDER holds the published data of github.com/thanhndv212/figaroh-examples: ``pos_read_data.csv`` and
+``curr_data.csv`` (motor side, 5 kHz), ``tx40_mdh_modified.urdf`` and ``TX40_bp_5.csv`` (all parameters). Prints tables
+as Markdown. Takes one minute.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-
-if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
+from benchmarks.shared.command import command, folder_with, make_parser
+from benchmarks.shared.pages import table
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
@@ -78,37 +76,35 @@ def friction(result: Identification) -> dict[str, tuple[float, float]]:
     return {**found, "fvm6": motor, "fsm6": values["motor_6/coulomb"]}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--law", default="coulomb_viscous", help="also for a richer law: only errors are printed then")
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("tx40", __doc__)
+    files = "pos_read_data.csv", "curr_data.csv", "tx40_mdh_modified.urdf", "TX40_bp_5.csv"
+    parser.add_argument("folder", type=folder_with(*files), help="with the files named above")
+    parser.add_argument("--law", default="coulomb_viscous", help="with another law only the errors are printed")
     parser.add_argument("--coupled-friction", choices=COUPLED_FRICTION, default=JOINTS_AND_MOTORS)
-    arguments = parser.parse_args()
-    model = FixedBaseModel((arguments.folder / "tx40_mdh_modified.urdf").read_text(), JOINTS)
-    options = InverseDynamicsOptions(law=arguments.law, coupling=wrist(), coupled_friction=arguments.coupled_friction)
-    result = identify_inverse_dynamics([to_motion(read(arguments.folder))], model, options)
-    if arguments.law == "coulomb_viscous" and arguments.coupled_friction == JOINTS_AND_MOTORS:
-        print_friction(result, published(arguments.folder / "TX40_bp_5.csv"))
-    print("\n| joint | torque RMS | rigid body only, held out | held out | relative | fit |\n|---|---|---|---|---|---|")
+    options = parser.parse_args(arguments)
+    model = FixedBaseModel((options.folder / "tx40_mdh_modified.urdf").read_text(), JOINTS)
+    settings = InverseDynamicsOptions(law=options.law, coupling=wrist(), coupled_friction=options.coupled_friction)
+    result = identify_inverse_dynamics([to_motion(read(options.folder))], model, settings)
+    if options.law == "coulomb_viscous" and options.coupled_friction == JOINTS_AND_MOTORS:
+        print(*friction_table(result, published(options.folder / "TX40_bp_5.csv")), sep="\n")
+    rows = []
     for score in result.scores:
-        numbers = score.torque_rms, score.rigid_body_error, score.model_error
-        print(
-            f"| {score.joint} | "
-            + " | ".join(f"{number:.2f}" for number in numbers)
-            + f" | {100.0 * score.relative_error:.1f} % | {score.fit_error:.2f} |"
-        )
-    print("", *result.verdicts, "", *result.provenance.choices, sep="\n")
-    return 0
+        torques = (f"{number:.2f}" for number in (score.torque_rms, score.rigid_body_error, score.model_error))
+        rows.append((score.joint, *torques, f"{100.0 * score.relative_error:.1f} %", f"{score.fit_error:.2f}"))
+    heading = "joint", "torque RMS", "rigid body only, held out", "held out", "relative", "fit"
+    print(*table(heading, rows), *result.verdicts, "", *result.provenance.choices, sep="\n")
 
 
-def print_friction(result: Identification, reference: dict[str, float]) -> None:
-    print("| parameter | ours | sigma | published | difference in sigma | in % |\n|---|---|---|---|---|---|")
+def friction_table(result: Identification, reference: dict[str, float]) -> list[str]:
+    """Friction parameters and the published ones."""
+    rows = []
     for name, (value, sigma) in friction(result).items():
-        difference = value - reference[name]
-        print(
-            f"| {name} | {value:.3f} | {sigma:.3f} | {reference[name]:.3f} | {difference / sigma:+.1f} "
-            f"| {100.0 * difference / reference[name]:+.1f} |"
-        )
+        known = reference[name]
+        numbers = f"{value:.3f}", f"{sigma:.3f}", f"{known:.3f}"
+        rows.append((name, *numbers, f"{(value - known) / sigma:+.1f}", f"{100.0 * (value - known) / known:+.1f}"))
+    return table(("parameter", "ours", "sigma", "published", "difference in sigma", "in %"), rows)
 
 
 if __name__ == "__main__":

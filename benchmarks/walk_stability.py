@@ -1,23 +1,20 @@
-"""Does the simulated biped stay up, and how fast is the simulation? One row a scenario.
+"""Does the simulated biped stay up in every scenario, and how fast is the simulation?
 
-    python benchmarks/walk_stability.py [--robot suralp] [--duration 60] [--scenario walk push ...] [--noise realistic]
+    python -m benchmarks.walk_stability [--robot suralp] [--duration 60] [--scenario walk push ...] [--noise realistic]
 
-``cost`` is the processor time per simulated second. Friction is the root mean square of the true friction torque
-[N m] from hip yaw to ankle roll over both legs, in stance and in swing.
+Prints a line a scenario. ``cost`` is the processor time per simulated second. Friction is the root mean square of the
+true friction torque [N m] from hip yaw to ankle roll over both legs, in stance and in swing. Takes ten minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.shared.command import command, longer_than, make_parser
 from friction_estimator.errors import SimulationError
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario, noise_names, scenario_names
@@ -41,21 +38,21 @@ def survey(robot: Robot, name: str, duration: float, noise: str) -> bool:
     cost = (time.process_time() - start) / max(simulator.time, 1e-3)
     rms = np.sqrt(squares / np.maximum(counts, 1)[:, None])
     figures = "  ".join(" ".join(f"{value:4.2f}" for value in row) for row in rms)
-    print(
-        f"{name:17s} {simulator.time:6.1f} s  cost {cost:5.3f}  tilt {np.degrees(tilt):5.2f} deg  {figures}  {verdict}"
-    )
+    cost_text = f"cost {cost:5.3f}  tilt {np.degrees(tilt):5.2f} deg"
+    print(f"{name:17s} {simulator.time:6.1f} s  {cost_text}  {figures}  {verdict}", flush=True)
     return verdict == "stands"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+@command
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = make_parser("walk_stability", __doc__)
     parser.add_argument("--robot", default="suralp", help="name in config/robots or path of a YAML")
-    parser.add_argument("--duration", type=float, default=60.0, help="simulated time of each run [s]")
+    parser.add_argument("--duration", type=longer_than(0.0), default=60.0, help="simulated time of each run [s]")
     parser.add_argument("--scenario", nargs="+", default=scenario_names(), choices=scenario_names())
     parser.add_argument("--noise", default="clean", choices=noise_names())
-    arguments = parser.parse_args()
-    robot = load_robot(arguments.robot)
-    return 0 if all([survey(robot, name, arguments.duration, arguments.noise) for name in arguments.scenario]) else 1
+    options = parser.parse_args(arguments)
+    robot = load_robot(options.robot)
+    return 0 if all([survey(robot, name, options.duration, options.noise) for name in options.scenario]) else 1
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ from itertools import pairwise
 import numpy as np
 from scipy.ndimage import minimum_filter1d
 
-from benchmarks.accuracy.exact_inputs import true_inputs
-from benchmarks.accuracy.joints import JointGroups
 from benchmarks.accuracy.results import TRUE_STATES, Score
-from benchmarks.accuracy.scoring import SETTLED, RunName, late_phases, phase_scores
-from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, standing_joints
+from benchmarks.accuracy.scoring import RunName, phase_scores
+from benchmarks.shared.estimates import SETTLED, JointGroups, late_phases
+from benchmarks.shared.walks import PERIOD, SimulatedRun, standing_joints, true_inputs
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
 from friction_estimator.estimation.pipeline import Pipeline

@@ -8,15 +8,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.accuracy.cases import find_case
-from benchmarks.accuracy.joints import JointGroups, joint_groups
 from benchmarks.accuracy.oracle import law_scores, method_scores
-from benchmarks.accuracy.pushes import push_scores
 from benchmarks.accuracy.results import BaseScore, Failure, PushScore, Results, Score
-from benchmarks.accuracy.scoring import RunName, base_score, track_scores
-from benchmarks.accuracy.simulated_run import simulate
-from benchmarks.accuracy.track import configure, estimate
-from benchmarks.accuracy.wiener_scores import wiener_scores
+from benchmarks.accuracy.scoring import RunName, base_score, push_scores, track_scores
+from benchmarks.accuracy.wiener import wiener_scores
+from benchmarks.shared.estimates import JointGroups, configure, estimate, joint_groups
+from benchmarks.shared.walks import find_case, simulate
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.robot.model import RobotModel

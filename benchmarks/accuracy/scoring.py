@@ -1,23 +1,18 @@
-"""From a track and the truth to records: errors, consistency, base state."""
+"""Records from the estimates of one run and its truth: errors, consistency, base state, pushes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri
 
-from benchmarks.accuracy.joints import JointGroups
-from benchmarks.accuracy.results import BaseScore, Numbers, Score
-from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
-from benchmarks.accuracy.track import Track
+from benchmarks.accuracy.results import BaseScore, PushScore, Score, numbers
+from benchmarks.shared.estimates import CONSISTENT, SETTLED, JointGroups, Track, late_phases
+from benchmarks.shared.walks import PERIOD, SimulatedRun
 from friction_estimator.metrics import joint_errors, mean
+from friction_estimator.simulation import Push
 from friction_estimator.types import BoolArray, FloatArray
 
-SETTLED = 6.0
-"""Errors count from here on [s]."""
-CONSISTENT = float(chdtri(1.0, 0.05))
-"""(error / sigma)^2 of a consistent estimate stays below this at 95 % of the samples."""
 _BASE_SETTLED = 1.0
 
 
@@ -81,17 +76,6 @@ def law_of(method: str) -> str:
     return f"{method}: law alone"
 
 
-def late_phases(run: SimulatedRun) -> dict[str, BoolArray]:
-    """Stance and swing (m, n) after the first seconds."""
-    late = (run.time >= SETTLED - 0.5 * PERIOD)[:, None]
-    return {"stance": run.stance & late, "swing": ~run.stance & late}
-
-
-def numbers(values: FloatArray) -> Numbers:
-    """As they travel in a record."""
-    return tuple(float(value) for value in values)
-
-
 def base_score(name: RunName, run: SimulatedRun, track: Track) -> BaseScore:
     """Estimated base state against the truth."""
     late = slice(round(_BASE_SETTLED / PERIOD), None)
@@ -106,3 +90,75 @@ def base_score(name: RunName, run: SimulatedRun, track: Track) -> BaseScore:
         tilt=float(np.sqrt((tilt**2).mean())),
         drift=float(np.linalg.norm(drift)),
     )  # fmt: skip
+
+
+DETECTION = 5.0
+"""An external torque beyond this many of its standard deviations, at any joint, is a detection."""
+RECOVERY = 1.0
+"""After a push the law should be as good as before within this time [s]."""
+_LISTEN = 0.3  # a detection later than this after the start belongs to something else [s]
+_SMALLEST = 1.0  # pushes that move no joint by more are not asked for a main joint [N m]
+
+
+def push_scores(
+    name: RunName, method: str, groups: JointGroups, run: SimulatedRun, track: Track
+) -> tuple[list[PushScore], list[Score]]:
+    """External torque of every push that the joints feel, and the errors of the friction from 1 s after each on."""
+    pushes = [push for push in run.scenario.pushes if push.start + push.duration + RECOVERY <= run.time[-1]]
+    loud = np.abs(track.external_torque) > DETECTION * track.external_sigma  # NaN is not
+    detected = np.asarray(loud.any(axis=1))
+    false_alarms = float(detected[_quiet(run)].mean())
+    felt = [push for push in pushes if _felt(run, push)]
+    records = [_push_score(name, method, groups, run, track, push, detected, false_alarms) for push in felt]
+    if not pushes:
+        return records, []
+    after = _recovered(run, pushes)[:, None]
+    phases = {"stance 1 s after": run.stance & after, "swing 1 s after": ~run.stance & after}
+    return records, phase_scores(name, method, groups, track.friction, run.friction, track.sigma, phases)
+
+
+def _felt(run: SimulatedRun, push: Push) -> bool:
+    return push.start >= SETTLED and np.abs(run.external_torque[_last(push)]).max() > _SMALLEST
+
+
+def _last(push: Push) -> int:
+    """Last sample on which the push acts: the torque that is stamped then acts until the push ends."""
+    return round((push.start + push.duration) / PERIOD) - 1
+
+
+def _push_score(
+    name: RunName,
+    method: str,
+    groups: JointGroups,
+    run: SimulatedRun,
+    track: Track,
+    push: Push,
+    detected: BoolArray,
+    false_alarms: float,
+) -> PushScore:
+    first, last = round(push.start / PERIOD), _last(push)
+    joint = int(np.abs(run.external_torque[last]).argmax())
+    noticed = np.flatnonzero(detected[first : first + round(_LISTEN / PERIOD)])
+    return PushScore(
+        name.case, name.noise, name.seed, method, push.start,
+        joint=groups.labels[int(np.flatnonzero((groups.members == joint).any(axis=1))[0])],
+        truth=float(run.external_torque[last, joint]),
+        estimate=float(track.external_torque[last + 1, joint]),
+        delay=float(noticed[0]) * PERIOD if noticed.size else np.nan,
+        false_alarms=false_alarms,
+    )  # fmt: skip
+
+
+def _quiet(run: SimulatedRun) -> BoolArray:
+    """Late samples (m,) without a push in the second before."""
+    quiet = run.time >= SETTLED
+    for push in run.scenario.pushes:
+        quiet &= (run.time < push.start) | (run.time > push.start + push.duration + RECOVERY)
+    return quiet
+
+
+def _recovered(run: SimulatedRun, pushes: list[Push]) -> BoolArray:
+    """Samples (m,) from 1 s after the first late push on, save the pushes that follow and the second after each."""
+    late = [push for push in pushes if push.start >= SETTLED]
+    first = min((push.start + push.duration for push in late), default=np.inf)
+    return _quiet(run) & (run.time > first)

@@ -1,27 +1,32 @@
-"""What the estimate must reach, and whether it does."""
+"""Targets of the errors, and the tables that compare the results with them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.accuracy.summary import Key, Summary
+from benchmarks.accuracy.results import Key, PushScore, Results, Summary
+from benchmarks.accuracy.scoring import law_of
+from benchmarks.shared.pages import NOTHING, number, table
 from friction_estimator.types import BoolArray, FloatArray
+
+Summaries = dict[Key, Summary]
 
 BASELINE = "fbse"
 RATIO = 5.0
-"""How many times the error must be below that of the baseline."""
+"""Smallest ratio of the error of the baseline to that of the observer."""
 INSIDE = 0.90
-"""Part of the samples that must lie inside the 95 % band."""
-USELESS = 0.05
-"""A mean NEES below says that sigma is so wide that it tells nothing."""
+"""Smallest part of the samples inside the 95 % band."""
+TOO_WIDE = 0.05
+"""A mean NEES below this means that sigma is too wide to be of use."""
 NEGLIGIBLE = 1e-3
-"""Errors below are not asked whether their sigma is right [N m]."""
+"""Errors below this do not count for the consistency of sigma [N m]."""
 MAIN_JOINT = 0.10
 """Relative error of the main joint's external torque when a push ends."""
 DELAY = 0.020
-"""Until a push must be detected [s]."""
+"""Longest time until a push is detected [s]."""
 
 _STANCE = (0.05, 0.07, 0.08, 0.06, 0.03, 0.02)
 _SWING = (0.04, 0.06, 0.06, 0.05, 0.02, 0.02)
@@ -83,18 +88,18 @@ def judged_joints(summary: Summary) -> BoolArray:
     return np.asarray(np.isfinite(summary.inside) & (summary.rmse >= NEGLIGIBLE))
 
 
-def honest(summary: Summary) -> bool:
-    """True when sigma does not lie at any joint where it matters."""
+def consistent(summary: Summary) -> bool:
+    """True when sigma is not too small at any joint where it matters."""
     return bool((summary.inside[judged_joints(summary)] >= INSIDE).all())
 
 
 def useful(summary: Summary) -> bool:
-    """True when sigma is not uselessly wide at any joint where it matters."""
-    return bool((summary.nees[judged_joints(summary)] >= USELESS).all())
+    """True when sigma is not too wide at any joint where it matters."""
+    return bool((summary.nees[judged_joints(summary)] >= TOO_WIDE).all())
 
 
-def ratio_to_baseline(summaries: dict[Key, Summary], case: str, noise: str, method: str) -> dict[str, float]:
-    """How many times the error of the baseline is larger: geometric mean over the joints, by phase."""
+def ratio_to_baseline(summaries: Summaries, case: str, noise: str, method: str) -> dict[str, float]:
+    """Error of the baseline over that of the method: geometric mean over the joints, by phase."""
     ratios: dict[str, float] = {}
     for phase in ("stance", "swing"):
         own, other = (summaries.get((case, noise, name, phase)) for name in (method, BASELINE))
@@ -104,3 +109,108 @@ def ratio_to_baseline(summaries: dict[Key, Summary], case: str, noise: str, meth
         if usable.any():
             ratios[phase] = float(np.exp(np.mean(np.log(other.rmse[usable] / own.rmse[usable]))))
     return ratios
+
+
+PUSH_HEADING = (
+    "observer", "sensors", "main joint", "truth", "within 10 %", "worst error", "detected within 20 ms",
+    "slowest detection", "false alarms",
+)  # fmt: skip
+
+
+def target_table(summaries: Summaries, labels: tuple[str, ...], observer: str) -> list[str]:
+    """Errors and limits of all targets whose cases were run."""
+    rows = []
+    for target in TARGETS:
+        for phase, limits in target.limits.items():
+            summary = summaries.get((target.case, target.noise, observer, phase))
+            if summary is None or len(limits) != len(labels):
+                continue
+            values, kept = reached(target, phase, summary)
+            unit = ", part of the RMS" if target.relative else ""
+            cells = [_with_limit(*cell) for cell in zip(values, limits, kept, strict=True)]
+            rows.append([f"`{target.case}`, `{target.noise}`{unit}", phase, *cells, f"{kept.sum()} of {kept.size}"])
+    return table(["case, sensors", "phase", *labels, "reached"], rows)
+
+
+def _with_limit(value: float, limit: float, kept: bool) -> str:
+    """A value and its limit; bold when the value exceeds it."""
+    text = f"{number(value, 3)} {'≤' if kept else '>'} {number(limit, 3).rstrip('0')}"
+    return text if kept else f"**{text}**"
+
+
+def consistency_table(summaries: Summaries, results: Results, labels: tuple[str, ...], observer: str) -> list[str]:
+    """Worst joint of each run: the part of the samples inside the band, and the mean NEES."""
+    rows = []
+    for case, noise in runs_of(results):
+        cells = []
+        for method in (observer, law_of(observer)):
+            for phase in ("stance", "swing"):
+                summary = summaries.get((case, noise, method, phase))
+                cells.append(_consistency(summary, labels) if summary is not None else NOTHING)
+        rows.append([f"`{case}`", f"`{noise}`", *cells])
+    heading = ["case", "sensors", "stance", "swing", "law alone, stance", "law alone, swing"]
+    return table(heading, rows)
+
+
+def _consistency(summary: Summary, labels: tuple[str, ...]) -> str:
+    judged = judged_joints(summary)
+    if not judged.any():
+        return NOTHING
+    worst = int(np.where(judged, summary.inside, np.inf).argmin())
+    low, high = summary.nees[judged].min(), summary.nees[judged].max()
+    text = f"{number(float(summary.inside[worst]))} ({labels[worst]}); {number(float(low))}-{number(float(high))}"
+    if consistent(summary):
+        return text if useful(summary) else f"*{text}*"
+    return f"**{text}**"
+
+
+def consistency_overview(summaries: Summaries, results: Results, labels: tuple[str, ...], observer: str) -> list[str]:
+    """Worst joint in stance or swing of every case, one column a sensor level."""
+    rows = []
+    for case in results.settings["cases"]:
+        cells = []
+        for noise in results.settings["noise"]:
+            phases = [summaries.get((case, noise, observer, phase)) for phase in ("stance", "swing")]
+            known = [summary for summary in phases if summary is not None and judged_joints(summary).any()]
+            worst = min(known, key=lambda one: float(one.inside[judged_joints(one)].min()), default=None)
+            cells.append(_consistency(worst, labels) if worst is not None else NOTHING)
+        rows.append([f"`{case}`", *cells])
+    return table(["case", *(f"`{noise}`" for noise in results.settings["noise"])], rows)
+
+
+def push_table(results: Results, observers: Collection[str]) -> list[str]:
+    """External torque at the end of all pushes that the joints feel."""
+    groups: dict[tuple[str, str], list[PushScore]] = {}
+    for push in (push for push in results.pushes if push.method in observers):
+        groups.setdefault((push.method, push.noise), []).append(push)
+    return table(PUSH_HEADING, [_push_row(method, noise, group) for (method, noise), group in groups.items()])
+
+
+def _push_row(method: str, noise: str, pushes: list[PushScore]) -> list[str]:
+    error = np.array([abs(push.estimate - push.truth) / abs(push.truth) for push in pushes])
+    delay = np.array([push.delay for push in pushes])
+    near, soon = error <= MAIN_JOINT, delay <= DELAY  # an estimate or detection that is not there is neither
+    truth = [abs(push.truth) for push in pushes]
+    slowest = f"{1e3 * delay.max():.0f} ms" if np.isfinite(delay).all() else "missed"
+    return [
+        method,
+        f"`{noise}`",
+        ", ".join(sorted({push.joint for push in pushes})),
+        f"{min(truth):.0f}-{max(truth):.0f} N m",
+        _bold(f"{near.sum()} of {near.size}", bool(near.all())),
+        f"{100.0 * error.max():.0f} %" if np.isfinite(error).all() else NOTHING,
+        _bold(f"{soon.sum()} of {soon.size}", bool(soon.all())),
+        slowest,
+        f"{100.0 * np.mean([push.false_alarms for push in pushes]):.2f} %",
+    ]
+
+
+def runs_of(results: Results) -> list[tuple[str, str]]:
+    """Cases and noise levels with estimates, in the order of the options of the command."""
+    made = {(score.case, score.noise) for score in results.scores if score.method in results.settings["observers"]}
+    wanted = [(case, noise) for case in results.settings["cases"] for noise in results.settings["noise"]]
+    return [run for run in wanted if run in made]
+
+
+def _bold(text: str, good: bool) -> str:
+    return text if good else f"**{text}**"

@@ -12,12 +12,20 @@ samples alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_toeplitz
 from scipy.signal import fftconvolve
 
+from benchmarks.accuracy.results import Score, numbers
+from benchmarks.shared.estimates import SETTLED, JointGroups, late_phases
+from benchmarks.shared.walks import PERIOD, SimulatedRun, bare_inputs
+from friction_estimator.estimation.observers.momentum import MomentumObserver
+from friction_estimator.io.robot import load_robot
+from friction_estimator.metrics import root_mean_square
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray
 
 WINDOW = 1024
@@ -126,3 +134,50 @@ def _filtered(signals: FloatArray, taps: FloatArray, ahead: int) -> FloatArray:
     """Convolution along time (m, s); ``ahead`` of the taps look into the future."""
     full = fftconvolve(signals, taps[:, None], axes=0)
     return np.asarray(full[ahead : ahead + len(signals)])
+
+
+METHODS = {"bound": "Wiener bound", "applied": "Wiener filter", "causal": "causal Wiener filter"}
+"""Fields of ``WienerErrors`` and the names of the methods in the tables."""
+
+
+def wiener_scores(
+    robot_name: str,
+    case: str,
+    clean: SimulatedRun,
+    noisy: Mapping[str, SimulatedRun],
+    model: RobotModel,
+    groups: JointGroups,
+) -> list[Score]:
+    """Bound and filters for each noise level, from runs of the same motion with exact and with noisy sensors."""
+    exact = momentum_residual(robot_name, clean, model)
+    scores: list[Score] = []
+    for level, run in noisy.items():
+        noise = momentum_residual(robot_name, run, model) - exact
+        # A constant is a calibration error, not noise: an estimator that calibrates is not charged for it either.
+        scores += _level_scores(case, level, clean, noise - noise.mean(axis=0), groups)
+    return scores
+
+
+def _level_scores(case: str, level: str, run: SimulatedRun, noise: FloatArray, groups: JointGroups) -> list[Score]:
+    late = slice(round(SETTLED / PERIOD), None)
+    scores: list[Score] = []
+    for phase, where in late_phases(run).items():
+        columns = [
+            wiener_errors(run.friction[late, members], noise[late, members], where[late, members])
+            for members in groups.members
+        ]
+        rms = numbers(root_mean_square(groups.fold(np.where(where, run.friction, np.nan))))
+        for attribute, method in METHODS.items():
+            rmse = numbers(np.array([getattr(column, attribute) for column in columns]))
+            scores.append(Score(case, level, 0, method, phase, rmse, rms))
+    return scores
+
+
+_UNFILTERED = {"observer": "momentum", "momentum.gain": 1e4}  # rad/s: exp(-gain * 1 ms) = 5e-5 remains of a sample
+
+
+def momentum_residual(robot_name: str, run: SimulatedRun, model: RobotModel) -> FloatArray:
+    """Momentum residual without a low-pass, (m, n) [N m]; zero at the first sample."""
+    observer = MomentumObserver(load_robot(robot_name, _UNFILTERED).config, model)
+    frictions = [observer.step(*inputs).friction for inputs in bare_inputs(run, model)]
+    return np.nan_to_num(np.array(frictions))

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy.exact_inputs import true_inputs
-from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
-from benchmarks.accuracy.track import configure, drive, estimate
 from benchmarks.constrained.rigid_walk import RigidWalk
+from benchmarks.shared.estimates import configure, drive, estimate
+from benchmarks.shared.walks import PERIOD, SimulatedRun, true_inputs
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers import make_observer
@@ -65,7 +64,7 @@ def published_errors(robot: Robot, run: SimulatedRun, noise: str, observer: str)
 
 
 def errors_with_true_states(robot: Robot, run: SimulatedRun, changes: Mapping[str, Any]) -> Errors:
-    """The observer alone, told the true attitude, angular velocity and contact."""
+    """The observer alone, with the true attitude, angular velocity and contact."""
     config = configure("suralp", "clean", {**ALL, **changes})
     model = RobotModel(config, robot.urdf_xml)
     observer = make_observer(config, model)

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy.exact_inputs import true_inputs
-from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, simulate
-from benchmarks.accuracy.track import configure, drive
-from benchmarks.egle.printed import LAW, TARGETS
+from benchmarks.shared.estimates import configure, drive
+from benchmarks.shared.walks import PERIOD, SimulatedRun, simulate, true_inputs
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG, SmoothedEstimator
 from friction_estimator.io.robot import Robot
@@ -20,6 +18,18 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import FrictionSetting, Gait, JointFriction, Scenario, Simulator, make_noise
 from friction_estimator.types import BoolArray, FloatArray
 
+LAW = "tanh_stribeck"
+TARGETS = np.array(
+    [
+        (0.2, 0.75, 0.2, 0.2, 0.75, 40.0),
+        (0.2, 1.0, 0.2, 0.2, 1.0, 40.0),
+        (0.2, 0.75, 0.2, 0.2, 0.75, 40.0),
+        (0.2, 1.0, 0.2, 0.2, 1.0, 40.0),
+        (0.2, 0.2, 0.2, 0.2, 0.2, 40.0),
+        (0.2, 0.1, 0.2, 0.2, 0.1, 40.0),
+    ]
+)
+"""(6, 6): a row for each of ``LEG_JOINTS``. The tables have 0.8 for hip pitch and yaw; their errors belong to 0.75."""
 GAIT = Gait(single_support=0.8, double_support=0.3, step_length=0.2)
 """As long a single support as in the thesis, and as long a step for the size of the robot (0.3 m for TORO)."""
 ASIDE = replace(GAIT, step_length=0.0, step_side=0.08, pelvis_rotation=0.16)

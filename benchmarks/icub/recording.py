@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from benchmarks.shared.command import require
+from friction_estimator.errors import InputError
 from friction_estimator.types import FloatArray
 
 JOINTS = tuple(
@@ -22,10 +23,6 @@ _FIELDS = (
     "estimatorJointsTime estimatorJointsPos estimatorJointsVel imuAcc imuOmega lfForceZ rfForceZ linkBasePos "
     "linkBaseRot".split()
 )
-
-
-class RecordingError(Exception):
-    """The folder or a file is not what this benchmark reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +61,11 @@ def read_folder(folder: Path) -> list[Recording]:
 
     Raises
     ------
-    RecordingError
-        When h5py, the URDF, the recordings or one of their fields is missing.
+    InputError
+        When h5py or a field of a recording is missing.
     """
-    if find_spec("h5py") is None:
-        raise RecordingError("MATLAB v7.3 files need h5py: pip install h5py")
-    files = sorted(folder.glob("*.mat"))
-    if not files or not (folder / "model.urdf").is_file():
-        raise RecordingError(f"{folder} must hold model.urdf and MATLAB v7.3 recordings (*.mat)")
-    return [_read(path) for path in files]
+    require("h5py", "MATLAB v7.3 files")
+    return [_read(path) for path in sorted(folder.glob("*.mat"))]
 
 
 def _read(path: Path) -> Recording:
@@ -81,10 +74,10 @@ def _read(path: Path) -> Recording:
     with h5py.File(path, "r") as file:
         missing = [name for name in _FIELDS if name not in file]
         if missing:
-            raise RecordingError(f"{path.name} lacks {', '.join(missing)}")
+            raise InputError(f"{path.name} lacks {', '.join(missing)}")
         columns = {name: np.atleast_2d(np.array(file[name], dtype=float)).T for name in _FIELDS}
     if columns["estimatorJointsPos"].shape[1] != len(JOINTS):
-        raise RecordingError(f"{path.name} has {columns['estimatorJointsPos'].shape[1]} joints, not {len(JOINTS)}")
+        raise InputError(f"{path.name} has {columns['estimatorJointsPos'].shape[1]} joints, not {len(JOINTS)}")
     time = columns["estimatorJointsTime"][:, 0]
     return Recording(
         name=path.stem,

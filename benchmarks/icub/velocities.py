@@ -16,8 +16,7 @@ from scipy.signal import butter, coherence, sosfiltfilt, welch
 from scipy.spatial.transform import Rotation
 
 from benchmarks.icub.recording import JOINTS, Recording
-from benchmarks.icub.scores import differentiated, rms
-from benchmarks.icub.tracks import Track, estimated, robot_of
+from benchmarks.icub.tracks import Track, differentiated, estimated, rms, robot_of
 from friction_estimator.base.velocity import imu_velocity_by_legs
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, FloatArray
@@ -100,10 +99,10 @@ def _joints(recording: Recording) -> str:
     for joint in _LEGS:
         columns = [JOINTS.index(f"{side}_{joint}") for side in "lr"]
         slope = np.gradient(recording.position[:, columns], recording.period, axis=0)[walked]
-        told = recording.velocity[walked][:, columns]
-        frequency, common = coherence(told, slope, 1.0 / recording.period, nperseg=_SEGMENT, axis=0)
+        recorded = recording.velocity[walked][:, columns]
+        frequency, common = coherence(recorded, slope, 1.0 / recording.period, nperseg=_SEGMENT, axis=0)
         band = (frequency >= 4.0) & (frequency < 7.0)
-        cells = f"{_all_rms(told):.3f} | {_all_rms(told - slope):.3f} | {common[band].mean():.2f}"
+        cells = f"{_all_rms(recorded):.3f} | {_all_rms(recorded - slope):.3f} | {common[band].mean():.2f}"
         lines.append(f"| {joint} | {cells} |")
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun
+from benchmarks.shared.walks import PERIOD, SimulatedRun
 from friction_estimator.config import Config, KalmanConfig
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("mujoco", reason="the walk is simulated with MuJoCo")
 
-from benchmarks.accuracy.joints import joint_groups
-from benchmarks.accuracy.simulated_run import simulate
+from benchmarks.shared.estimates import joint_groups
+from benchmarks.shared.walks import simulate
 from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import make_scenario

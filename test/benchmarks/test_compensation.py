@@ -7,10 +7,18 @@ import pytest
 
 pytest.importorskip("mujoco", reason="the walk is simulated with MuJoCo")
 
-from benchmarks.compensation.closed_loop import Walk, error_over_feet, walk
-from benchmarks.compensation.controllers import OURS, PRINTED
-from benchmarks.compensation.methods import EXACT, NONE, PERIOD, printed_torque_loop
-from benchmarks.compensation.page import page, summary
+from benchmarks.compensation.__main__ import controller_table, summary
+from benchmarks.compensation.walks import (
+    EXACT,
+    NONE,
+    OURS,
+    PERIOD,
+    PUBLISHED,
+    Walk,
+    error_over_feet,
+    published_torque_loop,
+    walk,
+)
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
 DURATION = 3.0
@@ -37,13 +45,13 @@ def test_a_law_learned_on_the_way_gains_more_than_the_ten_percent_of_the_paper(w
     assert (left[2:] < 0.9).all()
 
 
-def test_the_printed_gains_carry_the_robot_with_the_feedforward_of_the_plan() -> None:
-    run = walk(PRINTED, NONE, 0.1, DURATION)
+def test_the_published_gains_carry_the_robot_with_the_feedforward_of_the_plan() -> None:
+    run = walk(PUBLISHED, NONE, 0.1, DURATION)
     assert run.fell == "" and run.root_square_error.max() < 0.02
 
 
-def test_the_printed_torque_loop_is_a_low_pass_of_the_estimate() -> None:
-    loop = printed_torque_loop(lambda _: np.ones(12))
+def test_the_published_torque_loop_is_a_low_pass_of_the_estimate() -> None:
+    loop = published_torque_loop(lambda _: np.ones(12))
     torques = [loop(None) for _ in range(500)]
     assert torques[-1][0] == pytest.approx(1.0 - np.exp(-2.0 * 500 * PERIOD), abs=1e-3)
     assert torques[-1][11] == pytest.approx(1.0 - np.exp(-4.0 * 500 * PERIOD), abs=1e-3)
@@ -59,10 +67,9 @@ def test_error_over_the_feet_is_how_far_the_ankles_lean(robot, model) -> None:
     assert abs(lean[0]) == pytest.approx(0.01 * sample.truth.com_in_world[2], rel=0.2) and abs(lean[1]) < 1e-4
 
 
-def test_the_page_has_a_table_for_each_controller_and_names_falls(without: Walk, with_exact_law: Walk) -> None:
+def test_the_table_has_the_gain_of_each_method_and_the_falls(without: Walk, with_exact_law: Walk) -> None:
     fallen = Walk(*[np.zeros((1, 2))] * 5, fell="the robot fell")
-    walks = {(OURS, NONE): [without], (OURS, EXACT): [with_exact_law], (OURS, "x"): [fallen]}
-    text = page(walks, "the command", "figure.png")
-    assert "## Controller: ours" in text and "`the command`" in text and "| x | fell in 1 of 1 walks |" in text
+    text = "\n".join(controller_table({NONE: [without], EXACT: [with_exact_law], "x": [fallen]}))
+    assert "| x | fell in 1 of 1 walks |" in text
     gain = 100.0 * (1.0 - summary([with_exact_law])[4] / summary([without])[4])
     assert f"| {gain:.0f} |" in text

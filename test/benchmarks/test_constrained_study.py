@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.constrained.figures import single_support
+from benchmarks.constrained.__main__ import GAIT, JOINT, single_support
 from benchmarks.constrained.measure import rigid_friction
-from benchmarks.constrained.page import GAIT, JOINT
 from benchmarks.constrained.rigid_walk import rigid_walk
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from benchmarks.egle import printed
 from benchmarks.egle.fits import fit_legs
-from benchmarks.egle.studies import KNEE, KneeCurve, scaled, scaled_urdf
+from benchmarks.egle.knee import KNEE, KneeCurve, scaled, scaled_urdf
 from benchmarks.egle.walks import (
+    TARGETS,
     central,
     centred,
     friction_from,
@@ -27,7 +27,7 @@ def runs(robot, model):
 def test_injected_friction_is_that_of_the_tables(runs):
     straight = runs[0]
     velocity = np.array([sample.joints.velocity for sample in straight.samples])
-    f_v, f_c, s, v_s, offset, a = np.tile(printed.TARGETS, (2, 1)).T
+    f_v, f_c, s, v_s, offset, a = np.tile(TARGETS, (2, 1)).T
     expected = f_v * velocity + f_c * np.tanh(a * velocity) * (1 + s * np.exp(-((velocity / v_s) ** 2))) + offset
     np.testing.assert_allclose(straight.friction, expected, atol=1e-9)
 

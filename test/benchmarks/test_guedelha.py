@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.guedelha.page import identify
-from benchmarks.guedelha.recordings import make_study
-from benchmarks.guedelha.robots import TABLE_1, Mechanism, leg, torso
-from benchmarks.guedelha.stiction import STEP, Hand, held, simulate
+from benchmarks.guedelha.__main__ import identify
+from benchmarks.guedelha.limbs import TABLE_1, Mechanism, leg, torso
+from benchmarks.guedelha.recordings import STEP, Hand, held, make_study, simulate
 from friction_estimator.laws import make_law
 
 

@@ -3,17 +3,27 @@
 import numpy as np
 import pytest
 
+from benchmarks.hamon.__main__ import MODELS
+from benchmarks.hamon.joint import (
+    ARM_LENGTH,
+    AS_PUBLISHED,
+    JOINT,
+    PAYLOADS,
+    PERIOD,
+    RANGE,
+    Sensors,
+    disk,
+    record,
+    reference_motion,
+    shared_factors,
+)
 from benchmarks.hamon.models import compare
-from benchmarks.hamon.printed import MODELS
-from benchmarks.hamon.rx130l import JOINT, PAYLOADS, Sensors, disk, record
-from benchmarks.hamon.trajectory import PERIOD, RANGE, reference_motion
-from benchmarks.hamon.truth import ARM_LENGTH, AS_PRINTED, shared_factors
 from friction_estimator.identification.joint_log import Motion
 from friction_estimator.types import GRAVITY
 
 EVERY, SLOW_CUTOFF_HZ = 150, 0.6
 """Every how manieth sample, and a filter that is as slow: both sides of the equation go through it."""
-TRUTHS = {"as printed": AS_PRINTED, "shared": shared_factors()}
+TRUTHS = {"as published": AS_PUBLISHED, "shared": shared_factors()}
 
 
 def motor_torque(truth, mass, position, velocity, acceleration):
@@ -32,7 +42,7 @@ def motor_torque(truth, mass, position, velocity, acceleration):
 
 
 @pytest.mark.parametrize("name", TRUTHS)
-def test_the_joint_accelerates_as_equation_25_says(name):
+def test_the_joint_accelerates_as_in_equation_25(name):
     rng = np.random.default_rng(0)
     truth, mass = TRUTHS[name], 3.0
     position, velocity, acceleration = rng.uniform(-1.0, 1.0, (3, 200)) * [[RANGE], [0.2], [5.0]]
@@ -45,11 +55,11 @@ def test_the_joint_accelerates_as_equation_25_says(name):
 
 def test_a_recording_goes_over_the_whole_range_and_its_torque_moves_the_joint():
     motion = reference_motion(1.2)
-    log = record(AS_PRINTED, Sensors(1e-12, 0.0, 0.0, 0.0), PAYLOADS[1], 0, motion)
+    log = record(AS_PUBLISHED, Sensors(1e-12, 0.0, 0.0, 0.0), PAYLOADS[1], 0, motion)
     position = log.position[:, 0]
     assert np.ptp(position) == pytest.approx(2.0 * RANGE, abs=0.01)
     velocity = np.gradient(position, PERIOD)
-    torque, _ = motor_torque(AS_PRINTED, PAYLOADS[1], position, velocity, np.gradient(velocity, PERIOD))
+    torque, _ = motor_torque(AS_PUBLISHED, PAYLOADS[1], position, velocity, np.gradient(velocity, PERIOD))
     steady = np.abs(np.abs(motion[1]) - 1.2) < 0.01
     error = np.abs(log.effort[steady, 0] - torque[steady])
     assert np.percentile(error, 95) < 1.0 < 0.01 * np.abs(torque).max()  # N m; quadrants change in between
@@ -61,7 +71,7 @@ def motions():
     position, velocity, acceleration = (signal[::EVERY, None] for signal in reference_motion())
     sensors, result = Sensors(), []
     for seed, mass in enumerate(PAYLOADS):
-        torque, _ = motor_torque(AS_PRINTED, mass, position, velocity, acceleration)
+        torque, _ = motor_torque(AS_PUBLISHED, mass, position, velocity, acceleration)
         ripple = sum(np.sin(wave * position) for wave in sensors.ripple_waves)
         torque += (sensors.ripple + sensors.ripple_speed * np.abs(velocity)) * ripple
         torque += np.random.default_rng(seed).normal(size=torque.shape)

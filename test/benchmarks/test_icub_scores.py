@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from benchmarks.icub.recording import JOINTS, Recording, RecordingError, read_folder
-from benchmarks.icub.scores import contact_agreement, differentiated, errors_of, reference_contact
-from benchmarks.icub.tracks import Track
+from benchmarks.icub.__main__ import main
+from benchmarks.icub.recording import JOINTS, Recording
+from benchmarks.icub.tracks import Track, contact_agreement, differentiated, errors_of, reference_contact
 from benchmarks.icub.velocities import noise_of_each
 
 SAMPLES, PERIOD = 1000, 0.01
@@ -69,12 +69,14 @@ def test_contact_of_the_reference_has_no_chatter_and_no_delay(recording):
     assert contact_agreement(late, reference) == (pytest.approx(0.99), 1.0)
 
 
-def test_a_folder_without_recordings_is_told_in_words(tmp_path):
-    with pytest.raises(RecordingError, match="h5py|model.urdf"):
-        read_folder(tmp_path)
+def test_a_folder_without_recordings_is_refused_with_the_names_of_the_missing_files(tmp_path, capsys):
+    (tmp_path / "model.urdf").write_text("<robot/>")
+    with pytest.raises(SystemExit):
+        main([str(tmp_path)])
+    assert "must be a folder that holds *.mat" in capsys.readouterr().err
 
 
-def test_noise_of_three_measurements_is_told_apart_whatever_the_signal():
+def test_noise_of_each_of_three_measurements_is_found_with_any_signal():
     rng = np.random.default_rng(0)
     signal, stds = 3.0 * rng.normal(size=(20_000, 1)), (0.1, 0.02, 0.3)
     noises = noise_of_each(tuple(signal + std * rng.normal(size=signal.shape) for std in stds), PERIOD)

@@ -7,13 +7,7 @@ import pytest
 
 pytest.importorskip("mujoco", reason="the runs of the study are simulated")
 
-from benchmarks.kalman.forms import (
-    Problem,
-    covariance_form,
-    largest_difference,
-    square_root_form,
-    unscented_form,
-)
+from benchmarks.kalman.forms import Problem, covariance_form, largest_difference, square_root_form, unscented_form
 from benchmarks.kalman.variants import VARIANTS
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_state import LimbWindow, lay_out

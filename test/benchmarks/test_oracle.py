@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy.oracle import best_law, method_with_true_states, single_support
-from benchmarks.accuracy.track import configure
+from benchmarks.shared.estimates import configure
 from friction_estimator.laws import linear_law_names, make_linear_law
 
 
 @pytest.mark.parametrize(("mode", "largest"), [("gyro", 0.01), ("minimum_norm", 0.08)])
 def test_fbse_is_exact_in_single_support_with_true_states(robot, clean_walk, model, mode, largest):
-    """To 10 mN m with the true angular acceleration; as printed, the minimum norm costs up to 80 mN m."""
+    """To 10 mN m with the true angular acceleration; as published, the minimum norm costs up to 80 mN m."""
     config = configure("suralp", "clean", {"observer": "fbse", "fbse.base_angular_acceleration": mode})
     friction, _ = method_with_true_states(config, robot.urdf_xml, clean_walk)
     where = single_support(clean_walk, model.limb)

@@ -7,11 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from benchmarks.accuracy.joints import joint_groups
-from benchmarks.accuracy.pushes import push_scores
-from benchmarks.accuracy.scoring import RunName, phase_scores
-from benchmarks.accuracy.simulated_run import PERIOD, SimulatedRun, standing_joints
-from benchmarks.accuracy.track import Track
+from benchmarks.accuracy.scoring import RunName, phase_scores, push_scores
+from benchmarks.shared.estimates import Track, joint_groups
+from benchmarks.shared.walks import PERIOD, SimulatedRun, standing_joints
 from friction_estimator.simulation import Push, make_scenario
 
 NAME = RunName("push_knee", "paper_std", 0)

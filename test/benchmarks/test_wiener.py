@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from benchmarks.accuracy.momentum_residual import momentum_residual
-from benchmarks.accuracy.wiener import bound, power_spectrum, wiener_errors
+from benchmarks.accuracy.wiener import bound, momentum_residual, power_spectrum, wiener_errors
 
 POLE, DRIVE, NOISE = 0.99, 0.1, 1.0
 

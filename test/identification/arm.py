@@ -1,9 +1,19 @@
-"""The arm of `benchmarks/sigma_study`, its exact motions and torques, with a payload where wanted."""
+"""The arm of `benchmarks/sigma_coverage`, its exact motions and torques, with a payload where wanted."""
 
 import numpy as np
 
-from benchmarks.sigma_study.arm import DRIVE_INERTIA, HANGING, JOINTS, OFFSET, URDF, five_sines, rigid_torque, sine
-from benchmarks.sigma_study.shapes import COULOMB, VISCOUS
+from benchmarks.sigma_coverage.arm import (
+    COULOMB,
+    DRIVE_INERTIA,
+    HANGING,
+    JOINTS,
+    OFFSET,
+    URDF,
+    VISCOUS,
+    five_sines,
+    rigid_torque,
+    sine,
+)
 from friction_estimator.identification.joint_log import Motion, Payload
 
 __all__ = [

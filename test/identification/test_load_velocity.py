@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.hamon.published_problem import published_problem
+from benchmarks.hamon.models import published_problem
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimated_friction import (

@@ -1,1 +1,0 @@
-"""How well is friction estimated? Cases, runs, references (oracle, Wiener) and the page that shows them."""

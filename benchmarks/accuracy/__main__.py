@@ -1,0 +1,117 @@
+"""How well is friction estimated? Every observer on every case and sensor level, against targets and references.
+
+    python -m benchmarks.accuracy [--cases walk ...] [--noise paper_std ...] [--observers ...] [--seeds 2] [--quick]
+
+Fills the tables of docs/accuracy.md, and writes all numbers to FOLDER/accuracy.json and FOLDER/accuracy_details.md
+while the runs finish. All cases take hours on two cores, ``--quick`` about ten minutes, ``--from JSON`` seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.accuracy.results import Results, merge, read_json, write_json
+from benchmarks.accuracy.runs import make_jobs, perform_all
+from benchmarks.accuracy.tables import PLACES, details, page_tables
+from benchmarks.shared.command import add_processes, command, command_line, count, existing_path, longer_than, make_parser
+from benchmarks.shared.pages import DOCS, add_page
+from benchmarks.shared.walks import CASES, case_names
+from friction_estimator.config import parameter_fields
+from friction_estimator.errors import ConfigError
+from friction_estimator.io.robot import load_robot
+
+PAGE = DOCS / "accuracy.md"
+NOISES = ("clean", "paper_std", "paper", "realistic")
+DURATION = 22.0
+SEEDS = 2
+QUICK = {"cases": ["walk", "push_knee"], "noise": list(NOISES[:2]), "seeds": 1, "duration": 12.0}
+_SHORTEST = 7.0
+"""Errors count after 6 s [s]."""
+
+
+def observer_names() -> tuple[str, ...]:
+    """The observers that a configuration may name, the default one last."""
+    field = next(field for field in parameter_fields(()) if field.name == "observer")
+    return tuple(sorted(field.range.choices, key=lambda name: (name == field.default, name)))
+
+
+def options_parser() -> argparse.ArgumentParser:
+    """Options of the command."""
+    parser = make_parser("accuracy", __doc__)
+    observers = observer_names()
+    parser.add_argument("--robot", default="suralp", help="name in config/robots or path of a YAML")
+    parser.add_argument("--cases", nargs="+", choices=case_names(), default=list(CASES), metavar="CASE")
+    parser.add_argument("--noise", nargs="+", choices=NOISES, default=list(NOISES), metavar="LEVEL")
+    parser.add_argument("--observers", nargs="+", choices=observers, default=list(observers), metavar="OBSERVER")
+    parser.add_argument("--judge", choices=observers, help="observer of the targets; default: the last of --observers")
+    parser.add_argument("--seeds", type=count, default=SEEDS, help="runs of each case and noisy sensor level")
+    parser.add_argument("--duration", type=longer_than(_SHORTEST), default=DURATION, help="of each run [s]")
+    parser.add_argument("--set", nargs="+", default=[], metavar="PARAMETER=VALUE", help="differing from the YAML")
+    parser.add_argument("--quick", action="store_true", help="two cases, two sensor levels, one seed of 12 s")
+    add_processes(parser)
+    parser.add_argument(
+        "--from", dest="source", type=existing_path, metavar="JSON", help="no runs; tables of this file"
+    )
+    parser.add_argument("--results", type=Path, default="accuracy_results", metavar="FOLDER", help="for all numbers")
+    add_page(parser, PAGE, *PLACES)
+    return parser
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = options_parser()
+    options = parser.parse_args(arguments)
+    if options.quick:  # options that were given stay
+        parser.set_defaults(**QUICK)
+        options = parser.parse_args(arguments)
+    options.results.mkdir(exist_ok=True)
+    if options.source:
+        results = read_json(options.source)
+    else:
+        results = _run(options, command_line("accuracy", arguments), options.results / "accuracy.json")
+    (options.results / "accuracy_details.md").write_text(details(results), encoding="utf-8")
+    for place, lines in page_tables(results).items():
+        options.output.fill(place, lines)
+    print(options.results / "accuracy_details.md", options.output.path, sep="\n")
+    return 1 if results.failures else 0
+
+
+def _run(options: argparse.Namespace, line: str, file: Path) -> Results:
+    changes = dict(_assignment(text) for text in options.set)
+    load_robot(options.robot, changes)  # a wrong robot or parameter is an error before the work, not after it
+    settings = {
+        "command": line,
+        "robot": options.robot,
+        "cases": options.cases,
+        "noise": options.noise,
+        "observers": options.observers,
+        "judged": options.judge or options.observers[-1],
+        "seeds": options.seeds,
+        "duration": options.duration,
+    }
+    jobs = make_jobs(
+        options.robot, options.cases, options.noise, options.observers, options.seeds, options.duration, changes
+    )
+    results = Results(settings)
+    for part in perform_all(jobs, options.processes, lambda line: print(line, file=sys.stderr, flush=True)):
+        results = merge(settings, (results, part))
+        write_json(results, file)
+    print(file)
+    return results
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise ConfigError(f"--set takes PARAMETER=VALUE, got {text!r}")
+    return name, yaml.safe_load(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

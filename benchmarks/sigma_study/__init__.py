@@ -1,1 +1,0 @@
-"""How often the truth lies within two of our own standard deviations."""
