@@ -4,7 +4,7 @@
 
 FOLDER has URDF files at any depth. Pinocchio must read the exported friction from the URDF, and MuJoCo from the MJCF
 made of it, whose mass matrix is compared with that of the URDF. Prints a line for each file that differs, and a
-summary as Markdown. Takes about a second a file.
+summary as Markdown. Takes about one second a file.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.accuracy [--cases walk ...] [--noise paper_std ...] [--observers ...] [--seeds 2] [--quick]
 
-Fills the tables of docs/accuracy.md, and writes all numbers to FOLDER/accuracy.json and FOLDER/accuracy_details.md
-while the runs finish. All cases take hours on two cores, ``--quick`` about ten minutes, ``--from JSON`` seconds.
+Writes all numbers to FOLDER/accuracy.json while the runs finish, then fills the tables of docs/results/accuracy.md and
+writes FOLDER/accuracy_details.md. All cases take hours on two cores, ``--quick`` takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,22 @@ import yaml
 from benchmarks.accuracy.results import Results, merge, read_json, write_json
 from benchmarks.accuracy.runs import make_jobs, perform_all
 from benchmarks.accuracy.tables import PLACES, details, page_tables
-from benchmarks.shared.command import add_processes, command, command_line, count, existing_path, longer_than, make_parser
+from benchmarks.shared.command import (
+    add_processes,
+    command,
+    command_line,
+    count,
+    existing_path,
+    longer_than,
+    make_parser,
+)
 from benchmarks.shared.pages import DOCS, add_page
 from benchmarks.shared.walks import CASES, case_names
 from friction_estimator.config import parameter_fields
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.robot import load_robot
 
-PAGE = DOCS / "accuracy.md"
+PAGE = DOCS / "results" / "accuracy.md"
 NOISES = ("clean", "paper_std", "paper", "realistic")
 DURATION = 22.0
 SEEDS = 2

@@ -212,9 +212,11 @@ def details(results: Results) -> str:
 def _made_by(results: Results) -> list[str]:
     """Command, settings and failed runs."""
     settings = results.settings
+    robot, duration, seeds = (settings[name] for name in ("robot", "duration", "seeds"))
     lines = [
-        f"`{settings['command']}`: robot `{settings['robot']}`, {settings['duration']:g} s a run, {settings['seeds']}",
-        f"seeds, joints {', '.join(results.labels)}.",
+        f"`{settings['command']}`",
+        "",
+        f"Robot `{robot}`, {duration:g} s a run, {seeds} seeds; joints {', '.join(results.labels)}.",
         "",
     ]
     if results.failures:

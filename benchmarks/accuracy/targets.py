@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,23 +145,11 @@ def consistency_table(summaries: Summaries, results: Results, labels: tuple[str,
         cells = []
         for method in (observer, law_of(observer)):
             for phase in ("stance", "swing"):
-                summary = summaries.get((case, noise, method, phase))
-                cells.append(_consistency(summary, labels) if summary is not None else NOTHING)
+                key = (case, noise, method, phase)
+                cells.append(_consistency([summaries[key]] if key in summaries else [], labels))
         rows.append([f"`{case}`", f"`{noise}`", *cells])
     heading = ["case", "sensors", "stance", "swing", "law alone, stance", "law alone, swing"]
     return table(heading, rows)
-
-
-def _consistency(summary: Summary, labels: tuple[str, ...]) -> str:
-    judged = judged_joints(summary)
-    if not judged.any():
-        return NOTHING
-    worst = int(np.where(judged, summary.inside, np.inf).argmin())
-    low, high = summary.nees[judged].min(), summary.nees[judged].max()
-    text = f"{number(float(summary.inside[worst]))} ({labels[worst]}); {number(float(low))}-{number(float(high))}"
-    if consistent(summary):
-        return text if useful(summary) else f"*{text}*"
-    return f"**{text}**"
 
 
 def consistency_overview(summaries: Summaries, results: Results, labels: tuple[str, ...], observer: str) -> list[str]:
@@ -170,12 +158,23 @@ def consistency_overview(summaries: Summaries, results: Results, labels: tuple[s
     for case in results.settings["cases"]:
         cells = []
         for noise in results.settings["noise"]:
-            phases = [summaries.get((case, noise, observer, phase)) for phase in ("stance", "swing")]
-            known = [summary for summary in phases if summary is not None and judged_joints(summary).any()]
-            worst = min(known, key=lambda one: float(one.inside[judged_joints(one)].min()), default=None)
-            cells.append(_consistency(worst, labels) if worst is not None else NOTHING)
+            keys = [(case, noise, observer, phase) for phase in ("stance", "swing")]
+            cells.append(_consistency([summaries[key] for key in keys if key in summaries], labels))
         rows.append([f"`{case}`", *cells])
     return table(["case", *(f"`{noise}`" for noise in results.settings["noise"])], rows)
+
+
+def _consistency(phases: Sequence[Summary], labels: tuple[str, ...]) -> str:
+    """Smallest part of the samples inside, its joint, and the range of the NEES; bold or italic when out of bounds."""
+    joints = [(phase.inside[k], k, phase.nees[k]) for phase in phases for k in np.flatnonzero(judged_joints(phase))]
+    if not joints:
+        return NOTHING
+    inside, worst, _ = min(joints)
+    nees = [float(one[2]) for one in joints]
+    text = f"{number(float(inside))} ({labels[worst]}); {number(min(nees))}-{number(max(nees))}"
+    if not all(map(consistent, phases)):
+        return f"**{text}**"
+    return text if all(map(useful, phases)) else f"*{text}*"
 
 
 def push_table(results: Results, observers: Collection[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.compensation [--walks 3] [--controllers ours ...] [--methods "kalman, desired" ...]
 
-Fills the tables of docs/compensation.md, controller by controller, and draws its figure. The whole study takes
+Fills the tables of docs/results/compensation.md, controller by controller, and draws its figure. The whole study takes
 20 minutes on two cores; one controller, one method and one walk take one minute.
 """
 
@@ -23,7 +23,7 @@ from benchmarks.shared.command import add_processes, command, command_line, long
 from benchmarks.shared.pages import DOCS, add_page, number, row_of, table
 from friction_estimator.types import FloatArray
 
-PAGE = DOCS / "compensation.md"
+PAGE = DOCS / "results" / "compensation.md"
 FIGURE = "compensation.svg"
 DURATION = 12.0
 _HEADING = (

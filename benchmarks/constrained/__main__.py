@@ -2,7 +2,7 @@
 
     python -m benchmarks.constrained [--duration 22]
 
-Fills the tables of docs/constrained.md and draws its three figures. Takes ten minutes.
+Fills the tables of docs/results/constrained.md and draws its three figures. Takes ten minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import Gait, make_scenario
 from friction_estimator.types import BoolArray, FloatArray
 
-PAGE = DOCS / "constrained.md"
+PAGE = DOCS / "results" / "constrained.md"
 NOISES = ("clean", "paper_std")
 GAIT = Gait(single_support=0.8, double_support=0.3, step_length=0.2)
 """As long a single support as in the thesis."""

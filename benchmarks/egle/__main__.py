@@ -2,7 +2,7 @@
 
     python -m benchmarks.egle [--duration 14]
 
-Fills the tables of docs/egle.md (Tables 6.1 and 6.2) and draws figures 7.2, 7.5 and 7.6. Takes ten minutes.
+Fills the tables of docs/results/egle.md (Tables 6.1 and 6.2) and draws figures 7.2, 7.5 and 7.6. Takes ten minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 
-PAGE = DOCS / "egle.md"
+PAGE = DOCS / "results" / "egle.md"
 _TRIMMED = {"constrained.trim_start": 0.1, "constrained.trim_end": 0.1}
 _CENTRAL = {**_TRIMMED, "constrained.window": 3, "constrained.order": 2}
 _SIDES = ("left", "right")

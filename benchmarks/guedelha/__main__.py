@@ -2,7 +2,7 @@
 
     python -m benchmarks.guedelha [--duration 60] [--seed 1] [--runs 6]
 
-Fills the tables of docs/guedelha.md and draws its three figures. Takes five minutes.
+Fills the tables of docs/results/guedelha.md and draws its three figures. Takes five minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from friction_estimator.identification.result import Identification
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 
-PAGE = DOCS / "guedelha.md"
+PAGE = DOCS / "results" / "guedelha.md"
 LAWS = {
     "Coulomb and viscous, eq. 21 as published": {"law": "coulomb_viscous", "offset": False},
     "Coulomb and viscous, with an offset": {"law": "coulomb_viscous"},

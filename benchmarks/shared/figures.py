@@ -129,14 +129,28 @@ def _path(series: _Series, x: FloatArray, y: FloatArray) -> str:
         points = np.unique(np.round(np.column_stack((x[known], y[known]))), axis=0)  # dots of one pixel are one
         steps = "".join(f"M{a:g} {b:g}h0" for a, b in points)
         return f'<path d="{steps}" {style} stroke-linecap="round"/>'
-    steps, pen, last = [], "M", None
-    for a, b in zip(np.round(x, 1).tolist(), np.round(y, 1).tolist(), strict=True):
-        if not math.isfinite(a + b):
-            pen = "M"
-        elif (a, b) != last:
-            steps.append(f"{pen}{a:g} {b:g}")
-            pen, last = "L", (a, b)
+    steps, pen = [], "M"
+    for a, b in _thinned(x, y):
+        steps.append(f"{pen}{a:g} {b:g}" if math.isfinite(a + b) else "")
+        pen = "L" if math.isfinite(a + b) else "M"
     return f'<path d="{"".join(steps)}" {style} stroke-dasharray="{series.dash}"/>'
+
+
+def _thinned(x: FloatArray, y: FloatArray) -> list[tuple[float, float]]:
+    """Points of a line with its lowest and highest point in each column of half a pixel, and its gaps."""
+    column = np.round(2.0 * np.where(np.isfinite(x + y), x, -1e9))
+    starts = np.flatnonzero(np.diff(column, prepend=np.nan) != 0.0)
+    points: list[tuple[float, float]] = []
+    for start, end in zip(starts, np.append(starts[1:], len(x)), strict=True):
+        if column[start] < -1e9:
+            points.append((math.nan, math.nan))
+            continue
+        part = y[start:end]
+        for k in sorted({int(part.argmin()), int(part.argmax())}):
+            points.append((0.5 * float(column[start]), round(float(part[k]), 1)))
+    heights = [math.nan, *(y for _, y in points), math.nan]
+    level = [heights[k] == heights[k + 1] == heights[k + 2] for k in range(len(points))]
+    return [point for point, inside in zip(points, level, strict=True) if not inside]
 
 
 def _limits(panel: Panel, axis: str) -> tuple[float, float]:

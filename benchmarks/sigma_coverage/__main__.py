@@ -3,8 +3,8 @@
     python -m benchmarks.sigma_coverage [--seeds 6]
 
 Prints how often F_c and F_v of truth lie within two standard deviations, as Markdown. Every recording is fitted with
-the law `coulomb_viscous`. Where friction has another shape, truth is the law nearest to it. Takes 15 minutes;
-``--seeds 1`` takes three minutes.
+the law `coulomb_viscous`. Where friction has another shape, truth is the law nearest to it. Takes three
+minutes; ``--seeds 1`` takes one minute.
 """
 
 from __future__ import annotations

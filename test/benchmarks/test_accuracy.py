@@ -1,4 +1,4 @@
-"""Claims about the whole method on the simulated walk; benchmarks/accuracy.py measures the same at length."""
+"""Claims about the whole method on the simulated walk; benchmarks.accuracy measures the same at length."""
 
 from __future__ import annotations
 
