@@ -20,6 +20,7 @@ import yaml
 
 from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import table
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
@@ -27,7 +28,6 @@ from friction_estimator.identification.inverse_dynamics.method import (
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.recording.zero_phase import to_motion
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import GRAVITY, FloatArray
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.hamon.joint import JOINT, URDF
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
@@ -15,7 +16,6 @@ from friction_estimator.identification.inverse_dynamics.observation import Obser
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.inverse_dynamics.refinement import insignificant
 from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.recording.spectrum import FLAT
 from friction_estimator.identification.least_squares import ORDINARY, solve
 from friction_estimator.identification.linear_problem import (
     LinearFit,
@@ -25,9 +25,8 @@ from friction_estimator.identification.linear_problem import (
     select_columns,
     select_rows,
 )
-from friction_estimator.identification.rigid_body import base_parameters
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions
+from friction_estimator.identification.recording.spectrum import FLAT
+from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions, base_parameters
 from friction_estimator.laws import Role
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray

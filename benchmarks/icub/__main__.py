@@ -2,7 +2,7 @@
 
     python -m benchmarks.icub FOLDER [--figure SVG] [--velocities]
 
-FOLDER holds ``model.urdf`` and the MATLAB v7.3 files of Ramadoss et al. 2022 (see docs/design/base_state.md). The
+FOLDER holds ``model.urdf`` and the MATLAB v7.3 files of Ramadoss et al. 2022 (see docs/results/base_state.md). The
 study needs h5py (``pip install h5py``). It prints tables as Markdown and takes one minute. The recordings have no joint
 torques.
 """

@@ -2,7 +2,7 @@
 
     python -m benchmarks.kalman [--duration 20] [--seeds 1]
 
-Fills the tables of docs/design/kalman.md: 18 variants of the stage at three sensor levels, and other forms of the
+Fills the tables of docs/results/kalman.md: 18 variants of the stage at three sensor levels, and other forms of the
 filter. Takes 30 minutes on two cores.
 """
 
@@ -35,7 +35,7 @@ LONG = 60.0
 """Length of the run for the forms of the filter [s]."""
 UNSCENTED = 300
 """Number of windows for the unscented filter."""
-PAGE = DOCS / "design" / "kalman.md"
+PAGE = DOCS / "results" / "kalman.md"
 SHORTEST = 6.0
 """Errors count from here on [s]."""
 
