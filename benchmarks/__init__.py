@@ -1,6 +1,6 @@
 """Studies of the package: each module or folder here is one, run as ``python -m benchmarks.NAME`` from the repository.
 
-``python -m benchmarks.NAME --help`` says what question the study answers, how long it takes and what it needs.
+``python -m benchmarks.NAME --help`` shows the question of the study, its duration and its inputs.
 """
 
 import os

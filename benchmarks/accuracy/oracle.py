@@ -1,4 +1,4 @@
-"""References that know what no estimator knows: the true states, and the true friction."""
+"""References that use the true states or the true friction, which no estimator has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from friction_estimator.laws import linear_law_names, make_linear_law
 from friction_estimator.types import BoolArray, FloatArray
 
 AWAY = 0.15
-"""From touch-down and lift-off, where "single support" is asked [s]."""
+"""From touch-down and lift-off, outside which samples count as "single support" [s]."""
 _EVERY = 5  # samples; the fit of a law needs no more
 
 

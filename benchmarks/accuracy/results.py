@@ -98,7 +98,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything, or the part of one job; ``settings`` says how it was made."""
+    """Everything, or the part of one job; ``settings`` are the options of the command."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     labels: tuple[str, ...] = ()

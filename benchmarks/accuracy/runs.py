@@ -23,14 +23,15 @@ CLEAN = "clean"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One thing to do in a process of its own.
+    """Work of one process.
 
     Attributes
     ----------
     robot, case, noise, seed, duration : the run; ``duration`` in seconds
     observers : names of ``Config.observer``
     changes : parameters that differ from the robot's YAML
-    references : noise levels to compute the Wiener bound for, with the oracle beside; empty: estimate instead
+    references : noise levels of the Wiener bound, computed together with the errors with true states;
+        empty: run the observers instead
     """
 
     robot: str

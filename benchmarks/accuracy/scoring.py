@@ -97,7 +97,7 @@ DETECTION = 5.0
 RECOVERY = 1.0
 """After a push the law should be as good as before within this time [s]."""
 _LISTEN = 0.3  # a detection later than this after the start belongs to something else [s]
-_SMALLEST = 1.0  # pushes that move no joint by more are not asked for a main joint [N m]
+_SMALLEST = 1.0  # pushes with smaller external torques at all joints have no main joint [N m]
 
 
 def push_scores(

@@ -1,4 +1,4 @@
-"""The Wiener bound: how well any linear filter that knows no friction law could do on the momentum residual.
+"""The Wiener bound: smallest error of a linear filter of the momentum residual without a friction law.
 
 The unfiltered momentum residual is ``y = f + n``: the true friction and what the sensors' noise makes of it. With the
 spectra S_f and S_n, independent, the best linear filter that may also look ahead has the gain W and the error e
@@ -95,7 +95,7 @@ def causal_taps(friction_spectrum: FloatArray, noise_spectrum: FloatArray) -> Fl
 
 
 def wiener_errors(friction: FloatArray, noise: FloatArray, where: BoolArray) -> WienerErrors:
-    """Errors of the best filters where asked.
+    """Errors of the best filters at the given samples.
 
     Parameters
     ----------

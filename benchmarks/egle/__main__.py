@@ -1,4 +1,4 @@
-"""How accurate is the identification of Egle 2021 (section 6.2.2, chapter 7) on a walking robot, beside the thesis?
+"""How accurate is the identification of Egle 2021 (section 6.2.2, chapter 7), compared with the thesis?
 
     python -m benchmarks.egle [--duration 14]
 
@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks.egle.fits import SIDEWAYS_TOO, STRAIGHT, SYMBOLS, FittedLegs, fit_legs
 from benchmarks.egle.knee import INERTIA_SCALES, SCALES, draw_filters, draw_inertias, filtered, scaled
 from benchmarks.egle.walks import (
-    SETTLED,
     central,
     centred,
     friction_from,
@@ -34,6 +33,8 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 
 PAGE = DOCS / "results" / "egle.md"
+SHORTEST = 5.0
+"""Shortest walk with several swings of each leg, which cross-validation needs [s]."""
 _TRIMMED = {"constrained.trim_start": 0.1, "constrained.trim_end": 0.1}
 _CENTRAL = {**_TRIMMED, "constrained.window": 3, "constrained.order": 2}
 _SIDES = ("left", "right")
@@ -44,7 +45,7 @@ Estimate = Callable[[SimulatedRun], FloatArray]
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("egle", __doc__)
-    parser.add_argument("--duration", type=longer_than(2.0 * SETTLED), default=14.0, help="of each walk [s]")
+    parser.add_argument("--duration", type=longer_than(SHORTEST), default=14.0, help="of each walk [s]")
     add_page(parser, PAGE, "command", "table 6.1", "fit report", "table 6.2", "estimates", "filters", "inertias")
     options = parser.parse_args(arguments)
     page, robot = options.output, load_robot("suralp")

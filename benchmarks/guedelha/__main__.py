@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def joint_by_joint(study: Study) -> Study:
-    """The same recording as if every joint had a motor without inertia of its own."""
+    """The same recording as if every joint had one motor without inertia."""
     names = study.mechanism.coupling.joint_names
     return replace(study, mechanism=replace(study.mechanism, coupling=uncoupled(names), inertia=np.zeros(len(names))))
 

@@ -181,7 +181,7 @@ def _points(state: FloatArray, P: FloatArray) -> FloatArray:
 
 
 def _root(P: FloatArray) -> FloatArray:
-    """A factor of a semi-definite matrix, L L^T = P, by way of its correlations: the units differ widely."""
+    """A factor of a semi-definite matrix, L L^T = P, from its correlation matrix, because the units differ widely."""
     std = np.sqrt(np.maximum(np.diag(P), 0.0))
     scale = np.where(std > 0.0, std, 1.0)
     values, vectors = np.linalg.eigh(P / np.outer(scale, scale))

@@ -68,7 +68,7 @@ def drive(estimator: Estimator | SmoothedEstimator, samples: Sequence[Simulation
 
 
 def held(estimates: Sequence[FrictionEstimate], stamps: Sequence[int]) -> list[FrictionEstimate]:
-    """The newest estimate at each stamp [ns]: a joint sample that repeats the one before has none of its own."""
+    """The newest estimate at each stamp [ns]: a joint sample that repeats the one before gives none."""
     rows = np.searchsorted([estimate.stamp_ns for estimate in estimates], stamps, side="right") - 1
     return [estimates[row] for row in np.maximum(rows, 0)]
 

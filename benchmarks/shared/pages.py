@@ -43,7 +43,7 @@ class Page:
 
     @property
     def images(self) -> Path:
-        """Folder of the figures beside the page."""
+        """Folder of the figures, next to the page."""
         folder = self.path.parent / "images"
         folder.mkdir(exist_ok=True)
         return folder

@@ -33,7 +33,7 @@ def recording():
 
 
 def elsewhere(recording, drift=0.0, stretch=1.0):
-    """The true motion in a world turned by 2.5 rad and moved, with a yaw drift [rad/s] and a stretched way."""
+    """The true motion in a world turned by 2.5 rad and moved, with a yaw drift [rad/s] and a stretched path."""
     turn = Rotation.from_euler("z", 2.5)
     rotation = (
         Rotation.from_euler("z", drift * np.maximum(recording.time - 1.0, 0.0)[:, None])

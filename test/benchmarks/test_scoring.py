@@ -49,13 +49,13 @@ def test_joints_stand_with_their_limb_and_joints_of_no_limb_with_any_foot():
     np.testing.assert_array_equal(standing_joints(contact, limb), expected)
 
 
-@pytest.mark.parametrize(("told", "inside", "nees"), [(1.0, 0.95, 1.0), (0.5, 0.673, 4.0), (10.0, 1.0, 0.01)])
-def test_consistency_of_errors_with_a_known_distribution(told, inside, nees):
-    """Errors with sigma 0.2, told another one: the normal distribution says what must come out."""
+@pytest.mark.parametrize(("factor", "inside", "nees"), [(1.0, 0.95, 1.0), (0.5, 0.673, 4.0), (10.0, 1.0, 0.01)])
+def test_consistency_of_errors_with_a_known_distribution(factor, inside, nees):
+    """Errors of sigma 0.2 with a sigma that is wrong by a factor: expected values of the normal distribution."""
     error = 0.2 * np.random.default_rng(0).standard_normal((20_000, 4))
     truth = np.ones_like(error)
     where = {"stance": np.ones(error.shape, dtype=bool)}
-    (score,) = phase_scores(NAME, "any", GROUPS, truth + error, truth, np.full_like(error, 0.2 * told), where)
+    (score,) = phase_scores(NAME, "any", GROUPS, truth + error, truth, np.full_like(error, 0.2 * factor), where)
     np.testing.assert_allclose(score.rmse, 0.2, rtol=0.02)
     np.testing.assert_allclose(score.truth_rms, 1.0)
     np.testing.assert_allclose(score.nees, nees, rtol=0.05)
