@@ -66,7 +66,7 @@ class KalmanConfig(Validated):
         0.1, "Initial standard deviation of the model error of the friction law.", "N m", 0.0, 1e3, advanced=True
     )
     model_error_memory: float = parameter(
-        3.0, "Time constant of the model-error variance estimate.", "s", 1e-2, 1e4, advanced=True
+        1.5, "Time constant of the model-error variance estimate.", "s", 1e-2, 1e4, advanced=True
     )
     innovation_gate: float = parameter(
         2.5,

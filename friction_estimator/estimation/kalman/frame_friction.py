@@ -162,16 +162,15 @@ def law_now(
     return LawNow(phi, out)
 
 
-@kernel("M V V V B B f8 f8 B M")
+@kernel("M V V V B B f8 B M")
 def combine_law_and_model_error(
     law: FloatArray,
     external: FloatArray,
-    effort: FloatArray,
+    unmodelled: FloatArray,
     measured_at: FloatArray,
     pushed: BoolArray,
     transition: BoolArray,
     oldest: float,
-    load_error: float,
     measured: BoolArray,
     out: FloatArray,
 ) -> None:
@@ -181,10 +180,9 @@ def combine_law_and_model_error(
     ----------
     law : (7, n) terms of :class:`LawNow`
     external : (n,) residual torque of the disturbance observer [N m]
-    effort : (n,) motor torque [N m]
+    unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
     measured_at : (n,) when a window was last used [s]; before ``oldest`` the model error is not known any more
     pushed, transition : (n,) joints that something pushes, or whose foot lands or lifts off
-    load_error : part of the motor torque that nothing explains
     measured : (n,) output
     out : (6, n) output: friction, sigma, model sigma, external torque [N m]; variance of the friction without the part
         of the uncertain velocity, and that part where the friction of the instant may correct it, else zero [(N m)^2]
@@ -198,12 +196,11 @@ def combine_law_and_model_error(
         out[5],
     )
     velocity_variance = law[VELOCITY_VARIANCE]
-    for i in range(effort.size):
+    for i in range(unmodelled.size):
         measured[i] = measured_at[i] > oldest and not pushed[i]
         missed = law[MODEL_ERROR, i] if measured[i] else 0.0
-        unmodelled = (load_error * effort[i]) ** 2
-        alone = law[LAW_VARIANCE, i] + law[MODEL_ERROR_VARIANCE, i] + unmodelled
-        variance[i] = law[FRICTION_VARIANCE, i] + unmodelled if measured[i] else alone
+        alone = law[LAW_VARIANCE, i] + law[MODEL_ERROR_VARIANCE, i] + unmodelled[i]
+        variance[i] = law[FRICTION_VARIANCE, i] + unmodelled[i] if measured[i] else alone
         friction[i] = law[TORQUE, i] + missed
         sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
         model_sigma[i] = math.sqrt(alone + velocity_variance[i])

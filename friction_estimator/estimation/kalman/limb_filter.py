@@ -43,6 +43,12 @@ MODEL_ERROR_TIME = 0.2
 """Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
 _MODEL_ERROR_FLOOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
+_MODEL_ERROR_PART = 0.02
+"""Another lower bound, over the root mean square of the law's torque, up to ``kalman.model_error_std``."""
+_LEAST_SHOWN = 0.2
+"""Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
+_LARGEST_DECREASE = 0.5
+"""Largest part by which the model-error variance decreases in one window."""
 _CHANGE_TIME = 0.025
 """Impacts of the same direction for this long mean that friction has changed [s]: landings are shorter."""
 _MAX_IMPACT_DURATION = 0.25
@@ -249,12 +255,43 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
     return True
 
 
-@kernel("V M V i8 f8 f8")
-def adapt_model_error(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, part: float, least: float) -> None:
-    """Match the variance (m,) of the model error to the mean of its square, its uncertainty included, in place."""
+@kernel("V M M i8 f8 f8 V V")
+def adapt_model_error(
+    x: FloatArray,
+    P: FloatArray,
+    G: FloatArray,
+    parameters: int,
+    part: float,
+    initial: float,
+    variance: FloatArray,
+    law_power: FloatArray,
+) -> None:
+    """Match the variance of the model error to the mean square of its estimate, in place.
+
+    With the right variance the estimate has the mean square ``variance - P``. The relative difference of its square
+    from that changes the variance. With the absolute difference a variance that is too large would stay so for minutes
+    where windows show little of the model error.
+
+    Parameters
+    ----------
+    G : (m, size) torque per unit of every state
+    parameters : p of a joint's law
+    part : window length over the memory
+    initial : variance before any data [(N m)^2]
+    variance, law_power : (m,) variance of the model error and mean square of the law's torque, adapted [(N m)^2]
+    """
+    m = variance.size
     for i in range(m):
-        square = x[m + i] ** 2 + P[m + i, m + i]
-        variance[i] = max(variance[i] + part * (square - variance[i]), least)
+        torque, own = 0.0, G[i, m + i]
+        for k in range(2 * m + i * parameters, 2 * m + (i + 1) * parameters):
+            torque += G[i, k] * x[k]
+        if own != 0.0:
+            law_power[i] += part * ((torque / own) ** 2 - law_power[i])
+        shown = variance[i] - P[m + i, m + i]
+        if shown > _LEAST_SHOWN * variance[i]:
+            variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_LARGEST_DECREASE)
+        least = max(_MODEL_ERROR_FLOOR**2 * initial, min(_MODEL_ERROR_PART**2 * law_power[i], initial))
+        variance[i] = max(variance[i], least)
 
 
 class ImpactDetector:
@@ -336,6 +373,7 @@ class LimbFilter:
         self.state = np.zeros(self.layout.size)
         self.covariance = self.layout.prior_covariance()
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
+        self._law_power = np.zeros(self._joints)
         self.windows = 0
         self.restart()
 
@@ -415,10 +453,18 @@ class LimbFilter:
             if moved and self.history is not None:
                 self._record(ConstraintStep(layout.law, self._direction.copy()))
             self.windows += 1
-            if not impact:
-                part = window.duration / self._model_error_memory
-                least = _MODEL_ERROR_FLOOR**2 * self._model_error_variance
-                adapt_model_error(self.state, self.covariance, self.model_error_variance, self._joints, part, least)
+        if not impact:
+            part = window.duration / self._model_error_memory
+            adapt_model_error(
+                self.state,
+                self.covariance,
+                window.force_columns,
+                (layout.law.stop - layout.law.start) // self._joints,
+                part,
+                self._model_error_variance,
+                self.model_error_variance,
+                self._law_power,
+            )
 
     def close(self, time: float) -> None:
         """The window that ends at ``time`` [s] has been used or skipped: keep model error and law in the history."""

@@ -22,7 +22,7 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import joint_state_indices, law_bounds, within_bounds
 from friction_estimator.estimation.kalman.motion_smoother import MOTION_MEMORY, MotionSmoother
-from friction_estimator.estimation.kalman.stage import LOAD_ERROR, KalmanFriction
+from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.limbs import Limb
@@ -48,12 +48,14 @@ class FilteredFrame:
     ----------
     time : since the restart [s]
     effort : (n,) motor torques [N m]
+    unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
     motion : smoothed
     friction : output of the stage
     """
 
     time: float
     effort: FloatArray
+    unmodelled_variance: FloatArray
     motion: JointMotion
     friction: JointFriction
 
@@ -82,14 +84,13 @@ class SmoothedWindows:
     visited: VisitedVelocities
 
     def at(
-        self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray, load_error: float
+        self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray
     ) -> tuple[dict[str, FloatArray], list[LawEstimate]]:
         """Fields of ``JointFriction`` at some frames (f), each (f, n), and the law of each frame.
 
         Parameters
         ----------
         model_error_variance : (n,) of the law while nothing is measured [(N m)^2]
-        load_error : part of the motor torque that nothing explains
         """
         times = np.array([frame.time for frame in frames])
         row = self._nearest(times)
@@ -104,7 +105,9 @@ class SmoothedWindows:
             parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std)
         )
         model = motors.at_joints(torque)
-        velocity_variance = motors.variance_at_joints(variance) + (load_error * effort) ** 2
+        velocity_variance = motors.variance_at_joints(variance) + np.array(
+            [frame.unmodelled_variance for frame in frames]
+        )
         law_variance = motors.law_variance(regressor, covariance)
         full = motors.friction_variance(regressor, covariance)
         return {
@@ -299,7 +302,9 @@ class KalmanSmoother:
         for sensed, motion in zip(ready, self._motion.smoothed(count), strict=True):
             self._given.motions.append(motion)
             friction = self.stage.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics)
-            self._passed.append(FilteredFrame(self.stage.time, sensed.frame.effort, motion, friction))
+            self._passed.append(
+                FilteredFrame(self.stage.time, sensed.frame.effort, self.stage.unmodelled_variance, motion, friction)
+            )
         self._waiting = sum(sensed.frame.dt for sensed in self._sensed)
 
     def _smooth(self, until: float) -> list[JointFriction]:
@@ -311,7 +316,7 @@ class KalmanSmoother:
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 
     def _frictions(self, ready: list[FilteredFrame], windows: SmoothedWindows) -> list[JointFriction]:
-        values, laws = windows.at(ready, self.stage.model_error_variance, LOAD_ERROR)
+        values, laws = windows.at(ready, self.stage.model_error_variance)
         return [
             dataclasses.replace(passed.friction, law=law, **{name: column[row] for name, column in values.items()})
             for row, (passed, law) in enumerate(zip(ready, laws, strict=True))

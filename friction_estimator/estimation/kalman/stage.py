@@ -30,7 +30,7 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotion, Joint
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
 from friction_estimator.estimation.kalman.limb_state import joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
-from friction_estimator.estimation.kalman.windows import WindowBuffer
+from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
@@ -43,8 +43,11 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
-LOAD_ERROR = 1e-3
-"""Part of the motor torque that timing, elasticity and rounding spoil; only sigma contains it."""
+_LOAD_ERROR, _TIMING_ERROR, _PERIOD_ERROR = 2e-4, 1.5e-4, 0.05
+"""What neither law nor calibration represents, for sigma alone: a part of the motor torque (elasticity, rounding), and
+its change in a time [s] and in a part of the reading interval of the slowest sensor (timing)."""
+_EFFORT_MEMORY = 0.05
+"""Time constant of the rate of change of the motor torque [s]."""
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
@@ -81,6 +84,7 @@ class KalmanFriction:
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
     time : since the restart [s]
+    unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
     """
 
     def __init__(
@@ -110,6 +114,7 @@ class KalmanFriction:
         self.bank.reset()
         self._publish_law()
         self.time = 0.0
+        self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
         self._window_length = self._window
 
     def forget(self) -> None:
@@ -160,6 +165,7 @@ class KalmanFriction:
             self._watch.pushed,
         )
         if window is not None:
+            self._note_unmodelled_torque(window)
             motors = self._motors
             self.bank.visited.visit(
                 law.regressor,
@@ -170,6 +176,13 @@ class KalmanFriction:
             self._window_length = max(self._window, window.duration)
             self.finish_pending_updates()
             self._schedule.open(window, self._noise.ready)
+
+    def _note_unmodelled_torque(self, window: Window) -> None:
+        """Variance of what load and timing add, from the torque of a window and its rate of change."""
+        change = window.effort - self._slow_effort
+        self._slow_effort = self._slow_effort + min(window.duration / _EFFORT_MEMORY, 1.0) * change
+        late = _TIMING_ERROR + _PERIOD_ERROR * window.duration / max(window.readings.min(), 1.0)
+        self.unmodelled_variance = (_LOAD_ERROR * window.effort) ** 2 + (late / _EFFORT_MEMORY * change) ** 2
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""
@@ -206,12 +219,11 @@ class KalmanFriction:
         combine_law_and_model_error(
             law.terms,
             disturbance.torque,
-            frame.effort,
+            self.unmodelled_variance,
             estimates.measured_at,
             self._watch.pushed,
             self.bank.contact_transition,
             self.time - _STALE * self._window_length,
-            LOAD_ERROR,
             measured,
             out,
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman import limb_filter as limb_filter_module
-from friction_estimator.estimation.kalman.limb_filter import LAW_INFLATION, LimbFilter
+from friction_estimator.estimation.kalman.limb_filter import LAW_INFLATION, LimbFilter, adapt_model_error
 from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of
 
 FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, calibration_process_noise=0.0, model_error_memory=1e4)
@@ -73,6 +74,21 @@ def test_the_size_of_what_the_law_misses_is_found(true_std, noise):
     noises = {"model_error_std": true_std, "force_std": noise * 0.5, "momentum_std": noise * 2e-3}
     found = [np.sqrt(learned(config, seed, 1500, **noises)[1].model_error_variance).mean() for seed in range(3)]
     assert np.mean(found) == pytest.approx(true_std, rel=0.4)
+
+
+def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_it_is():
+    """One joint, one parameter; an estimate as large as expected keeps the variance, a smaller one reduces it."""
+    initial, G = 0.01, np.array([[0.0, 1.0, 0.0]])
+
+    def adapted(error: float, left: float) -> float:
+        """Variance after a window with this estimate and this part of the variance left unknown."""
+        variance, P = np.array([initial]), np.diag([0.0, left * initial, 0.0])
+        adapt_model_error(np.array([0.0, error, 0.0]), P, G, 1, 0.01, initial, variance, np.zeros(1))
+        return float(variance[0])
+
+    assert adapted(0.0, 0.9) == initial
+    assert adapted(math.sqrt(0.5 * initial), 0.5) == pytest.approx(initial, rel=1e-12)
+    assert adapted(0.0, 0.5) == pytest.approx(0.99 * initial) and adapted(0.2, 0.5) > 1.05 * initial
 
 
 def change_friction(limb: SyntheticLimb) -> None:
