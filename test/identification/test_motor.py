@@ -183,8 +183,8 @@ def test_a_drive_that_was_not_recorded_is_refused(logs):
         identify_motor(*logs, TORSO, replace(KNOWN, drive="current"))
 
 
-def test_static_friction_that_was_not_seen_is_told(logs):
-    fast = replace(KNOWN, stick=StickOptions(stop_velocity=0.03))
+def test_static_friction_that_was_not_seen_is_reported(logs):
+    fast = replace(KNOWN, stick=StickOptions(stop_velocity=0.08))
     told = identify_motor(logs[0], [], TORSO, fast).verdicts
     assert sum("static friction there is taken to be Coulomb friction" in text for text in told) == 3
 

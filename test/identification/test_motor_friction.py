@@ -147,6 +147,15 @@ def test_static_friction_that_nothing_shows_is_coulomb_friction(slow, directions
     assert found.values[0] == pytest.approx(STRIBECK[0], rel=0.1)
 
 
+def test_static_friction_that_shows_above_the_stribeck_velocity_is_identified_within_its_sigma():
+    """Many samples at two Stribeck velocities are worth some at one: Coulomb friction there would be far off."""
+    samples = motor_samples("asymmetric_stribeck", STRIBECK, noise=0.05)
+    found = fit(samples.select(np.abs(samples.velocity) > 0.025), FrictionUnknowns(MotorLaw("asymmetric_stribeck")))
+    sigma = np.sqrt(np.diagonal(found.covariance))[:4]
+    assert found.law.no_static == "none"
+    assert (np.abs(found.values[:4] - STRIBECK) < 3.0 * sigma).all() and (sigma[2:] < 0.5 * STRIBECK[2:]).all()
+
+
 def test_a_drive_whose_torque_is_known_does_not_matter():
     samples = motor_samples("asymmetric_stribeck", STRIBECK)
     driving = 2.0 * np.sin(samples.instant / 70.0)

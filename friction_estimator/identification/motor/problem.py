@@ -16,8 +16,9 @@ from friction_estimator.laws.nonlinear import ASYMMETRIC_STRIBECK_SCALED
 from friction_estimator.types import BoolArray, FloatArray
 
 ZERO_SLOPES = ("none", "positive", "negative", "both")
-SLOW_SAMPLES = 20
-"""Fewer samples within one Stribeck velocity of standstill do not show a static friction."""
+SLOW_SAMPLES = 1.0
+"""Static friction shows when the samples of its direction are worth one at the Stribeck velocity. A sample at another speed
+is worth ``exp(-2 |dq| / v_s) / exp(-2)``, its share in the inverse variance of the static friction."""
 _DIRECTIONS = {(False, False): "none", (True, False): "positive", (False, True): "negative", (True, True): "both"}
 
 
@@ -80,9 +81,13 @@ class MotorLaw:
         """The law without the static friction that velocities (r,) of a sliding motor do not show."""
         if not self.is_stribeck:
             return self
-        slow = velocity[np.abs(velocity) < self.stribeck_velocity]
-        unseen = [bool(np.count_nonzero(sign * slow > 0.0) < SLOW_SAMPLES) for sign in (1.0, -1.0)]
-        return replace(self, no_static=_DIRECTIONS[unseen[0], unseen[1]])
+        forward, backward = (count < SLOW_SAMPLES for count in self.slow_samples(velocity))
+        return replace(self, no_static=_DIRECTIONS[forward, backward])
+
+    def slow_samples(self, velocity: FloatArray) -> tuple[float, float]:
+        """Samples at one Stribeck velocity that show as much of both static frictions as velocities (r,) do."""
+        shown = np.exp(2.0 - 2.0 * np.abs(velocity) / self.stribeck_velocity)
+        return float(shown[velocity > 0.0].sum()), float(shown[velocity < 0.0].sum())
 
     @property
     def constrained(self) -> BoolArray:

@@ -11,7 +11,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.least_squares import SolverOptions, solve
 from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, select_rows
 from friction_estimator.identification.motor.fit import UNITS, DriveGain, MotorFriction
-from friction_estimator.identification.motor.problem import OFFSET, SLOW_SAMPLES
+from friction_estimator.identification.motor.problem import OFFSET
 from friction_estimator.identification.motor.samples import MotorSamples
 from friction_estimator.identification.result import Finding, FrictionSamples, JointScore, ParameterTable
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -177,7 +177,7 @@ def _about_static_friction(result: MotorResult) -> list[Finding]:
         found.append(
             Finding(
                 1.3,
-                f"{motor}: fewer than {SLOW_SAMPLES} samples slide slower than {scale:.2g} rad/s in the {where} "
+                f"{motor}: too few samples slide slower than {scale:.2g} rad/s in the {where} "
                 "direction: static friction there is taken to be Coulomb friction; move it more slowly",
             )
         )
