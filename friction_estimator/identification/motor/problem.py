@@ -17,8 +17,8 @@ from friction_estimator.types import BoolArray, FloatArray
 
 ZERO_SLOPES = ("none", "positive", "negative", "both")
 SLOW_SAMPLES = 1.0
-"""Static friction shows when the samples of its direction are worth one at the Stribeck velocity. A sample at another speed
-is worth ``exp(-2 |dq| / v_s) / exp(-2)``, its share in the inverse variance of the static friction."""
+"""Static friction shows when the samples of its direction are worth one at the Stribeck velocity. A sample at another
+speed is worth ``exp(-2 |dq| / v_s) / exp(-2)``, its share in the inverse variance of the static friction."""
 _DIRECTIONS = {(False, False): "none", (True, False): "positive", (False, True): "negative", (True, True): "both"}
 
 
