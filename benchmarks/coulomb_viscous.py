@@ -26,6 +26,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.robot import load_robot
+from friction_estimator.laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, FrictionEstimate
 
@@ -66,33 +67,37 @@ class Lines:
     largest: FloatArray
 
 
-class TrueLine:
-    """The line through the true friction with the weights of the estimator.
+class TrueLine(VisitedVelocities):
+    """Velocities as the estimator counts them, and the line through the true friction with the same weights.
 
     Parameters
     ----------
-    visited : of the estimator
+    laws : of the motors (n)
     friction : (m, n) true [N m]; ``row`` is the present one
     """
 
-    def __init__(self, visited: VisitedVelocities, friction: FloatArray) -> None:
-        self._visited, self._friction, self._count = visited, friction, visited.visit
-        self._gram, self._moments = np.zeros((friction.shape[1], 2, 2)), np.zeros((friction.shape[1], 2))
+    def __init__(self, laws: JointLaws, friction: FloatArray) -> None:
+        super().__init__(laws)
+        self._friction = friction
+        self._gram_of_line, self._moments_of_line = (
+            np.zeros((friction.shape[1], 2, 2)),
+            np.zeros((friction.shape[1], 2)),
+        )
         self.row = 0
-        visited.visit = self._visit  # type: ignore[method-assign]
 
-    def _visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
-        before = self._visited.moving_time.copy()
-        self._count(regressor, velocity, std, duration)
-        weight = self._visited.moving_time - before
+    def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
+        """Count the present velocities, and the true friction at them."""
+        before = self.moving_time
+        super().visit(regressor, velocity, std, duration)
+        weight = self.moving_time - before
         basis = np.stack((np.sign(velocity), velocity), axis=1)
-        self._gram += weight[:, None, None] * basis[:, :, None] * basis[:, None, :]
-        self._moments += weight[:, None] * basis * self._friction[self.row][:, None]
+        self._gram_of_line += weight[:, None, None] * basis[:, :, None] * basis[:, None, :]
+        self._moments_of_line += weight[:, None] * basis * self._friction[self.row][:, None]
 
     @property
     def parameters(self) -> FloatArray:
         """F_c and F_v (n, 2)."""
-        return np.asarray(np.linalg.solve(self._gram, self._moments[:, :, None])[:, :, 0])
+        return np.asarray(np.linalg.solve(self._gram_of_line, self._moments_of_line[:, :, None])[:, :, 0])
 
 
 def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, duration: float) -> Lines:
@@ -104,9 +109,8 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     config = configure(robot_name, noise, {"observer": observer})
     estimator = Estimator(config, experiment.estimator_urdf(robot.urdf_xml, seed))
     stage = estimator._pipeline.friction
-    truth = TrueLine(
-        stage.bank.visited if isinstance(stage, KalmanFriction) else stage.identifier.visited, run.friction
-    )
+    part = stage.bank if isinstance(stage, KalmanFriction) else stage.identifier
+    part.visited = truth = TrueLine(stage.laws, run.friction)
     estimates: list[FrictionEstimate] = []
     for truth.row, sample in enumerate(run.samples):
         for wrench in sample.wrenches:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.hamon [--slowest 0.01]
 
-Prints the tables beside the published ones, as Markdown, for two simulated RX130L joints. Takes three minutes;
+Prints the tables of two simulated RX130L joints and the published tables as Markdown. Takes three minutes;
 ``--slowest 0.5`` takes ten seconds.
 """
 

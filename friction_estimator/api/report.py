@@ -63,7 +63,10 @@ def report(
             raise ConfigError(f"{error}; {_INPUTS}") from None
         write_identification_report(output, identification, title or path.stem)
         return
-    description = None if robot is None else _description(as_robot(robot))
+    description = None
+    if robot is not None:
+        chosen = as_robot(robot)
+        description = RunDescription.of(chosen.config, chosen.urdf_xml, chosen.name, "")
     try:
         recording = read_recording(path, namespace, description, progress)
     except BagError as error:
@@ -71,9 +74,3 @@ def report(
             raise
         raise BagError(f"{error}; {_INPUTS}") from None
     write_report(output, recording, title or path.name, after)
-
-
-def _description(robot: Robot) -> RunDescription:
-    if not robot.urdf_xml:
-        raise ConfigError(f"the robot {robot.name!r} has no URDF; set robot.urdf in its YAML")
-    return RunDescription.of(robot.config, robot.urdf_xml, robot.name, "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification import friction_curve as friction_curve
@@ -17,25 +17,13 @@ from friction_estimator.identification.motor import method as motor
 from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import Identification
 
+Accepts = Callable[[Sequence[JointLog], RobotDescription | None], tuple[bool, str]]
+"""Logs and robot to whether a method can be used with them, and the reason in a sentence."""
 
-class Accepts(Protocol):
-    """Whether a method can be used with these logs and this robot, and the reason in a sentence."""
-
-    def __call__(self, logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:  # noqa: D102
-        ...
-
-
-class Run(Protocol):
-    """Identify; ``progress`` is called with finished and all steps, ``warn`` with each warning about the data."""
-
-    def __call__(  # noqa: D102
-        self,
-        logs: Sequence[JointLog],
-        robot: RobotDescription | None,
-        options: Any = ...,
-        progress: Progress | None = None,
-        warn: Callable[[str], None] | None = None,
-    ) -> Identification: ...
+Run = Callable[
+    [Sequence[JointLog], RobotDescription | None, Any, Progress | None, Callable[[str], None] | None], Identification
+]
+"""Logs, robot, options, function for finished and all steps, and function for warnings about the data to the result."""
 
 
 @dataclass(frozen=True, slots=True)
