@@ -15,10 +15,11 @@ from friction_estimator.estimation.compensation import FrictionCompensation, Tra
 from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.pipeline import Pipeline, has_effort
+from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
 from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
+from friction_estimator.robot.model import POSITION_MARGIN
 from friction_estimator.types import (
     CommandSample,
     FloatArray,
@@ -36,11 +37,53 @@ _MISSING_EFFORT = (
 )
 
 
+POSITION, STEP, VELOCITY, EFFORT, NOTHING, NO_EFFORT = range(6)
+
+
+@kernel("V V V V V V f8 f8 f8")
+def find_glitch(
+    position: FloatArray,
+    velocity: FloatArray,
+    effort: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    before: FloatArray,
+    largest_step: float,
+    max_velocity: float,
+    max_effort: float,
+) -> tuple[int, int]:
+    """What of a joint sample cannot be true, and of which joint; ``NO_EFFORT`` where all else can be.
+
+    Parameters
+    ----------
+    position, velocity, effort : (n,) of the sample
+    low, high : (n,) ends of the position
+    before : (n,) positions of the sample before
+    largest_step : of a position since then
+    """
+    n, known = position.size, 0
+    for joint in range(n):
+        if not low[joint] <= position[joint] <= high[joint]:
+            return POSITION, joint
+    for joint in range(n):
+        if abs(position[joint] - before[joint]) > largest_step:
+            return STEP, joint
+        if not abs(velocity[joint]) <= max_velocity:
+            return VELOCITY, joint
+    for joint in range(effort.size):
+        known += not math.isnan(effort[joint])
+    if known:
+        for joint in range(n):
+            if not abs(effort[joint]) <= max_effort:
+                return EFFORT, joint
+    return (NOTHING if known else NO_EFFORT), 0
+
+
 @kernel("V f8")
 def all_within(values: FloatArray, limit: float) -> bool:
     """Whether all values are finite and at most ``limit`` in size."""
     for value in values:
-        if not abs(value) <= limit or math.isinf(value):
+        if not abs(value) <= limit:
             return False
     return True
 
@@ -73,8 +116,9 @@ class Estimator:
             config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health
         )
         self.compensation: FrictionCompensation | None = None
-        limits, imu = config.robot, config.imu
-        self._joint_limits = math.inf, limits.max_velocity, limits.max_effort
+        self._positions_before: tuple[int, FloatArray] | None = None
+        limits, imu, model = config.robot, config.imu, self._pipeline.robot
+        self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
         self._imu_limits = imu.max_rate, imu.max_specific_force
         self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
@@ -134,14 +178,22 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        (position, velocity, effort), names = self._joint_limits, self.joint_names
-        self._refuse_glitch(sample.position, position, "joint position", names)
-        self._refuse_glitch(sample.velocity, velocity, "joint velocity", names)
-        if has_effort(sample):
-            self._refuse_glitch(sample.effort, effort, "joint effort", names)
-        else:
+        low, high, max_velocity, max_effort = self._joint_limits
+        position, velocity, effort, stamp = sample.position, sample.velocity, sample.effort, sample.stamp_ns
+        if not position.size == velocity.size == low.size or effort.size not in (0, low.size):
+            raise InputError(f"a joint sample needs positions, velocities and efforts of {', '.join(self.joint_names)}")
+        stamp_before, before = self._positions_before or (stamp, position)
+        largest_step = POSITION_MARGIN + max_velocity * 1e-9 * abs(stamp - stamp_before)
+        glitch, joint = find_glitch(
+            position, velocity, effort, low, high, before, largest_step, max_velocity, max_effort
+        )
+        if glitch != POSITION:  # a jump that stays is believed with its second sample
+            self._positions_before = stamp, position
+        if glitch == NO_EFFORT:
             self._health.without_effort += 1
-            self._health.add_lasting_event("missing_effort", sample.stamp_ns, _MISSING_EFFORT)
+            self._health.add_lasting_event("missing_effort", stamp, _MISSING_EFFORT)
+        elif glitch != NOTHING:
+            raise InputError(self._describe_glitch(sample, glitch, joint, before))
         return self._estimates(self._synchronizer.add_joints(sample))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
@@ -164,7 +216,7 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        self._refuse_glitch(sample.velocity, self._joint_limits[1], "desired velocity", self.joint_names)
+        self._refuse_glitch(sample.velocity, self.config.robot.max_velocity, "desired velocity", self.joint_names)
         if self.compensation is not None:
             self.compensation.set_command(sample)
         return []
@@ -224,11 +276,23 @@ class Estimator:
         """Which joints should not be trusted now, and why, (n)."""
         return diagnose(self.monitor.figures(), self.config.diagnosis, self.joint_names)
 
+    def _describe_glitch(self, sample: JointSample, glitch: int, joint: int, before: FloatArray) -> str:
+        """Why a joint sample is refused: what :func:`find_glitch` found."""
+        name, (low, high, max_velocity, max_effort) = self.joint_names[joint], self._joint_limits
+        if glitch == VELOCITY:
+            return f"joint velocity {name} = {sample.velocity[joint]} cannot be true; the limit is {max_velocity:g}"
+        if glitch == EFFORT:
+            return f"joint effort {name} = {sample.effort[joint]} cannot be true; the limit is {max_effort:g}"
+        text = f"joint position {name} = {sample.position[joint]} cannot be true; "
+        if glitch == STEP:
+            return f"{text}in the joint sample before it was {before[joint]:g}: check the encoder"
+        return f"{text}by the URDF it is between {low[joint]:g} and {high[joint]:g}, margin included"
+
     @staticmethod
     def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
         if all_within(values, limit):
             return
-        worst = int(np.flatnonzero(~(np.abs(values) <= limit) | np.isinf(values))[0])
+        worst = int(np.flatnonzero(~(np.abs(values) <= limit))[0])
         raise InputError(f"{what} {names[worst]} = {values[worst]} cannot be true; the limit is {limit:g}")
 
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:

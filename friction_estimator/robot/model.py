@@ -7,6 +7,8 @@ force is ``H[:, :3] f``.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pinocchio as pin
 
@@ -16,6 +18,11 @@ from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import cross, product, skew, turned
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
+
+POSITION_MARGIN = 2.0 * math.pi
+"""A position may be beyond its limits of the URDF by this [rad or m]: an encoder may be off by a turn."""
+FARTHEST_POSITION = 1e7
+"""A joint without limits may be this far from zero [rad or m]: a wheel at 100 rad/s takes a day to get there."""
 
 
 @kernel("V V V V")
@@ -151,6 +158,7 @@ class RobotModel:
     imu_lever : (3, 3) of the cross product with ``imu_position_in_base`` [m]
     limb : (k, n) True where a joint lies between the base and that foot
     effort_limit : (n,) of the motors by the URDF, infinite where it gives none [N m]
+    lowest_position, highest_position : (n,) a reading beyond cannot be true: limits of the URDF with a margin
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
     motors : that move the joints
     """
@@ -183,6 +191,7 @@ class RobotModel:
         self.coupled = self._couplings(first_joint)
         limit = np.array(self._model.effortLimit[self.base_dofs :])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
+        self.lowest_position, self.highest_position = self._position_limits()
         self._no_gravity = np.zeros(self._model.nv)
         if self.base_dofs:
             self._model.gravity.linear = np.zeros(3)  # the measured specific force takes its place
@@ -416,6 +425,17 @@ class RobotModel:
         self._simple, self._unbounded = np.flatnonzero(~unbounded), np.flatnonzero(unbounded)
         self._simple_q, self._unbounded_q = first_q[~unbounded], first_q[unbounded]
         self._q, self._first_q = pin.neutral(self._model), int(first_q[0])
+
+    def _position_limits(self) -> tuple[FloatArray, FloatArray]:
+        """Lowest and highest position that a joint may have, (n,), (n,); URDFs without limits give zero for both."""
+        n = len(self.joint_names)
+        low, high = np.full(n, -FARTHEST_POSITION), np.full(n, FARTHEST_POSITION)
+        lower, upper = self._model.lowerPositionLimit[self._simple_q], self._model.upperPositionLimit[self._simple_q]
+        limited = lower < upper
+        joints = self._simple[limited]
+        low[joints] = np.maximum(lower[limited] - POSITION_MARGIN, -FARTHEST_POSITION)
+        high[joints] = np.minimum(upper[limited] + POSITION_MARGIN, FARTHEST_POSITION)
+        return low, high
 
     def _limbs(self, first_joint: int) -> BoolArray:
         limb = np.zeros((len(self._foot_frames), len(self.joint_names)), dtype=bool)

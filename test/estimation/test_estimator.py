@@ -252,6 +252,7 @@ def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
         ("velocity", 1e3, r"joint velocity l_hip_roll = 1000.0 cannot be true; the limit is 100"),
         ("effort", 1e200, r"joint effort l_hip_roll = 1e\+200 cannot be true; the limit is 10000"),
         ("position", np.inf, r"joint position l_hip_roll = inf cannot be true"),
+        ("position", 1e100, r"l_hip_roll = 1e\+100 cannot be true; by the URDF it is between -6.78"),
     ],
 )
 def test_a_glitch_is_refused_and_changes_nothing(urdf_xml, swaying, field, value, message):
@@ -267,6 +268,29 @@ def test_a_glitch_is_refused_and_changes_nothing(urdf_xml, swaying, field, value
         estimator.add_imu(replace(swaying[500].imu, angular_velocity=np.array([0.0, 500.0, 0.0])))
     with pytest.raises(InputError, match="wrench of r_foot force z = nan cannot be true"):
         estimator.add_wrench(replace(swaying[500].wrenches[1], wrench=np.array([0, 0, np.nan, 0, 0, 0])))
+
+
+def test_a_joint_without_limits_may_turn_for_long_but_not_jump(urdf_xml):
+    estimator = Estimator(config_from_parameters({"robot.fixed_base": True, "observer": "momentum"}), PENDULUM)
+    velocity, effort = np.array([80.0]), np.zeros(1)
+
+    def add(k, position):
+        return estimator.add_joints(JointSample(k * 1_000_000, np.array([position]), velocity, effort))
+
+    for k in range(1000):
+        add(k, 5e5 + 0.08 * k)
+    with pytest.raises(InputError, match=r"pivot = 0.0 cannot be true; in the joint sample before it was 500080"):
+        add(1000, 0.0)
+    assert sum(len(add(k, 0.08 * (k - 1000))) for k in range(1001, 1100)) == 99  # it stays there
+    with pytest.raises(InputError, match="pivot = 10000000000.0 cannot be true; by the URDF"):
+        add(1100, 1e10)
+
+
+def test_a_joint_sample_of_another_robot_is_refused(urdf_xml, swaying):
+    estimator, sample = Estimator(suralp_config(), urdf_xml), swaying[0].joints
+    for field in ("position", "velocity", "effort"):
+        with pytest.raises(InputError, match="needs positions, velocities and efforts of l_hip_yaw, "):
+            estimator.add_joints(replace(sample, **{field: np.zeros(11)}))
 
 
 @pytest.mark.parametrize("observer", ["fbse", "kalman"])
