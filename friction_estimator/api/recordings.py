@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
@@ -17,6 +16,7 @@ from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table
 from friction_estimator.io.resources import robot_names
 from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, load_couplings, load_robot
 from friction_estimator.messages.description import RunDescription
+from friction_estimator.robot.urdf import parse_urdf
 
 Path_ = str | os.PathLike[str]
 Recordings = Path_ | JointLog | Sequence[Path_ | JointLog]
@@ -215,7 +215,7 @@ def _carrying(logs: Sequence[JointLog], payloads: Mapping[str, Payload]) -> Iter
 def movable_joints(urdf_xml: str) -> tuple[str, ...]:
     """Joints with one degree of freedom, in the order of the file; those that mimic others are not among them."""
     kinds = ("revolute", "continuous", "prismatic")
-    joints = ElementTree.fromstring(urdf_xml).findall("joint")
+    joints = parse_urdf(urdf_xml).findall("joint")
     return tuple(
         joint.get("name", "") for joint in joints if joint.get("type") in kinds and joint.find("mimic") is None
     )

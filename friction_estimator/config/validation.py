@@ -67,3 +67,17 @@ def check_range(name: str, value: Any, limits: Range) -> None:
         if not limits.low <= number <= limits.high:
             unit = f" {limits.unit}" if limits.unit else ""
             raise ConfigError(f"{name} = {number}{unit} is out of range [{limits.low:g}, {limits.high:g}]{unit}")
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse an empty name, and one with a line break or another character that is not printed.
+
+    Names of joints and links are written into C headers, XML and YAML files.
+
+    Raises
+    ------
+    ConfigError
+        When it is such a name.
+    """
+    if not name or not name.isprintable():
+        raise ConfigError(f"{what} is {name!r}; names are one line of printed characters, without control characters")

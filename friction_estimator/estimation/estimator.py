@@ -112,6 +112,8 @@ class Estimator:
         self._health = Health(foot_stale={foot.name: True for foot in config.feet})
         self._newest_frame: SensorFrame | None = None
         self._pipeline = Pipeline(config, urdf_xml)
+        for text in self._pipeline.robot.warnings:
+            self._health.add_event("robot_model", None, text)
         self._synchronizer = Synchronizer(
             config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health
         )

@@ -17,18 +17,18 @@ class Event:
 
     Attributes
     ----------
-    code : kind of event: ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``, ``missing_effort``, ``gap``
-        or ``time_jump``
-    stamp_ns : stamp of the joint sample at which it began [ns]
+    code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
+        ``missing_effort``, ``gap`` or ``time_jump``
+    stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
     text : what happened, and what was done about it
     """
 
     code: str
-    stamp_ns: int
+    stamp_ns: int | None
     text: str
 
     def __str__(self) -> str:
-        return f"at {1e-9 * self.stamp_ns:.3f} s: {self.text}"
+        return self.text if self.stamp_ns is None else f"at {1e-9 * self.stamp_ns:.3f} s: {self.text}"
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Health:
     event_count: int = 0
     _newest_ns: dict[str, int] = field(default_factory=dict)
 
-    def add_event(self, code: str, stamp_ns: int, text: str) -> None:
+    def add_event(self, code: str, stamp_ns: int | None, text: str) -> None:
         """Keep an event."""
         self.events.append(Event(code, stamp_ns, text))
         self.event_count += 1

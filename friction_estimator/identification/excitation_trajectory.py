@@ -11,6 +11,7 @@ from scipy.linalg import null_space
 from scipy.special import expit
 
 from friction_estimator.errors import ConfigError, RobotModelError, choices
+from friction_estimator.robot.urdf import checked_urdf
 from friction_estimator.types import FloatArray, IntArray
 
 DEFAULT_SPEED = 1.0
@@ -82,7 +83,7 @@ def limits_of_urdf(
     RobotModelError
         When a joint is not in the URDF.
     """
-    model = pin.buildModelFromXML(urdf_xml)
+    model = pin.buildModelFromXML(checked_urdf(urdf_xml))
     missing = [name for name in joint_names if not model.existJointName(name)]
     if missing:
         raise RobotModelError(f"the URDF has no joint {choices(missing)}; it has {choices(list(model.names)[1:])}")
@@ -144,7 +145,7 @@ def planned_joints(urdf_xml: str, joint_names: tuple[str, ...]) -> tuple[tuple[s
     -------
     planned, light : together the joints of ``joint_names``, in their order
     """
-    model = pin.buildModelFromXML(urdf_xml)
+    model = pin.buildModelFromXML(checked_urdf(urdf_xml))
     masses = [inertia.mass for inertia in model.inertias]
     moving = sum(masses[1:])
 

@@ -11,6 +11,7 @@ import pinocchio as pin
 
 from friction_estimator.errors import InputError, RobotModelError, choices
 from friction_estimator.identification.joint_log import Payload
+from friction_estimator.robot.urdf import checked_urdf, doubts
 from friction_estimator.types import GRAVITY, FloatArray
 
 
@@ -137,6 +138,7 @@ class FixedBaseModel:
     urdf_parameters : (s,) their values in the URDF
     behind : of every link, by the name of its joint, itself and all links that it carries
     carried : of links with others behind locked joints, the names of these joints
+    warnings : numbers of the URDF that are hardly true, one sentence each
 
     Raises
     ------
@@ -151,6 +153,8 @@ class FixedBaseModel:
         locked: Mapping[str, float] = MappingProxyType({}),
         gravity: tuple[float, float, float] = (0.0, 0.0, -GRAVITY),
     ) -> None:
+        urdf_xml = checked_urdf(urdf_xml)
+        self.warnings = doubts(urdf_xml)
         try:
             self._model = pin.buildModelFromXML(urdf_xml)
         except ValueError as error:

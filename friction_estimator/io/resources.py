@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from xml.etree import ElementTree
 
 import friction_estimator
 from friction_estimator.errors import ConfigError, RobotModelError, choices
+from friction_estimator.robot.urdf import parse_urdf
 
 PACKAGE = "friction_estimator"
 _WHEELS = ("example-robot-data",)
@@ -148,33 +148,5 @@ def read_urdf(path: Path) -> str:
         raise RobotModelError(f"cannot read the URDF {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise RobotModelError(f"cannot read the URDF {path}: it is not a UTF-8 text") from None
-    check_urdf(text, str(path))
+    parse_urdf(text, str(path))
     return text
-
-
-def check_urdf(text: str, origin: str) -> None:
-    """Refuse a text that is not a URDF.
-
-    Parameters
-    ----------
-    text : the URDF
-    origin : where it came from, for the message: a file or a topic
-
-    Raises
-    ------
-    RobotModelError
-        When it is not well-formed XML (line named), not a URDF, or still a xacro.
-    """
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        line, column = error.position
-        raise RobotModelError(
-            f"the URDF {origin} is not valid XML, line {line}, column {column + 1}: {error}"
-        ) from None
-    if root.tag != "robot":
-        raise RobotModelError(f"{origin} is not a URDF: its root element is <{root.tag}>, expected <robot>")
-    if any("www.ros.org/wiki/xacro" in element.tag or "ros.org/xacro" in element.tag for element in root.iter()):
-        raise RobotModelError(f"{origin} is a xacro file, not a URDF: convert it first with `xacro FILE -o robot.urdf`")
-    if root.find("link") is None:
-        raise RobotModelError(f"the URDF {origin} has no <link>")

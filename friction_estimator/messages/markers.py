@@ -11,6 +11,7 @@ import numpy as np
 
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.messages.cdr import BODY, NANOSECONDS, CdrWriter
+from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.types import FloatArray, FrictionEstimate
 
 _POINTS = 24
@@ -54,12 +55,9 @@ def joint_axes(urdf_xml: str, joint_names: Sequence[str]) -> tuple[JointAxis, ..
     Raises
     ------
     RobotModelError
-        When the URDF is not XML or lacks a joint.
+        When the URDF is not valid or lacks a joint.
     """
-    try:
-        joints = {joint.get("name"): joint for joint in ElementTree.fromstring(urdf_xml).iterfind("joint")}
-    except ElementTree.ParseError as error:
-        raise RobotModelError(f"the URDF is not valid XML: {error}") from None
+    joints = {joint.get("name"): joint for joint in parse_urdf(urdf_xml).iterfind("joint")}
     missing = [name for name in joint_names if name not in joints]
     if missing:
         raise RobotModelError(f"the URDF has no joint {choices(missing)}; it has {choices(filter(None, joints))}")

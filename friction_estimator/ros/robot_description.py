@@ -9,8 +9,9 @@ from pathlib import Path
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from friction_estimator.errors import FrictionEstimatorError, RobotModelError
-from friction_estimator.io.resources import check_urdf, find_urdf, read_urdf
+from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.io.resources import find_urdf, read_urdf
+from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.ros.middleware import LATCHED
 
 TOPIC = "robot_description"
@@ -30,7 +31,7 @@ def find_robot_description(text: str, file: str) -> str:
         When the file or the text is not a URDF.
     """
     if text:
-        check_urdf(text, f"in the parameter {TOPIC}")
+        parse_urdf(text, f"in the parameter {TOPIC}")
         return text
     return read_urdf(find_urdf(file, (Path.cwd(),))) if file else ""
 
@@ -43,7 +44,7 @@ def await_robot_description(node: Node, start: Callable[[str], None]) -> None:
 
     def receive(message: String) -> None:
         try:
-            check_urdf(message.data, f"on {subscription.topic_name}")
+            parse_urdf(message.data, f"on {subscription.topic_name}")
             start(message.data)
         except FrictionEstimatorError as error:
             node.get_logger().error(f"{error}; waiting for another message")
@@ -69,10 +70,7 @@ def friction_urdf(urdf_xml: str, effort_fraction: float) -> str:
     RobotModelError
         When the text is not XML.
     """
-    try:
-        robot = ElementTree.fromstring(urdf_xml)
-    except ElementTree.ParseError as error:
-        raise RobotModelError(f"the URDF is not valid XML: {error}") from None
+    robot = parse_urdf(urdf_xml)
     for limit in robot.iterfind("joint/limit"):
         limit.set("effort", repr(float(limit.get("effort", "0")) * effort_fraction))
     return ElementTree.tostring(robot, encoding="unicode")

@@ -7,6 +7,7 @@ import pinocchio as pin
 
 from friction_estimator.config import Config
 from friction_estimator.errors import SimulationError, choices
+from friction_estimator.robot.urdf import checked_urdf
 from friction_estimator.simulation.leg import Leg, read_leg
 from friction_estimator.simulation.walk_plan import WalkDimensions
 from friction_estimator.types import FloatArray
@@ -31,7 +32,7 @@ class Biped:
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
         try:
-            self.model = pin.buildModelFromXML(urdf_xml, pin.JointModelFreeFlyer())
+            self.model = pin.buildModelFromXML(checked_urdf(urdf_xml), pin.JointModelFreeFlyer())
         except (ValueError, RuntimeError) as error:
             raise SimulationError(f"pinocchio cannot read the URDF: {error}") from None
         self.locked_joints = self._lock(config)

@@ -98,7 +98,7 @@ def test_wrong_names_are_answered_with_the_right_ones():
         FixedBaseModel(URDF, ("knee",))
     with pytest.raises(RobotModelError, match="follower.*mimic"):
         FixedBaseModel(URDF, ("elbow", "follower"))
-    with pytest.raises(RobotModelError, match="cannot be read"):
+    with pytest.raises(RobotModelError, match="not valid XML"):
         FixedBaseModel("<robot>", ("elbow",))
     with pytest.raises(InputError, match="'hand'.*'tool'"):
         FixedBaseModel(URDF, JOINTS).payload_parameters(Payload("hand", 1.0, np.zeros(3), np.eye(3)))

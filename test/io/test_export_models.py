@@ -189,8 +189,12 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
         ("mjcf", "<sdf/>", "neither an MJCF nor a URDF: its root element is <sdf>"),
         ("mjcf", URDF.replace('"continuous"', '"planar"'), "is 'planar'; joints that become MJCF are fixed, revolute"),
         ("mjcf", URDF.replace('child link="foot"', 'child link="base"'), "not one tree"),
-        ("mjcf", URDF.replace('rpy="0.1 0.2 0.3"', 'rpy="0.1 0.2"'), "has '0.1 0.2' where 3 numbers are expected"),
-        ("mjcf", URDF.replace('<mass value="2"/>', ""), "'thigh' has an <inertial> without <mass> or <inertia>"),
+        (
+            "mjcf",
+            URDF.replace('rpy="0.1 0.2 0.3"', 'rpy="0.1 0.2"'),
+            "<origin rpy='0.1 0.2'>: expected 3 finite",
+        ),
+        ("mjcf", URDF.replace('<mass value="2"/>', ""), "'thigh' has an <inertial> without <mass>"),
     ],
 )
 def test_bad_input_is_one_clear_error(name: str, model: str, message: str) -> None:

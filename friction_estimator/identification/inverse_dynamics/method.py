@@ -100,7 +100,7 @@ def run(
     live_laws(friction_motors(options, model.joint_names).names, options)  # options that do not fit: before filtering
     motions = to_motions(logs, options.filter, options.folds, progress)
     if warn is not None and model.urdf_parameters.any():
-        for text in _torque_warnings(motions, model):
+        for text in (*model.warnings, *_torque_warnings(motions, model)):
             warn(text)
     return identify_inverse_dynamics(motions, model, options)
 

@@ -11,13 +11,13 @@ from xml.sax.saxutils import escape
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.io.export.exporter import ExportRequest, ExportResult, JointFriction, register_exporter
 from friction_estimator.io.export.urdf_to_mjcf import urdf_to_mjcf
-from friction_estimator.io.resources import check_urdf
+from friction_estimator.robot.urdf import parse_urdf
 
 
 @register_exporter("urdf", model="the URDF of the robot")
 def export_urdf(request: ExportRequest) -> ExportResult:
     """The given URDF with other ``<dynamics>``; every other byte stays."""
-    check_urdf(request.model, "given as the model")
+    parse_urdf(request.model, "given as the model")
     document = XmlText(request.model, "URDF")
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
     pairs, warnings = matched(request, elements, "URDF")

@@ -14,8 +14,8 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from friction_estimator.errors import RobotModelError, choices
-from friction_estimator.io.resources import check_urdf
+from friction_estimator.errors import RobotModelError
+from friction_estimator.robot.urdf import end_of, mass_and_inertia, parse_urdf
 from friction_estimator.types import FloatArray
 
 _TYPES = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
@@ -29,10 +29,9 @@ def urdf_to_mjcf(urdf_xml: str) -> tuple[str, tuple[str, ...]]:
     Raises
     ------
     RobotModelError
-        When the text is not a URDF, its links are no tree, or a joint is of a type that MJCF lacks.
+        When the text is not a valid URDF, or a joint is of a type that MJCF lacks.
     """
-    check_urdf(urdf_xml, "given as the model")
-    robot = ElementTree.fromstring(urdf_xml)
+    robot = parse_urdf(urdf_xml, "given as the model")
     mujoco = Element("mujoco", model=robot.get("name", "robot"))
     compiler = SubElement(mujoco, "compiler", angle="radian", autolimits="true")
     _add_links(SubElement(mujoco, "worldbody"), robot)
@@ -45,30 +44,16 @@ def _add_links(worldbody: Element, robot: Element) -> None:
     links = {link.get("name", ""): link for link in robot.iterfind("link")}
     joints: dict[str, list[Element]] = {}
     for joint in robot.iterfind("joint"):
-        joints.setdefault(_linked(joint, "parent", links), []).append(joint)
-    children = [_linked(joint, "child", links) for found in joints.values() for joint in found]
-    roots = [name for name in links if name not in children]
-    no_tree = f"the links of the URDF are not one tree; those without a parent are {choices(roots)}"
-    if len(roots) != 1 or len(children) != len(set(children)):
-        raise RobotModelError(no_tree)
-    waiting, count = [(worldbody, Element("joint", type="fixed"), roots[0])], 0
+        joints.setdefault(end_of(joint, "parent"), []).append(joint)
+    children = {end_of(joint, "child") for found in joints.values() for joint in found}
+    root = next(name for name in links if name not in children)
+    waiting = [(worldbody, Element("joint", type="fixed"), root)]
     while waiting:
         parent, joint, name = waiting.pop()
         body = parent if name == _WORLD else _body(parent, joint, links[name])
         for collision in links[name].iterfind("collision"):
             _add_geom(body, collision)
-        waiting += [(body, below, _linked(below, "child", links)) for below in reversed(joints.get(name, []))]
-        count += 1
-    if count != len(links):  # the others hang on one another in a circle
-        raise RobotModelError(no_tree)
-
-
-def _linked(joint: Element, which: str, links: dict[str, Element]) -> str:
-    end = joint.find(which)
-    name = "" if end is None else end.get("link", "")
-    if name not in links:
-        raise RobotModelError(f"the {which} link {name!r} of the joint {joint.get('name')!r} is not in the URDF")
-    return name
+        waiting += [(body, below, end_of(below, "child")) for below in reversed(joints.get(name, []))]
 
 
 def _body(parent: Element, joint: Element, link: Element) -> Element:
@@ -183,24 +168,13 @@ class LinkInertia:
 
 
 def link_inertia(link: Element) -> LinkInertia | None:
-    """Inertia of a link; None for one without mass.
-
-    Raises
-    ------
-    RobotModelError
-        When ``<inertial>`` lacks a part or holds something else than numbers.
-    """
+    """Inertia of a link; None for one without mass."""
     inertial = link.find("inertial")
     if inertial is None:
         return None
-    mass, inertia = inertial.find("mass"), inertial.find("inertia")
-    if mass is None or inertia is None:
-        raise RobotModelError(f"the link {link.get('name')!r} has an <inertial> without <mass> or <inertia>")
-    kilograms = numbers(mass.get("value", "0"))[0]
+    kilograms, tensor = mass_and_inertia(inertial)
     if kilograms <= 0.0:
         return None
-    names = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
-    tensor = np.array([numbers(inertia.get(name, "0"))[0] for name in names]).reshape(3, 3)
     com, rotation = pose(inertial)
     moments, axes = np.linalg.eigh(tensor)
     axes[:, 0] *= np.sign(np.linalg.det(axes))  # right-handed
