@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -73,7 +72,6 @@ def run(arguments: argparse.Namespace) -> None:
     path: Path | None = getattr(arguments, "page", None)
     if path is not None:  # a page without markers is refused before the work, not after it
         fill(path.read_text(encoding="utf-8"), (), ())
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the processes of a measurement must end with it
     options = Options(
         arguments.blocks, arguments.replay_seconds, arguments.node_seconds, arguments.demo_seconds, arguments.steps
     )

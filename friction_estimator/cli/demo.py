@@ -34,6 +34,7 @@ from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
 from friction_estimator.reports.recording import write_report
 from friction_estimator.reports.recording_tables import error_table
+from friction_estimator.ros.executables import on_end_signals
 from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
 from friction_estimator.ros.live_state import LiveState
 from friction_estimator.ros.processes import core_count, environment, load_average
@@ -114,7 +115,7 @@ def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
             return live[0]
 
         code = run_node(make, [], LiveRun.play)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on Ctrl-C means what it always means
+    on_end_signals(signal.default_int_handler)  # from here on Ctrl-C means what it always means
     state = live[0].state if live else None
     if state is None:  # a process failed, or somebody interrupted the start
         raise SystemExit(code or 1)

@@ -10,11 +10,13 @@ import argparse
 import importlib
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.ros.executables import on_end_signals
 
 VERBS = {
     "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
@@ -44,6 +46,8 @@ _EXTRAS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
+    if arguments is None:  # a process of its own: a signal to end interrupts it, so that files and children end well
+        on_end_signals(signal.default_int_handler)
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         parsed = _parser(words).parse_args(words)

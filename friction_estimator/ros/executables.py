@@ -10,11 +10,21 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
 
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Signals that ask a process to end: Ctrl-C, ``kill``, a terminal or ssh connection that closes, Ctrl-backslash."""
+
 NODES = ("estimator_node", "simulation_node", "replay_node", "recorder_node")
+
+
+def on_end_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Set the handler of all :data:`END_SIGNALS`. An ignored SIGHUP stays ignored: ``nohup`` started the process."""
+    for number in END_SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
@@ -30,8 +40,7 @@ def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
     int
         Exit code.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)  # until the node sets its own handlers
+    on_end_signals(_leave)  # until the node sets its own handlers
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: threads slow down operations on small matrices
     return int(importlib.import_module(f"friction_estimator.ros.{name}").main(arguments))
 

@@ -1,8 +1,10 @@
-"""Start, loop and end of every node of this package: one executor, one loop, exit code 0 on SIGINT and SIGTERM."""
+"""Start, loop and end of every node of this package: one executor, one loop, exit code 0 after a signal to end."""
 
 from __future__ import annotations
 
 import gc
+import os
+import select
 import signal
 import sys
 import time
@@ -17,10 +19,11 @@ from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 
 from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.ros.executables import on_end_signals
 
 _Node = TypeVar("_Node", bound=Node)
 Running = Callable[[], bool]
-"""Returns False after the process has received SIGINT or SIGTERM."""
+"""Returns False after the process has received a signal to end."""
 
 IDLE = 0.1
 """Longest sleep of the loop [s], and so the longest delay after a signal while no message arrives."""
@@ -29,7 +32,7 @@ _MATCHING = 0.5  # until a subscriber has found all publishers of this process [
 
 
 class _EndRequest:
-    """Records SIGINT and SIGTERM.
+    """Records signals to end.
 
     The handlers of rclpy shut the context down at once, while a callback may still publish. Here the loop ends first,
     then the node may publish, log and save, and the context is shut down last.
@@ -37,14 +40,26 @@ class _EndRequest:
 
     def __init__(self) -> None:
         self._received = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._remember)
 
-    def _remember(self, number: int, frame: FrameType | None) -> None:
-        self._received = True  # a second signal changes nothing: "ros2 launch" may send the same one twice
+    def record(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal; a second one changes nothing: `ros2 launch` may send the same one twice."""
+        self._received = True
+        if number == signal.SIGHUP:
+            _leave_dead_terminal()
 
     def running(self) -> bool:
         return not self._received and rclpy.ok()
+
+
+def _leave_dead_terminal() -> None:
+    """Write no more to a terminal that was closed: every line would be an error, at which the work would end."""
+    for stream in (1, 2):
+        poll = select.poll()
+        poll.register(stream, 0)
+        if poll.poll(0):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, stream)
+            os.close(nothing)
 
 
 def make_executor() -> Executor:
@@ -90,16 +105,36 @@ def run(
 
     Parameters
     ----------
-    make_node : builds the node; an error of this package here or in the loop ends the process with one line
+    make_node : builds the node; an error of this package here or later ends the process with one line
     arguments : command line, None for ``sys.argv``
     loop : work of the node until the end; the method ``close()`` of the node, if it has one, is called afterwards
 
     Returns
     -------
     int
-        Exit code: 0 after SIGINT, SIGTERM or the end of the loop, 1 after an error of this package.
+        Exit code: 0 after a signal to end or the end of the loop, 1 after an error of this package. All signals to
+        end are ignored afterwards: while Python finalizes, it would restore their default actions, which kill.
     """
     end = _EndRequest()
+    on_end_signals(end.record)
+    try:
+        _run(make_node, arguments, loop, end)
+    except ExternalShutdownException:
+        on_end_signals(signal.SIG_IGN)
+    except FrictionEstimatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        on_end_signals(signal.SIG_IGN)
+    return 0
+
+
+def _run(
+    make_node: Callable[[], _Node],
+    arguments: Sequence[str] | None,
+    loop: Callable[[_Node, Executor, Running], None],
+    end: _EndRequest,
+) -> None:
     rclpy.init(
         args=None if arguments is None else [sys.argv[0], *arguments], signal_handler_options=SignalHandlerOptions.NO
     )
@@ -108,22 +143,17 @@ def run(
     try:
         node = make_node()
         executor = make_executor()
+        on_end_signals(end.record)  # some releases of EventsExecutor replace the handlers
         executor.add_node(node)
         freeze()
         if end.running():  # a node takes seconds to build
             loop(node, executor, end.running)
-    except ExternalShutdownException:
-        pass
-    except FrictionEstimatorError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
     finally:
         _close(node, executor)
-    return 0
 
 
 def end_if_asked(running: Running) -> None:
-    """Leave the loop from within long work, after the process has received SIGINT or SIGTERM.
+    """Leave the loop from within long work, after the process has received a signal to end.
 
     Raises
     ------
@@ -144,9 +174,11 @@ def _close(node: Node | None, executor: Executor | None) -> None:
     """Close executor, node and context in the order that rclpy needs."""
     if executor is not None:
         executor.shutdown()
-    if node is not None:
+    try:
         close = getattr(node, "close", None)
         if close is not None:
             close()
-        node.destroy_node()
-    rclpy.try_shutdown()
+    finally:
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()

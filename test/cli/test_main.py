@@ -11,6 +11,7 @@ import pytest
 
 from friction_estimator.cli.compile import ROOMS
 from friction_estimator.cli.main import VERBS, main
+from friction_estimator.ros.executables import END_SIGNALS
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -137,13 +138,15 @@ def test_module_and_command_are_the_same() -> None:
     assert process.stderr.startswith("friction_estimator: error: there is no bag at nothing; ")
 
 
-def test_an_interrupted_verb_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupt(path: object, namespace: str = "") -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("friction_estimator.io.bags.recording.BagReader", interrupt)
-    assert main(["report", "bag"]) == 1
-    assert capsys.readouterr().err == "friction_estimator: error: interrupted\n"
+@pytest.mark.parametrize("number", END_SIGNALS)
+def test_every_signal_to_end_interrupts_a_verb(number: int) -> None:
+    code = (
+        "import os, sys; from friction_estimator.cli import main as cli\n"
+        "cli._module = lambda verb: os.kill(os.getpid(), int(sys.argv.pop()))\n"
+        "sys.exit(cli.main())"
+    )
+    process = run_python(code, "report", "bag", str(int(number)))
+    assert (process.returncode, process.stderr) == (1, "friction_estimator: error: interrupted\n")
 
 
 @pytest.mark.parametrize(("given", "used"), [(None, "1"), ("3", "3")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -111,6 +112,6 @@ def test_torque_follows_the_commands_and_ends_with_zero(commanded):
     half = talking.sent_and_answered(100, commands=True)
     np.testing.assert_allclose(half, 0.5 * (COULOMB + VISCOUS * COMMAND), atol=0.05)
 
-    assert process.end() == 0, process.output()
+    assert process.end(signal.SIGHUP) == 0, process.output()  # the terminal was closed
     talking.spin_until(lambda: bool((talking.torques(-1) == 0.0).all()), "zero torque at the end")
     assert np.isfinite(talking.torques(0)).all() and np.abs(talking.torques(0)).max() <= LIMIT

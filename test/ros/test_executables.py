@@ -1,14 +1,14 @@
-"""Ctrl-C while a node still imports its libraries."""
+"""Signals before a node has its own handlers, and after its end."""
 
 from __future__ import annotations
 
-import signal
+import os
 import subprocess
 import sys
 
 import pytest
 
-from friction_estimator.ros.executables import NODES
+from friction_estimator.ros.executables import END_SIGNALS, NODES
 
 INTERRUPTED_BY_ITSELF = """
 import os, sys
@@ -25,15 +25,79 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+SIGNALLED_AT_EVERY_MOMENT = """
+import os, signal, sys
+import rclpy
+from friction_estimator.ros.spin import run
+
+class EndOfPython:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=int(sys.argv[1])):
+        kill(pid, number)  # Python has restored the default actions by now
+
+class Node(rclpy.node.Node):
+    def close(self):
+        os.kill(os.getpid(), int(sys.argv[1]))
+
+sys.end_of_python = EndOfPython()
+sys.exit(run(lambda: Node("x"), [], lambda *_: os.kill(os.getpid(), int(sys.argv[1]))))
+"""
+
+PRINTS_AFTER_ITS_TERMINAL_CLOSED = """
+import fcntl, sys, termios
+import rclpy
+from friction_estimator.ros.spin import run, spin
+
+class Node(rclpy.node.Node):
+    def close(self):
+        print("last words", flush=True)
+
+def loop(*arguments):
+    print("ready", flush=True)
+    spin(*arguments)
+
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+sys.exit(run(lambda: Node("x"), [], loop))
+"""
+
+STARTED_BY_NOHUP = """
+import signal
+from friction_estimator.ros.executables import on_end_signals
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+on_end_signals(print)
+assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN and signal.getsignal(signal.SIGTERM) is print
+"""
+
+
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize(("node", "number"), [*zip(NODES, END_SIGNALS, strict=True)])
 def test_a_signal_during_the_imports_ends_a_node_without_a_word(node: str, number: int) -> None:
     process = run("-c", INTERRUPTED_BY_ITSELF, str(int(number)), node)
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("number", END_SIGNALS)
+def test_signals_while_a_node_closes_and_python_ends_change_nothing(number: int) -> None:
+    process = run("-c", SIGNALLED_AT_EVERY_MOMENT, str(int(number)))
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+def test_a_node_whose_terminal_is_closed_ends_well_though_it_can_print_no_more() -> None:
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", PRINTS_AFTER_ITS_TERMINAL_CLOSED],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        assert b"ready" in os.read(ours, 1000)
+        os.close(ours)
+        assert process.wait(60) == 0
+
+
+def test_a_process_that_nohup_started_outlives_its_terminal() -> None:
+    assert run("-c", STARTED_BY_NOHUP).returncode == 0
 
 
 def test_an_unknown_node_is_refused_with_the_names_of_all() -> None:

@@ -45,7 +45,7 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     assert talking.call(Trigger, "save_parameters", Trigger.Request()).success
     by_service = load_parameters(saved)
     saved.unlink()
-    assert first.end(signal.SIGINT) == 0, first.output()
+    assert first.end(signal.SIGQUIT) == 0, first.output()
     by_shutdown = load_parameters(saved)
     assert by_service.values.tolist() == by_shutdown.values.tolist()
 
