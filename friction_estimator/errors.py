@@ -32,6 +32,13 @@ class SimulationError(FrictionEstimatorError):
     """The simulated robot fell, or a scenario or noise level is unknown."""
 
 
+_MOST_NAMES, _LONGEST_NAME = 60, 100
+"""Names that a message lists at most, and characters of each: a topic may hold thousands, and diagnostics repeat it."""
+
+
 def choices(names: Iterable[str]) -> str:
-    """List names for an error message, sorted and quoted."""
-    return ", ".join(repr(name) for name in sorted(names)) or "(none)"
+    """List names for an error message, sorted and quoted; of very many the first ones and the number of the others."""
+    listed = sorted(names)
+    more = len(listed) - _MOST_NAMES
+    text = ", ".join(repr(name[:_LONGEST_NAME]) for name in listed[:_MOST_NAMES])
+    return f"{text} and {more} more" if more > 0 else text or "(none)"

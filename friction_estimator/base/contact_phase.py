@@ -10,16 +10,12 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import ContactPhaseConfig
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray
 
-_SIGN_SUSPECT_AFTER = 0.2
-"""A foot that is pulled to the ground for longer than this probably has a flipped sensor [s]."""
 
-
-@kernel("B V V V B M B f8 f8 f8 f8 b1 B V")
+@kernel("B V V B M B f8 f8 f8 f8 b1 B V")
 def step_contact(
     contact: BoolArray,
     crossed_for: FloatArray,
     since: FloatArray,
-    pulling_for: FloatArray,
     was_fresh: BoolArray,
     wrenches: FloatArray,
     fresh: BoolArray,
@@ -49,7 +45,6 @@ def step_contact(
                 contact[foot] = force > on
             since[foot] = 0.0 if change or returned else since[foot] + dt
         was_fresh[foot] = fresh[foot]
-        pulling_for[foot] = pulling_for[foot] + dt if force < -on and fresh[foot] else 0.0
         contact_out[foot], since_out[foot] = contact[foot], since[foot]
 
 
@@ -74,7 +69,7 @@ class ContactPhaseDetector:
         count = len(self._names)
         self._running = False
         self._contact: BoolArray = np.zeros(count, dtype=bool)
-        self._crossed_for, self._since, self._pulling_for = np.zeros(count), np.zeros(count), np.zeros(count)
+        self._crossed_for, self._since = np.zeros(count), np.zeros(count)
         self._was_fresh: BoolArray = np.zeros(count, dtype=bool)
 
     def step(self, wrenches: FloatArray, fresh: BoolArray, dt: float) -> ContactPhase:
@@ -88,7 +83,6 @@ class ContactPhaseDetector:
             self._contact,
             self._crossed_for,
             self._since,
-            self._pulling_for,
             self._was_fresh,
             wrenches,
             fresh,
@@ -100,10 +94,6 @@ class ContactPhaseDetector:
         )
         self._running = True
         return ContactPhase(contact, since, self.name(contact))
-
-    def sign_suspect(self) -> BoolArray:
-        """Feet that seem to be pulled to the ground, (k,): the sensor's sign is probably flipped."""
-        return self._pulling_for > _SIGN_SUSPECT_AFTER
 
     def name(self, contact: BoolArray) -> str:
         """Name of the phase: ``flight``, one foot's name, ``double_support`` of two feet, or joined names."""

@@ -17,6 +17,9 @@ EVIDENCE = 1.0
 """A diagnosis needs samples of at least this duration [s]: fewer may be chance."""
 UNLEARNED = 0.5
 """A law is unknown while the standard deviation of every parameter is above this fraction of its prior."""
+_MOVED_LONG = 5.0
+"""After this moving time [s] a law that is still unknown has another reason than too little motion: on the simulated
+walk every law is known after a fifth of it."""
 _CALIBRATION_RATIO = 1.0
 """Errors of model and sensors may explain at most this multiple of the friction torque (RMS)."""
 _DISTURBED_SHARE = 0.1
@@ -27,6 +30,8 @@ _DRIFT_GATE = 1.0
 ADVICE = {
     "excitation": "friction is not identified yet, too little motion so far: keep walking, or start from saved "
     "parameters",
+    "identification": "friction is not identified although the joints move: check rates, stamps and values of the "
+    "sensors (status `sensors`)",
     "passivity": "friction accelerates joints instead of braking them: check the sign and offset of the torque, and "
     "the robot model",
     "calibration": "errors of model and sensors explain more torque than friction: calibrate masses and sensors",
@@ -35,6 +40,8 @@ ADVICE = {
     "disturbance": "pushes stop the identification too often: remove the contact, or check the torque and the model",
 }
 """What each kind of problem means, and what to do about it."""
+
+_SENSORS_FIRST = "sensors are wrong, and estimates with them: correct the sensors first (status `sensors`)"
 
 NO_PROBLEM = "no problem found"
 
@@ -116,16 +123,28 @@ def diagnose(
     )
 
 
-def advice(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
-    """One sentence for each kind of problem found: what it means, what to do, and which joints have it."""
+def advice(diagnoses: Sequence[JointDiagnosis], sensors_wrong: bool = False) -> tuple[str, ...]:
+    """One sentence for each kind of problem found: what it means, what to do, and which joints have it.
+
+    Parameters
+    ----------
+    diagnoses : of all joints
+    sensors_wrong : True while sensors are known to be wrong: nothing else is blamed then for what they explain
+    """
     joints = {kind: [diagnosis.joint for diagnosis in diagnoses if kind in diagnosis.kinds] for kind in ADVICE}
-    return tuple(f"{ADVICE[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
+    texts = dict(ADVICE)
+    if sensors_wrong:
+        affected = [diagnosis.joint for diagnosis in diagnoses if set(diagnosis.kinds) - {"excitation"}]
+        joints, texts["sensors"] = {"excitation": joints["excitation"], "sensors": affected}, _SENSORS_FIRST
+    return tuple(f"{texts[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
 
 
 def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterator[tuple[str, BoolArray]]:
     """Each kind of problem and which joints (n,) have it; NaN, for too few samples, compares as False."""
     still = (figures.moving_time < EVIDENCE) & ~figures.known_at_start & np.isfinite(figures.disturbed)
-    yield "excitation", still | (figures.unlearned > UNLEARNED)
+    unknown, moved = still | (figures.unlearned > UNLEARNED), figures.moving_time > _MOVED_LONG
+    yield "excitation", unknown & ~moved
+    yield "identification", unknown & moved
     yield "passivity", figures.driving > config.driving_share
     yield "calibration", figures.calibration > _CALIBRATION_RATIO * figures.friction
     large = figures.drift > config.drift_ratio * figures.law
@@ -136,7 +155,7 @@ def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterat
 
 def _describe(kind: str, figures: DiagnosisFigures, row: int) -> str:
     f = figures
-    if kind == "excitation":
+    if kind in ("excitation", "identification"):
         known = "" if np.isnan(f.unlearned[row]) else f", no parameter better than {f.unlearned[row]:.0%} of its prior"
         return f"moved for {f.moving_time[row]:.1f} s{known}"
     if kind == "passivity":

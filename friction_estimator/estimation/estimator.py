@@ -16,6 +16,7 @@ from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diag
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline
+from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
 from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
@@ -123,6 +124,7 @@ class Estimator:
         self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
         self._imu_limits = imu.max_rate, imu.max_specific_force
         self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
+        self._checks = SensorChecks(config, model.weight, model.rotation_imu_to_base, self._health)
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
@@ -148,13 +150,9 @@ class Estimator:
         """Counters and flags for diagnostics; the flags are those of the newest frame."""
         health, frame = self._health, self._newest_frame
         if frame is not None:
-            pulled = self._pipeline.contact_phase.sign_suspect().tolist()
             health.imu_stale = not frame.imu_fresh
             for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
                 health.foot_stale[name] = not fresh
-            health.wrench_sign_suspect = tuple(
-                name for name, suspect in zip(self.foot_names, pulled, strict=True) if suspect
-            )
         return health
 
     def warnings(self) -> tuple[str, ...]:
@@ -164,13 +162,15 @@ class Estimator:
             texts.append(f"{health.late} samples came too late to be used: raise synchronizer.max_wait")
         if unlisted := health.event_count - len(health.events):
             texts.append(f"{unlisted} earlier events are not listed")
-        texts += map(str, health.events)
-        if health.wrench_sign_suspect:
+        if health.restarts > 1:
             texts.append(
-                f"the ground seems to pull at {', '.join(health.wrench_sign_suspect)}: set feet.<name>.flip if the "
-                "sensor reports the opposite sign"
+                f"filters restarted {health.restarts} times, because the stamps of the joint states paused "
+                f"{health.gaps} times and jumped back {health.time_jumps} times: check the clock of the driver"
             )
-        return (*texts, *advice(self.diagnose()))
+        texts += map(str, health.events)
+        events = {event.text for event in health.events}
+        texts += [finding for finding in health.findings if finding not in events]
+        return (*texts, *advice(self.diagnose(), bool(health.findings)))
 
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """Add a joint sample; return the estimates that became possible, oldest first.
@@ -231,6 +231,7 @@ class Estimator:
         """Restart all filters and forget waiting samples; identified parameters stay."""
         self._synchronizer.reset()
         self._pipeline.reset()
+        self._checks.restart()
         self.monitor.restart()
         if self.compensation is not None:
             self.compensation.reset()
@@ -306,5 +307,11 @@ class Estimator:
         for estimate in estimates:
             if estimate.joints is not self._pipeline.unknown:
                 self.monitor.add(estimate)
-        self._newest_frame = frames[-1]
+        self._note(frames[-1])
         return estimates
+
+    def _note(self, frame: SensorFrame) -> None:
+        """Check the sensors with the newest frame."""
+        self._newest_frame = frame
+        if (sensed := self._pipeline.sensed) is not None:
+            self._checks.add(frame, sensed.dynamics)

@@ -9,6 +9,8 @@ EVENTS_KEPT = 20
 """Number of newest events that :attr:`Health.events` holds."""
 _PAUSE_NS = 5_000_000_000
 """A condition that pauses for longer than this makes a new event when it comes back [ns]."""
+_RESTART_PAUSE = 1000
+"""A restart fewer frames after another one of the same kind makes no new event: stamps that jump jump often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Event:
     Attributes
     ----------
     code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
-        ``missing_effort``, ``gap`` or ``time_jump``
+        ``missing_effort``, ``gap``, ``time_jump`` or ``sensor``
     stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
     text : what happened, and what was done about it
     """
@@ -44,7 +46,7 @@ class Health:
     gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``
     time_jumps : times the clock jumped back and the filters restarted
     imu_stale, foot_stale : sensors that deliver nothing now
-    wrench_sign_suspect : feet whose normal force points the wrong way, by name
+    findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     events : newest events, oldest first
     event_count : number of events since the start
     """
@@ -57,10 +59,16 @@ class Health:
     time_jumps: int = 0
     imu_stale: bool = True
     foot_stale: dict[str, bool] = field(default_factory=dict)
-    wrench_sign_suspect: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     event_count: int = 0
     _newest_ns: dict[str, int] = field(default_factory=dict)
+    _restart_frame: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def restarts(self) -> int:
+        """Number of restarts of the filters because of the stamps of the joint states."""
+        return self.gaps + self.time_jumps
 
     def add_event(self, code: str, stamp_ns: int | None, text: str) -> None:
         """Keep an event."""
@@ -73,6 +81,12 @@ class Health:
         self._newest_ns[code] = stamp_ns
         if newest is None or not 0 <= stamp_ns - newest <= _PAUSE_NS:
             self.add_event(code, stamp_ns, text)
+
+    def add_restart(self, code: str, stamp_ns: int, text: str) -> None:
+        """Keep the event of a restart of the filters, unless another one with this code was just before."""
+        if self.frames - self._restart_frame.get(code, -_RESTART_PAUSE) >= _RESTART_PAUSE:
+            self.add_event(code, stamp_ns, f"{text}: filters restarted")
+        self._restart_frame[code] = self.frames
 
     def events_since(self, count: int) -> tuple[Event, ...]:
         """Events after the first ``count``, oldest first, as far as they are kept."""

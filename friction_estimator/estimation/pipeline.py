@@ -104,6 +104,7 @@ class Pipeline:
     ----------
     robot, attitude, contact_phase, base_state, friction : the stages
     unknown : friction of the joints in every estimate without friction
+    sensed : results of the stages before the friction for the newest frame; None before the first one
     """
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
@@ -130,6 +131,7 @@ class Pipeline:
         for stage in (self.attitude, self.contact_phase, self.base_state, self.friction):
             stage.reset()
         self._without_effort = False
+        self.sensed: SensedFrame | None = None
 
     def step(self, frame: SensorFrame) -> FrictionEstimate:
         """Use one frame; ``frame.dt == 0`` restarts the filters."""
@@ -152,7 +154,8 @@ class Pipeline:
         rate, specific_force = attitude.angular_velocity, attitude.specific_force
         dynamics = self.robot.dynamics(frame.position, frame.velocity, rate, specific_force)
         base = self._given_base or self.base_state.step(attitude, phase, dynamics, frame)
-        return SensedFrame(attitude, phase, dynamics, base)
+        self.sensed = sensed = SensedFrame(attitude, phase, dynamics, base)
+        return sensed
 
 
 def estimate_of(frame: SensorFrame, phase: ContactPhase, base: BaseState, friction: JointFriction) -> FrictionEstimate:

@@ -71,7 +71,7 @@ class SmoothedEstimator(Estimator):
             self._waiting.append((frame, sensed))
             estimates += self._complete(self._smoother.step(frame, sensed.attitude, sensed.phase, sensed.dynamics))
         if frames:
-            self._newest_frame = frames[-1]
+            self._note(frames[-1])
         return estimates
 
     def _complete(self, finished: list[JointFriction]) -> list[FrictionEstimate]:

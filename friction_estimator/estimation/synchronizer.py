@@ -139,7 +139,7 @@ class Synchronizer:
     def _jump_back(self, newest: int, stamp: int) -> None:
         self._health.time_jumps += 1
         jump = (newest - stamp) / _NS
-        self._health.add_event("time_jump", stamp, f"time jumped back by {jump:.3f} s: filters restarted")
+        self._health.add_restart("time_jump", stamp, f"time jumped back by {jump:.3f} s")
         self._joints.clear()
         self._emitted_ns = None
         for track in self._tracks:
@@ -233,7 +233,7 @@ class Synchronizer:
             self._period = _follow(self._period, step)
         if step > self._reset_after:
             self._health.gaps += 1
-            self._health.add_event("gap", stamp, f"no joint states for {step / _NS:.3f} s: filters restarted")
+            self._health.add_restart("gap", stamp, f"no joint states for {step / _NS:.3f} s")
             return 0.0
         return step / _NS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,7 +50,7 @@ class InputReader:
         ]
 
     def joint_state(self, raw: bytes) -> JointSample:
-        """Joint sample of a sensor_msgs/JointState: any order of joints, other joints ignored, effort NaN if empty."""
+        """Joint sample of a sensor_msgs/JointState: any order, other joints ignored; effort NaN if empty or all NaN."""
         stamp_ns, values = self._joints.read(raw)
         effort = values[2] if len(values) == 3 else self._no_effort.copy()
         return JointSample(stamp_ns, values[0], values[1], effort)
@@ -207,7 +208,7 @@ class _JointStates:
         block = np.frombuffer(raw, layout.dtype, layout.count, layout.first)
         values = block[layout.index].astype(np.float64, copy=False)
         if not math.isfinite(sum(values.reshape(-1).tolist())):
-            self._check_finite(values)
+            values = self._finite(values)
         sec, nanosec = layout.stamp.unpack_from(raw, BODY)
         return sec * NANOSECONDS + nanosec, values
 
@@ -253,7 +254,7 @@ class _JointStates:
         if missing:
             raise InputError(f"{self._topic}: joint {choices(missing)} missing; the message holds {choices(names)}")
         if len(index) != len(names):
-            twice = {name for name in names if names.count(name) > 1}
+            twice = [name for name, count in Counter(names).items() if count > 1]
             raise InputError(f"{self._topic}: joint {choices(twice)} is named more than once")
         return np.array([index[name] for name in self._joint_names], dtype=np.intp)
 
@@ -262,11 +263,15 @@ class _JointStates:
             return f"{self._topic}: {field} is empty, but the estimator needs {_NEEDED[field]}"
         return f"{self._topic}: {field} has {length} values for {joints} joint names"
 
-    def _check_finite(self, values: FloatArray) -> None:
+    def _finite(self, values: FloatArray) -> FloatArray:
+        """Values without the optional field if all of it is NaN: it is not measured; raises InputError for others."""
+        if self._fields[-1] == self._optional and len(values) == len(self._fields) and np.isnan(values[-1]).all():
+            values = values[:-1]
         for field, row in zip(self._fields, values, strict=False):
             bad = [name for name, good in zip(self._joint_names, np.isfinite(row), strict=True) if not good]
             if bad:
                 raise InputError(f"{self._topic}: {field} of joint {choices(bad)} is not finite")
+        return values
 
 
 _NEEDED = {

@@ -57,14 +57,26 @@ class InputCounters:
     ----------
     received, refused : number of messages since the start
     last_error : reason for which the newest refused message was refused
-    received_before, refused_before : values at the previous report
+    new : messages received and refused between the previous two reports
     """
 
     received: int = 0
     refused: int = 0
     last_error: str = ""
-    received_before: int = 0
-    refused_before: int = 0
+    new: tuple[int, int] = (0, 0)
+    _before: tuple[int, int] = (0, 0)
+
+    def report(self) -> None:
+        """Begin a new report."""
+        now, before = (self.received, self.refused), self._before
+        self.new, self._before = (now[0] - before[0], now[1] - before[1]), now
+
+    @property
+    def refusal(self) -> str:
+        """Why messages were refused since the previous report; empty when none was."""
+        received, refused = self.new
+        share = f"{refused} of {max(received, refused)} messages refused"
+        return f"{share}: {self.last_error}" if refused else ""
 
 
 class NodeDiagnostics:
@@ -87,7 +99,8 @@ class NodeDiagnostics:
         self._processing = RecentValues()
         self._age = RecentValues()
         self._published = 0
-        self._published_before = 0
+        self._newest: FrictionEstimate | None = None
+        self._before: dict[str, int] = {}
         self._resets = 0
         self._reported = time.monotonic()
 
@@ -109,6 +122,7 @@ class NodeDiagnostics:
     def published(self, estimate: FrictionEstimate, now_ns: int) -> None:
         """Note that an estimate has been published; ``now_ns`` is the time of the node's clock."""
         self._published += 1
+        self._newest = estimate
         arrival = self._arrivals.pop(estimate.stamp_ns, None)
         if arrival is not None:
             self._processing.add(time.perf_counter() - arrival)
@@ -126,21 +140,27 @@ class NodeDiagnostics:
             self._arrivals.clear()
         if self._estimator is None:
             return [self._status("estimates", DiagnosticStatus.WARN, "waiting for the URDF on robot_description", {})]
-        load = self._load(period, self._estimator.config)  # before _input, which changes received_before
+        for item in self._inputs.values():
+            item.report()
+        load = self._load(period, self._estimator.config)
         statuses = [self._input(topic, item, period) for topic, item in self._inputs.items()]
+        restarts = self._new("restarts", self._estimator.health.restarts)
         statuses.append(load)
-        statuses.append(self._sensors(self._estimator))
-        statuses.append(self._estimates(period))
+        statuses.append(self._sensors(self._estimator, restarts))
+        statuses.append(self._estimates(period, self._estimator.config, restarts))
         if self._estimator.config.has_friction:
             statuses.append(self._diagnosis(self._estimator))
         if self._estimator.compensation is not None:
             statuses.append(self._compensation(self._estimator.compensation, self._estimator.joint_names))
         return statuses
 
+    def _new(self, name: str, count: int) -> int:
+        """Increase of a counter since the previous report."""
+        before, self._before[name] = self._before.get(name, 0), count
+        return count - before
+
     def _input(self, topic: str, item: InputCounters, period: float) -> DiagnosticStatus:
-        rate = (item.received - item.received_before) / period
-        refused = item.refused - item.refused_before
-        item.received_before, item.refused_before = item.received, item.refused
+        rate = item.new[0] / period
         values: dict[str, object] = {
             "rate": f"{rate:.1f} Hz",
             "received": item.received,
@@ -148,32 +168,34 @@ class NodeDiagnostics:
             "reason of the newest refusal": item.last_error or "none refused",
         }
         label = f"input {topic}"
-        if refused:
-            message = f"{refused} messages refused: {item.last_error}"
-            return self._status(label, DiagnosticStatus.ERROR, message, values)
+        if item.refusal:
+            return self._status(label, DiagnosticStatus.ERROR, item.refusal, values)
         if rate == 0.0:
             message = "no message since the last report: check that the driver runs and publishes on this topic"
             return self._status(label, DiagnosticStatus.WARN, message, values)
         return self._status(label, DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
-    def _sensors(self, estimator: Estimator) -> DiagnosticStatus:
+    def _sensors(self, estimator: Estimator, restarts: int) -> DiagnosticStatus:
         health, config = estimator.health, estimator.config
-        if not health.frames:
-            message = f"no joint state yet: check that {config.output.joint_states_topic} is published"
-            return self._status("sensors", DiagnosticStatus.WARN, message, {})
-        topics = {foot.name: foot.wrench_topic for foot in config.feet}
-        problems = []
-        if health.imu_stale and not config.robot.fixed_base:
-            problems.append(f"no data of the IMU: check that {config.imu.topic} is published")
-        problems += [
-            f"no data of the foot sensor {foot!r}: check that {topics[foot]} is published"
-            for foot, stale in health.foot_stale.items()
-            if stale
-        ]
-        problems += [
-            f"the force of the foot sensor {foot!r} points down: set feet.{foot}.flip"
-            for foot in health.wrench_sign_suspect
-        ]
+        refused = [(topic, item) for topic, item in self._inputs.items() if item.refusal]
+        problems = [f"{topic}: {item.refusal.removeprefix(f'{topic}: ')}" for topic, item in refused]
+        void = any(item.new[0] <= item.new[1] for _, item in refused)
+        joints = config.output.joint_states_topic
+        if not health.frames and joints not in dict(refused):
+            problems.append(f"no joint state yet: check that {joints} is published")
+        if health.frames:
+            problems += self._unused(estimator, dict(refused))
+            if restarts:
+                problems.append(
+                    f"{joints}: the filters restarted {restarts} times since the last report, because the stamps "
+                    "paused or jumped: check the clock of the driver, and the network"
+                )
+            if config.has_friction and (without := self._new("without effort", health.without_effort)):
+                void = True
+                problems.append(
+                    f"{joints}: {without} joint states without effort: friction is NaN then; publish the motor torques"
+                )
+            problems += health.findings
         values: dict[str, object] = {
             "late samples dropped": health.late,
             "repeated samples dropped": health.repeated,
@@ -184,27 +206,45 @@ class NodeDiagnostics:
         }
         first = health.event_count - len(health.events) + 1
         values |= {f"event {number}": event for number, event in enumerate(health.events, first)}
-        level = DiagnosticStatus.WARN if problems else DiagnosticStatus.OK
+        level = (DiagnosticStatus.ERROR if void else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
         return self._status("sensors", level, "; ".join(problems) or "data of all sensors", values)
 
-    def _estimates(self, period: float) -> DiagnosticStatus:
-        rate = (self._published - self._published_before) / period
-        self._published_before = self._published
-        values: dict[str, object] = {"rate": f"{rate:.1f} Hz", "published": self._published}
+    def _unused(self, estimator: Estimator, refused: Mapping[str, InputCounters]) -> list[str]:
+        """Sensors without data that can be used, unless their messages are refused, and what to do."""
+        health, config = estimator.health, estimator.config
+        sensors = [("the IMU", config.imu.topic, health.imu_stale and not config.robot.fixed_base)]
+        sensors += [
+            (f"the foot sensor {foot.name!r}", foot.wrench_topic, health.foot_stale[foot.name]) for foot in config.feet
+        ]
+        return [
+            f"no data of {sensor}: check that {topic} is published"
+            for sensor, topic, stale in sensors
+            if stale and topic not in refused
+        ]
+
+    def _estimates(self, period: float, config: Config, restarts: int) -> DiagnosticStatus:
+        new = self._new("published", self._published)
+        values: dict[str, object] = {"rate": f"{new / period:.1f} Hz", "published": self._published}
         for label, recent in (("processing", self._processing), ("age", self._age)):
             median, high = recent.take_quantiles(0.5, 0.99)
             values[f"{label} p50"] = f"{1e3 * median:.3f} ms"
             values[f"{label} p99"] = f"{1e3 * high:.3f} ms"
-        if not rate:
+        if not new or self._newest is None:
             return self._status("estimates", DiagnosticStatus.WARN, "no estimate: see the inputs and sensors", values)
-        return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
+        if config.has_friction and (unknown := int((~np.isfinite(self._newest.friction)).sum())):
+            message = f"the friction of {unknown} of {self._newest.friction.size} joints is NaN: see the status sensors"
+            return self._status("estimates", DiagnosticStatus.ERROR, message, values)
+        if restarts > 1:
+            message = f"the filters restarted {restarts} times since the last report: see the status sensors"
+            return self._status("estimates", DiagnosticStatus.WARN, message, values)
+        return self._status("estimates", DiagnosticStatus.OK, f"{new / period:.0f} Hz", values)
 
     def _load(self, period: float, config: Config) -> DiagnosticStatus:
         """Busy time of the node in this period [s], highest rate that it can process, and joint samples it left out."""
         queue, before = self._queue, self._queue_before
         self._queue_before = queue.used, queue.left_out, queue.idle
         used, left_out, idle = (now - then for now, then in zip(self._queue_before, before, strict=True))
-        came = self._joints.received - self._joints.received_before
+        came = self._joints.new[0]
         keeps_up = not left_out and not queue.cannot_keep_up
         busy = max(period - idle, 1e-6) if keeps_up else period
         values: dict[str, object] = {
@@ -228,7 +268,7 @@ class NodeDiagnostics:
         diagnoses = estimator.diagnose()
         values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
         values["identification"] = "frozen" if estimator.frozen else "running"
-        if problems := advice(diagnoses):
+        if problems := advice(diagnoses, bool(estimator.health.findings)):
             return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join(problems), values)
         if not estimator.health.frames:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)

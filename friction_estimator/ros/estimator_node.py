@@ -211,7 +211,7 @@ class EstimatorNode(Node):
         statuses = self._diagnostics.report()
         publish_diagnostics(self, self._diagnostics_publisher, statuses)
         for status in statuses:
-            if status.level == DiagnosticStatus.WARN and status.name.endswith(_LOGGED):
+            if status.level in (DiagnosticStatus.WARN, DiagnosticStatus.ERROR) and status.name.endswith(_LOGGED):
                 self._warn(status.name, status.message)
         self._log_events()
 

@@ -11,6 +11,9 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
+_LONGEST_TEXT = 4000
+"""Largest number of characters of a text in ``/diagnostics``: names come from messages, whatever they hold."""
+
 _SENSOR_DEPTH = 2000
 """Two seconds at 1 kHz, so that no message is lost in a pause of the process."""
 
@@ -52,9 +55,14 @@ def message_class(type_name: str) -> Any:
 
 
 def diagnostic_status(name: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
-    """One status of ``/diagnostics``: its name starts with that of the node; values as text by key."""
-    pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-    return DiagnosticStatus(name=name, level=level, message=message, hardware_id="friction_estimator", values=pairs)
+    """One status of ``/diagnostics``: its name starts with that of the node; values as text by key, long texts cut."""
+    pairs = [KeyValue(key=key, value=_cut(str(value))) for key, value in values.items()]
+    hardware = "friction_estimator"
+    return DiagnosticStatus(name=name, level=level, message=_cut(message), hardware_id=hardware, values=pairs)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
 def publish_diagnostics(node: Node, publisher: Publisher, statuses: Sequence[DiagnosticStatus]) -> None:

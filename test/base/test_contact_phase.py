@@ -71,14 +71,6 @@ def test_a_silent_sensor_leaves_its_foot_as_it_was():
     assert run(d, 500, 0, 50, np.array([True, False])).name == "double_support"
 
 
-def test_a_flipped_sensor_is_suspected_and_a_right_one_is_not():
-    d = detector()
-    run(d, -500, 500, 300)
-    assert d.sign_suspect().tolist() == [True, False]
-    run(d, 500, 500, 1)
-    assert not d.sign_suspect().any()
-
-
 def test_thresholds_without_hysteresis_are_refused():
     with pytest.raises(ConfigError, match="must not exceed"):
         ContactPhaseConfig(on_fraction=0.02, off_fraction=0.05)

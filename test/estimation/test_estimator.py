@@ -205,17 +205,6 @@ def test_a_jump_back_in_time_restarts_the_filters_and_keeps_what_was_learned(urd
     assert estimator.health.time_jumps == 1 and last.stamp_ns == 299_000_000
 
 
-def test_a_flipped_wrench_is_named(urdf_xml, swaying):
-    estimator = Estimator(suralp_config(), urdf_xml)
-    for instant in swaying[:400]:
-        estimator.add_joints(instant.joints)
-        estimator.add_imu(instant.imu)
-        left, right = instant.wrenches
-        estimator.add_wrench(replace(left, wrench=-left.wrench))
-        estimator.add_wrench(right)
-    assert estimator.health.wrench_sign_suspect == ("l_foot",)
-
-
 @pytest.mark.parametrize("observer", ["fbse", "kalman"])
 def test_freezing_stops_learning_and_forgetting_drops_it(urdf_xml, swaying, observer):
     estimator, _ = run(urdf_xml, swaying[:500], observer=observer)

@@ -22,6 +22,17 @@ def test_a_condition_that_lasts_is_one_event_and_another_one_when_it_comes_back(
     assert [event.stamp_ns for event in health.events] == [1 * SECOND, 20 * SECOND, 2 * SECOND]
 
 
+def test_restarts_in_quick_succession_are_one_event_and_all_are_counted():
+    health = Health()
+    for restart in range(400):
+        health.gaps, health.frames = health.gaps + 1, health.frames + 1
+        health.add_restart("gap", restart * 3600 * SECOND, "no joint states for 3600 s")
+    health.frames += 2000
+    health.add_restart("time_jump", 7 * SECOND, "time jumped back by 3 s")
+    assert [event.code for event in health.events] == ["gap", "time_jump"] and health.restarts == 400
+    assert str(health.events[1]) == "at 7.000 s: time jumped back by 3 s: filters restarted"
+
+
 def test_the_newest_events_are_kept_and_all_are_counted():
     health = Health()
     for stamp in range(3 * EVENTS_KEPT):

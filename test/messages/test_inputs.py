@@ -113,10 +113,20 @@ def test_unusable_joint_states_are_refused(
         reader.joint_state(joint_message(types, names, **fields))
 
 
+def test_the_reason_of_a_refusal_is_short_however_many_joints_a_message_names(types: Types) -> None:
+    """An error is repeated in the diagnostics once a second."""
+    reader, names = InputReader(Config(observer="momentum"), ("a", "b")), [f"joint_{k}" for k in range(20_000)]
+    for wrong in (names, ["a", "b", *names, *names], ["a" * 100_000]):
+        with pytest.raises(InputError) as error:
+            reader.joint_state(joint_message(types, wrong))
+        assert len(str(error.value)) < 2000
+
+
 def test_a_joint_state_without_effort_has_unknown_torques(types: Types) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
-    sample = reader.joint_state(joint_message(types, ["b", "a"], effort=[]))
-    assert sample.position.tolist() == [1.0, 0.0] and np.isnan(sample.effort).all()
+    for effort in ([], [np.nan, np.nan]):
+        sample = reader.joint_state(joint_message(types, ["b", "a"], effort=effort))
+        assert sample.position.tolist() == [1.0, 0.0] and np.isnan(sample.effort).all()
     with pytest.raises(InputError, match="position of joint 'a' is not finite"):
         reader.joint_state(joint_message(types, ["b", "a"], position=[0.0, np.nan], effort=[]))
 

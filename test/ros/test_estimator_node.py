@@ -86,16 +86,21 @@ def test_bad_messages_are_named_in_the_diagnostics_and_the_next_good_ones_are_us
     talking.await_report(
         lambda d: d[f"input {topic}"].level == DiagnosticStatus.ERROR and reason in d[f"input {topic}"].message, reason
     )
+    assert re.search(rf"{topic}: \d+ of \d+ messages refused: ", talking.diagnostics["sensors"].message)
     talking.send(50)
     talking.await_estimate(talking.sent[-1])
     assert talking.estimated()[-30:] == talking.sent[-30:]
     assert np.isfinite(talking.received[topics.FRICTION.name][-1].effort).all()
 
 
-def test_without_efforts_friction_is_missing_until_they_come(talking):
-    talking.send(20, lambda m: _joints(m, effort=[]))
+@pytest.mark.parametrize("effort", [[], [math.nan] * 12])
+def test_without_efforts_friction_is_missing_until_they_come_and_the_diagnostics_say_so(talking, effort):
+    talking.send(20, lambda m: _joints(m, effort=effort))
     talking.await_estimate(talking.sent[-1])
     assert np.isnan(talking.received[topics.FRICTION.name][-1].effort).all()
+    talking.await_report(lambda d: d["estimates"].level == DiagnosticStatus.ERROR, "an error of the estimates")
+    assert "friction of 12 of 12 joints is NaN" in talking.diagnostics["estimates"].message
+    assert re.search(r"joint_states: \d+ joint states without effort", talking.diagnostics["sensors"].message)
     talking.send(20)
     talking.await_estimate(talking.sent[-1])
     assert np.isfinite(talking.received[topics.FRICTION.name][-1].effort).all()
@@ -136,6 +141,7 @@ def test_a_clock_that_stands_still_jumps_or_skips_is_counted_and_survived(talkin
     talking.stamp_ns += 1_000_000_000
     talking.send(50)
     talking.await_report(lambda _: talking.value("sensors", "gaps in time") == "1", "gap")
+    assert "joint_states: the filters restarted 1 times" in talking.diagnostics["sensors"].message
     talking.stamp_ns -= 5_000_000_000
     talking.send(200)
     talking.await_report(lambda _: talking.value("sensors", "jumps back in time") == "1", "jump back")
@@ -152,10 +158,20 @@ def test_a_flipped_wrench_is_suspected_by_name(talking):
             wrench = messages[topic].wrench
             wrench.force.z, wrench.force.x, wrench.force.y = -wrench.force.z, -wrench.force.x, -wrench.force.y
 
-    talking.send(1200, flip)
+    talking.send(2500, flip)
     talking.await_report(lambda d: "set feet.l_foot.flip" in d["sensors"].message, "flip suspected")
-    talking.send(600)
-    talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "sign fine again")
+    assert talking.diagnostics["sensors"].level == DiagnosticStatus.WARN
+
+
+def test_a_clock_that_jumps_with_every_sample_voids_the_estimates_but_fills_no_log(talking):
+    def jump(_: dict) -> None:
+        talking.stamp_ns += 3_600_000_000_000
+
+    before = int(talking.value("sensors", "events"))
+    talking.send(400, jump)
+    talking.await_report(lambda d: "restarted" in d["estimates"].message, "restarts")
+    assert talking.diagnostics["sensors"].level == talking.diagnostics["estimates"].level == DiagnosticStatus.WARN
+    assert int(talking.value("sensors", "events")) <= before + 2
 
 
 def test_friction_is_not_compensated_unless_asked_for(talking):

@@ -1,0 +1,147 @@
+"""Checks of the sensors against each other, at a low rate: rates, signs and frames.
+
+Each check ends in findings: one sentence that begins with the topic, names the presumed cause and ends with what to do.
+A finding stays until its check has been right for a while, so that it does not flicker with the steps of a walk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from friction_estimator.config import Config
+from friction_estimator.estimation.health import Health
+from friction_estimator.types import Dynamics, FloatArray, SensorFrame
+
+LOWEST_RATE = 100.0
+"""Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the
+friction at 1 kHz, 10 % at 250 Hz, 25 % at 100 Hz, 50 % at 50 Hz, and as large as the friction at 25 Hz."""
+LOWEST_IMU_RATE = 25.0
+"""Lowest useful rate of the IMU [Hz]. Slower readings are too old during more than half of the time."""
+_SLACK = 0.9
+"""A rate is too low only below this fraction of the lowest useful one: drivers lose messages."""
+
+_PERIOD_NS = 50_000_000
+"""Time between the frames that are checked [ns]."""
+_CONCLUDE_NS = 1_000_000_000
+"""Time between two conclusions [ns]."""
+_MEMORY = 2.0
+"""Time constant of the means [s]."""
+_HOLD_NS = 3_000_000_000
+"""A finding stays for this time after its last confirmation [ns]."""
+_LONGEST_NS = 10_000_000_000
+"""Frames farther apart than this are a jump of the clock and not a low rate [ns]."""
+_LOADED = 0.1
+"""A foot counts as loaded above this fraction of the robot's weight: its force then has a direction."""
+_EVIDENCE = 0.5
+"""Loaded time in the means from which directions are compared [s]."""
+_OFF = math.radians(40.0)
+"""Directions that differ by more than this do so because of a wrong frame: slopes and tilted feet are less steep."""
+_ALONG = math.radians(30.0)
+"""Directions that differ by less than this agree."""
+
+
+class SensorChecks:
+    """Compares the sensors with each other and keeps what is wrong in ``Health.findings``.
+
+    Parameters
+    ----------
+    config : topics
+    weight : of the robot [N]
+    rotation_imu_to_base : (3, 3)
+    health : whose counters give the rates, and whose findings and events are written
+    """
+
+    def __init__(self, config: Config, weight: float, rotation_imu_to_base: FloatArray, health: Health) -> None:
+        self._config, self._health, self._imu_to_base = config, health, rotation_imu_to_base
+        self._loaded_above = _LOADED * weight
+        self._held: dict[str, tuple[int, str]] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """Drop all means; findings stay until they are refuted or too old."""
+        k = len(self._config.feet)
+        self._next_ns, self._begin_ns = 0, -_LONGEST_NS
+        self._frames = self._restarts = 0
+        self._force, self._gravity, self._loaded = np.zeros((k, 3)), np.zeros((k, 3)), np.zeros(k)
+
+    def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
+        """Use the newest frame, unless less than 50 ms have passed since the one before."""
+        if frame.stamp_ns < self._next_ns and frame.dt:
+            return
+        self._use(frame, dynamics)
+        elapsed = frame.stamp_ns - self._begin_ns
+        if not 0 <= elapsed < _LONGEST_NS:
+            self._begin(frame)
+        elif elapsed >= _CONCLUDE_NS:
+            self._conclude(frame, 1e-9 * elapsed)
+            self._begin(frame)
+
+    def _begin(self, frame: SensorFrame) -> None:
+        self._begin_ns, self._frames, self._restarts = frame.stamp_ns, self._health.frames, self._health.restarts
+
+    def _use(self, frame: SensorFrame, dynamics: Dynamics) -> None:
+        self._next_ns = frame.stamp_ns + _PERIOD_NS
+        keep, dt = math.exp(-1e-9 * _PERIOD_NS / _MEMORY), 1e-9 * _PERIOD_NS
+        specific_force = self._imu_to_base @ frame.specific_force
+        for foot, force in enumerate(frame.wrenches[:, :3]):
+            if frame.wrench_fresh[foot] and frame.imu_fresh and force @ force > self._loaded_above**2:
+                self._force[foot] = keep * self._force[foot] + dt * force
+                turned = dynamics.foot_rotation_to_base[foot].T @ specific_force
+                self._gravity[foot] = keep * self._gravity[foot] + dt * turned
+                self._loaded[foot] = keep * self._loaded[foot] + dt
+
+    def _conclude(self, frame: SensorFrame, elapsed: float) -> None:
+        stamp, health = frame.stamp_ns, self._health
+        for key, text in (*self._rates(frame, elapsed), *self._directions()):
+            if key not in self._held:
+                health.add_event("sensor", stamp, text)
+            self._held[key] = stamp, self._held.get(key, (0, text))[1]
+        self._held = {key: item for key, item in self._held.items() if 0 <= stamp - item[0] < _HOLD_NS}
+        health.findings = tuple(text for _, text in self._held.values())
+
+    def _rates(self, frame: SensorFrame, elapsed: float) -> Iterator[tuple[str, str]]:
+        """Topics that deliver less often than identification needs."""
+        frames, restarts = self._health.frames - self._frames, self._health.restarts - self._restarts
+        if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
+            return
+        rate, imu = frames / elapsed, self._config.imu.topic
+        rates = [(self._config.output.joint_states_topic, rate, LOWEST_RATE)]
+        if not restarts:
+            sensors = [(imu, frame.imu_fresh, LOWEST_IMU_RATE)] if not self._config.robot.fixed_base else []
+            feet = zip(self._config.feet, frame.wrench_fresh.tolist(), strict=True)
+            sensors += [(foot.wrench_topic, fresh, LOWEST_RATE) for foot, fresh in feet]
+            readings = frame.readings[-len(sensors) :].tolist() if sensors else []
+            rates += [
+                (topic, part * rate, lowest)
+                for (topic, fresh, lowest), part in zip(sensors, readings, strict=True)
+                if fresh and part < _SLACK
+            ]
+        for topic, hz, lowest in rates:
+            if hz < _SLACK * lowest:
+                yield (
+                    f"rate of {topic}",
+                    (f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"),
+                )
+
+    def _directions(self) -> Iterator[tuple[str, str]]:
+        """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
+        for foot, config in enumerate(self._config.feet):
+            if self._loaded[foot] < _EVIDENCE or config.contact == "point":
+                continue
+            force, gravity = _tilt(self._force[foot]), _tilt(self._gravity[foot])
+            if gravity < _ALONG and force > math.pi - _ALONG:
+                yield (
+                    f"sign of {config.name}",
+                    (
+                        f"{config.wrench_topic}: the force of the foot sensor {config.name!r} points down: set "
+                        f"feet.{config.name}.flip"
+                    ),
+                )
+
+
+def _tilt(vector: FloatArray) -> float:
+    """Angle to the z axis [rad]."""
+    return math.atan2(math.hypot(vector[0], vector[1]), vector[2])
