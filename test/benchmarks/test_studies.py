@@ -31,6 +31,7 @@ WRONG = {
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
     "damaged_recordings": ["no_such_log.csv"],
+    "faults": ["--random", "0"],
     "hamon": ["--slowest", "0.3"],
     "sigma_coverage": ["--seeds", "0"],
     "walk_stability": ["--scenario", "dance"],
