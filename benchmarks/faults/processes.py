@@ -32,8 +32,6 @@ _MEMORY = 3 * 2**30
 """Address space of a program that reads a bad file [byte]."""
 _GROWTH = 20.0
 """Growth of the memory of a node that a subscriber may cause [MiB]."""
-_IMPORTING = 0.4
-"""A starting process imports its libraries at this time [s]."""
 Wrong = list[str]
 
 
@@ -65,7 +63,7 @@ def _signals() -> list[ProcessFault]:
     rows = [
         ProcessFault(
             f"{_short(number)}_start",
-            f"{number.name} while the libraries are imported",
+            f"{number.name} as soon as the process handles signals, while it imports libraries",
             "exit code 0",
             partial(_end_at_start, number),
         )
@@ -246,8 +244,17 @@ def _short(number: signal.Signals) -> str:
 
 def _end_at_start(number: int, walk: Walk, folder: Path) -> Wrong:
     process = NodeProcess(folder)
-    time.sleep(_IMPORTING)
+    give_up = time.monotonic() + TIME_OUT
+    while not _catches(process.process.pid, signal.SIGTERM) and time.monotonic() < give_up:
+        time.sleep(0.005)
     return _exit_code(process, process.end(number))
+
+
+def _catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal: Python alone has none but for SIGINT."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    caught = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def _end_when_ready(number: int, walk: Walk, folder: Path) -> Wrong:
