@@ -178,18 +178,29 @@ def _select(
 ) -> list[JointLog]:
     """The same joints of every log: those that all of them and the robot have."""
     names = joints or _common(logs)
+    recorded = tuple(dict.fromkeys(name for log in logs for name in log.joint_names))
+    partial = [name for name in recorded if any(name not in log.joint_names for log in logs)]
+    if partial and joints is None:
+        each = "; ".join(f"{log.name} has {choices(log.joint_names)}" for log in logs)
+        warn(f"not every recording has the joint {choices(partial)}, so it is left out: {each}")
     if robot is not None:
         there = movable_joints(robot.urdf_xml)
-        mine = tuple(name for name in names if name in there)
-        if not mine:
-            raise ConfigError(f"{logs[0].name} has the joints {choices(names)}, the robot has {choices(there)}")
-        names = mine
+        strange = [name for name in recorded if name not in there]
+        if joints is not None and (unknown := [name for name in joints if name not in there]):
+            raise ConfigError(f"the robot has no joint {choices(unknown)}; it has {choices(there)}")
+        names = tuple(name for name in names if name in there)
+        if not names:
+            raise ConfigError(f"{logs[0].name} has the joints {choices(recorded)}, the robot has {choices(there)}")
         missing = [name for name in there if name not in names]
+        if strange and missing and joints is None:
+            warn(
+                f"the robot has no joint {choices(strange)}, so its columns are left out; the robot's joints are "
+                f"{choices(there)}: is a name misspelt?"
+            )
+        elif strange:
+            notes.append(f"joints that the robot lacks are left out: {choices(strange)}")
         if missing and robot.config.robot.fixed_base:
             warn(f"the robot's joints {choices(missing)} are not in the data: they are assumed to stand still at zero")
-    left_out = {name for log in logs for name in log.joint_names} - set(names)
-    if left_out:
-        notes.append(f"joints that not every recording and the robot have are left out: {', '.join(sorted(left_out))}")
     return [log.select(names) for log in logs]
 
 

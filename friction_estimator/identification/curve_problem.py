@@ -154,7 +154,7 @@ _CLEARLY = 0.8
 
 
 def curve_samples(motions: Sequence[Motion], joint: int, delay: float, max_sigma: float = np.inf) -> CurveSamples:
-    """Measured friction of one joint over the velocity and effort that it belongs to.
+    """Measured friction of one joint over the velocity and effort that it belongs to, from motions in which it moves.
 
     Parameters
     ----------
@@ -174,7 +174,8 @@ def curve_samples(motions: Sequence[Motion], joint: int, delay: float, max_sigma
         friction = _friction(motion, max_sigma)[late, joint]
         load = np.full(early.size, np.nan) if motion.effort is None else motion.effort[early, joint]
         columns = np.column_stack((motion.velocity[early, joint], friction, load, segments + motion.segment[early]))
-        parts.append(columns[np.isfinite(columns[:, :2]).all(axis=1)])
+        moves = motion.velocity[:, joint].any()
+        parts.append(columns[np.isfinite(columns[:, :2]).all(axis=1) & moves])
         segments += int(motion.segment.max(initial=0)) + 1
     velocity, friction, load, segment = np.concatenate(parts).T.copy()
     return CurveSamples(velocity, friction, None if np.isnan(load).any() else load, segment.astype(np.intp))
@@ -189,7 +190,7 @@ def find_delay(motions: Sequence[Motion], max_sigma: float = np.inf) -> tuple[fl
     delays = step * np.arange(int(_LATEST / step) + 1)
     joints = range(len(motions[0].joint_names))
     spread = np.array([[_spread(curve_samples(motions, k, delay, max_sigma)) for k in joints] for delay in delays])
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.nan_to_num(spread / spread[0], nan=1.0).mean(axis=1)
     best = int(relative.argmin())
     if relative[best] > _CLEARLY:

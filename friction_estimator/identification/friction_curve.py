@@ -23,6 +23,7 @@ from friction_estimator.identification.joint_log import FRICTION, JointLog, Moti
 from friction_estimator.identification.linear_problem import FOLDS, fold_numbers
 from friction_estimator.identification.recording.zero_phase import FilterOptions, Progress, to_motions
 from friction_estimator.identification.result import (
+    Finding,
     FrictionSamples,
     Identification,
     JointScore,
@@ -158,19 +159,21 @@ def identify_friction_curve(
     if len(law_names) != len(names):
         raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
     delay, reason = _delay(motions, options)
-    curves, notes = [], [reason]
+    curves: list[JointCurve] = []
+    left_out: list[str] = []
     for k, (joint, law) in enumerate(zip(names, law_names, strict=True)):
         seen = curve_samples(motions, k, delay, options.max_sigma)
-        curve = _joint_curve(joint, law, seen, options)
-        if curve is None:
-            notes.append(f"{joint} is left out: {seen.velocity.size} samples with measured friction are too few")
+        samples = seen.select(np.abs(seen.velocity) >= options.dead_zone)
+        lacking = _lacking(joint, samples, _FEWEST * len(make_law(law).parameter_names))
+        if lacking:
+            left_out.append(lacking)
         else:
-            curves.append(curve)
+            curves.append(_joint_curve(joint, law, seen, samples, options))
     if not curves:
-        raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(notes[1:])}")
+        raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(left_out)}")
     decisions = [choice for motion in motions for choice in motion.choices]
     data = tuple((motion.name, motion.digest) for motion in motions)
-    return _result(curves, Provenance(METHOD, data, tuple(dict.fromkeys((*decisions, *notes)))))
+    return _result(curves, left_out, Provenance(METHOD, data, tuple(dict.fromkeys((*decisions, reason, *left_out)))))
 
 
 def _delay(motions: Sequence[Motion], options: FrictionCurveOptions) -> tuple[float, str]:
@@ -191,12 +194,22 @@ def _joint_names(motions: Sequence[Motion]) -> tuple[str, ...]:
     return names
 
 
-def _joint_curve(joint: str, law_name: str, seen: CurveSamples, options: FrictionCurveOptions) -> JointCurve | None:
-    law = make_law(law_name)
-    samples = seen.select(np.abs(seen.velocity) >= options.dead_zone)
-    if samples.velocity.size < _FEWEST * len(law.parameter_names):
-        return None
-    fit = fit_curve(law, samples, options.fit)
+def _lacking(joint: str, samples: CurveSamples, fewest: int) -> str:
+    """Why no law can be fitted to these samples, in a sentence; empty when one can."""
+    if samples.velocity.size < fewest:
+        return (
+            f"{joint} is left out: {samples.velocity.size} samples with measured friction while it moves are too few, "
+            f"its law needs {fewest}: move it"
+        )
+    if samples.torque_rms == 0.0:
+        return f"{joint} is left out: its measured friction is zero everywhere"
+    return ""
+
+
+def _joint_curve(
+    joint: str, law_name: str, seen: CurveSamples, samples: CurveSamples, options: FrictionCurveOptions
+) -> JointCurve:
+    fit = fit_curve(make_law(law_name), samples, options.fit)
     return JointCurve(
         joint, seen, samples, fit, parameter_identifiability(joint, fit, samples), _score(joint, fit, samples, options)
     )
@@ -222,16 +235,15 @@ def _score(joint: str, fit: CurveFit, samples: CurveSamples, options: FrictionCu
     )
 
 
-def _result(curves: Sequence[JointCurve], provenance: Provenance) -> Identification:
+def _result(curves: Sequence[JointCurve], left_out: Sequence[str], provenance: Provenance) -> Identification:
+    findings = [one for curve in curves for one in curve_findings(curve.score, curve.fit, curve.identifiability)]
     return Identification(
         friction=_identified(curves),
         parameters=_table(curves),
         scores=tuple(curve.score for curve in curves),
         samples=tuple(_drawn(curve) for curve in curves),
         condition=max(curve.fit.condition for curve in curves),
-        verdicts=sentences(
-            [one for curve in curves for one in curve_findings(curve.score, curve.fit, curve.identifiability)]
-        ),
+        verdicts=sentences([*(Finding(2.0, text) for text in left_out), *findings]),
         provenance=provenance,
     )
 

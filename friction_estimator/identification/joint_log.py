@@ -145,7 +145,8 @@ class Motion:
     joint_names : (n)
     period : between two samples [s]
     time : (N,) [s]
-    position, velocity, acceleration : (N, n) band-limited [rad, rad/s, rad/s^2]
+    position, velocity, acceleration : (N, n) band-limited [rad, rad/s, rad/s^2]; velocity and acceleration are zero for
+        a joint that stands still throughout
     effort : (N, n) motor torque, not filtered [N m]; None when not recorded
     inputs : other columns by kind, (N, n), not filtered (see `identification.joint_log.JointLog`)
     segment : (N,) number of the stretch of time that a sample belongs to: folds of the validation never cut through one

@@ -17,6 +17,8 @@ HUBER = 1.345
 MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
 _AT_BOUND = 1e-12
+_NOTHING = 1e-40
+"""Residual of torques that are zero [N m]: its inverse square is a finite weight."""
 _REJECTED = 6.0
 """Residuals beyond this many standard deviations are no noise: a push, a collision, a lost sample."""
 _ROUNDS = 30
@@ -109,7 +111,7 @@ def _reweight(
 def _weights(problem: LinearProblem, options: SolverOptions, residual: FloatArray, reject: bool) -> FloatArray:
     """Joint weight times robust weight of every row."""
     weights = np.ones(residual.size)
-    floor = 1e-12 * np.abs(problem.y).max(initial=0.0) + np.finfo(float).tiny  # data without any error
+    floor = max(1e-12 * np.abs(problem.y).max(initial=0.0), _NOTHING)  # data without any error
     freedom = 1.0 - problem.W.shape[1] / residual.size
     for joint in np.unique(problem.joint):
         rows = problem.joint == joint

@@ -249,6 +249,8 @@ def _about_score(score: JointScore) -> list[Finding]:
     if not score.samples:
         return [Finding(2.0, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion")]
     found = []
+    if not score.torque_rms > 0.0:
+        return [Finding(2.0, f"{joint}: its torque is zero in all samples; use its friction only if it has no motor")]
     quality = f"its torque is predicted with an error of {100 * relative:.1f} % on segments that the fit has not seen"
     if not relative < 1.0:
         found.append(Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it"))

@@ -262,7 +262,8 @@ class RigidBody:
         q, v, a = rng.uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
         standard = self._standard(self._model.regressor(q, v, a), a)
         names = self._standard_names()
-        return base_parameters(names, standard.reshape(-1, len(names)), behind=self._model.behind)
+        rows = standard.shape[0] * standard.shape[1]
+        return base_parameters(names, standard.reshape(rows, len(names)), behind=self._model.behind)
 
     def _standard_names(self) -> tuple[str, ...]:
         """Links, unless they are known, then drives."""

@@ -172,6 +172,8 @@ def _check(motion: Motion, first: Motion) -> None:
             f"{motion.name}: the torque of {choices(names)} was not recorded; inverse dynamics needs 'effort/<joint>' "
             "of every joint that moves"
         )
+    if not _effort(motion).any():
+        raise InputError(f"{motion.name}: the torque of every joint is zero in all samples: was 'effort' recorded?")
     if motion.joint_names != first.joint_names:
         raise InputError(
             f"{motion.name} has the joints {', '.join(motion.joint_names)}, {first.name} has "

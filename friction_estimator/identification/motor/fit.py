@@ -18,6 +18,7 @@ from friction_estimator.identification.motor.problem import (
     friction_problem,
     registered_law,
     search_range,
+    weak_prior,
     with_column,
 )
 from friction_estimator.identification.motor.samples import MotorSamples
@@ -106,18 +107,19 @@ def fit_motor_friction(
     measured = driving - samples.torque - (unknowns.inertia or 0.0) * samples.acceleration
     problem = friction_problem(samples, law, measured, unknowns.extra)
     if not unknowns.search:
-        return _result(samples.motor, law, solve(problem, solver), unknowns)
+        return _result(samples.motor, law, solve(problem, solver, weak_prior(problem)), unknowns)
     for _ in range(_ROUNDS):  # weights and Stribeck velocity each as if the other were known
-        weights = solve(problem, solver).weights
+        weights = solve(problem, solver, weak_prior(problem)).weights
         law = best_stribeck_velocity(samples, law, measured, unknowns.extra, weights)
         problem = friction_problem(samples, law, measured, unknowns.extra)
-    best = solve(problem, solver)
+    best = solve(problem, solver, weak_prior(problem))
     free = best.values[: law.basis.shape[1]]
     rate = law.rate(samples.velocity, law.basis @ free) + law.columns(samples.velocity) @ law.basis_rate(free)
     if not rate.any():  # no static friction shows in either direction, and with it no Stribeck velocity
         low, high = search_range(samples.velocity)
         return _result(samples.motor, law, best, unknowns, law.stribeck_velocity * np.log(high / low) / np.sqrt(12.0))
-    widened = solve(with_column(problem, f"{samples.motor}/stribeck_velocity", "rad/s", rate), solver)
+    both = with_column(problem, f"{samples.motor}/stribeck_velocity", "rad/s", rate)
+    widened = solve(both, solver, weak_prior(both))
     found = np.append(best.values, 0.0)  # of the linearised problem, at the point where it was linearised
     return _result(samples.motor, law, replace(widened, values=found, residual=best.residual), unknowns)
 
@@ -129,7 +131,7 @@ def _check_enough(samples: MotorSamples, law: MotorLaw) -> None:
         if count < wanted:
             raise InputError(
                 f"the motor {samples.motor!r} slides in {count} samples in the {word} direction, {wanted} are needed: "
-                "move it to and fro, slowly and fast, or lower the velocities that count as standing still"
+                "move it to and fro, slowly and fast, or leave its joint out (--joints)"
             )
 
 

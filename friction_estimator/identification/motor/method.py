@@ -36,7 +36,7 @@ from friction_estimator.identification.motor.samples import (
 from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import Identification, Provenance, verdicts
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
-from friction_estimator.types import FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,9 @@ def check_names(options: MotorOptions, coupling: Coupling) -> None:
     ConfigError
         Naming the motors.
     """
-    negative = [motor for motor, value in options.inertia.items() if value < 0.0]
-    if negative:
-        raise ConfigError(f"the inertia of {choices(negative)} is negative: every motor has a positive inertia")
+    wrong = [motor for motor, value in options.inertia.items() if not 0.0 <= value < np.inf]
+    if wrong:
+        raise ConfigError(f"the inertia of {choices(wrong)} is negative or not finite: give it in kg m^2")
     for name, given in (("inertia", options.inertia), ("known_gain", options.known_gain)):
         unknown = set(given) - set(coupling.motor_names)
         if unknown:
@@ -128,6 +128,9 @@ def check_names(options: MotorOptions, coupling: Coupling) -> None:
 METHOD = "motor"
 UNDRIVEN = 0.01
 """A drive below this share of its largest value in the other logs counts as zero."""
+_FEW = 0.05
+"""Share of driven samples below which a warning asks whether the log is meant to be driven."""
+_NEEDS_FREE = f"the method {METHOD!r} begins with logs of joints that are moved from outside with PWM = 0"
 _BACKWARD = 0.1
 """Share of the power that friction may give back before the torque is taken to have the wrong sign."""
 
@@ -153,7 +156,8 @@ def run(
     Parameters
     ----------
     logs : one an experiment, of the same joints
-    robot, progress, warn : not used
+    robot, progress : not used
+    warn : called where a log is driven in a few samples only
 
     Raises
     ------
@@ -161,23 +165,42 @@ def run(
         As :func:`identify_motor`; also when a known gain is given and it is not clear which column it multiplies.
     """
     coupling = options.coupling or uncoupled(logs[0].joint_names)
-    if not options.known_gain:
-        return identify_motor(*split_driven(logs), coupling, options)
-    return identify_motor(logs, [], coupling, replace(options, drive=_driving_input(logs, options.drive)))
-
-
-def split_driven(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog]]:
-    """Logs of motors that were moved from outside, and logs of motors that were driven by PWM or current."""
+    if options.known_gain:
+        return identify_motor(logs, [], coupling, replace(options, drive=_driving_input(logs, options.drive)))
     largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
-    driven = [
-        any(_largest(log, kind) > UNDRIVEN * largest[kind] for kind in DRIVES if largest[kind] > 0.0) for log in logs
-    ]
-    pairs = list(zip(logs, driven, strict=True))
-    return [log for log, drives in pairs if not drives], [log for log, drives in pairs if drives]
+    rows = [_driven_rows(log, largest) for log in logs]
+    free = [log for log, drive in zip(logs, rows, strict=True) if not drive.any()]
+    driven = [(log, drive) for log, drive in zip(logs, rows, strict=True) if drive.any()]
+    reasons = [_why_driven(log, drive) for log, drive in driven]
+    if not free:
+        raise InputError(f"{_NEEDS_FREE}, but all logs are driven: {'; '.join(reasons)}")
+    for (log, drive), reason in zip(driven, reasons, strict=True):
+        if warn is not None and drive.mean() < _FEW:
+            warn(f"{reason}: where {log.name} is meant to be a log without drive, leave these samples out")
+    found = identify_motor(free, [log for log, _ in driven], coupling, options)
+    return replace(found, provenance=replace(found.provenance, choices=(*reasons, *found.provenance.choices)))
 
 
 def _largest(log: JointLog, kind: str) -> float:
     return float(np.nanmax(np.abs(log.inputs[kind]), initial=0.0)) if kind in log.inputs else 0.0
+
+
+def _driven_rows(log: JointLog, largest: Mapping[str, float]) -> BoolArray:
+    """Where (N,) a PWM or current is above a hundredth of the largest one of all logs."""
+    driven: BoolArray = np.zeros(log.time.size, dtype=bool)
+    for kind in DRIVES:
+        if kind in log.inputs and largest[kind] > 0.0:
+            driven |= (np.abs(np.nan_to_num(log.inputs[kind])) > UNDRIVEN * largest[kind]).any(axis=1)
+    return driven
+
+
+def _why_driven(log: JointLog, driven: BoolArray) -> str:
+    size = ", ".join(f"{kind} up to {_largest(log, kind):.3g}" for kind in DRIVES if _largest(log, kind) > 0.0)
+    since = log.time[np.argmax(driven)] - log.time[0]
+    return (
+        f"{log.name} counts as driven: {size}; {np.count_nonzero(driven)} of {driven.size} samples have a drive, the "
+        f"first one {since:.3f} s after its start"
+    )
 
 
 def _driving_input(logs: Sequence[JointLog], wanted: str | None) -> str:
@@ -219,7 +242,7 @@ def identify_motor(
         When the logs lack a signal, motors hardly slide, or the free logs are driven.
     """
     if not free_logs:
-        raise InputError("the method 'motor' begins with logs of joints that are moved from outside with PWM = 0")
+        raise InputError(_NEEDS_FREE)
     check_names(options, coupling)
     law = motor_law(options)
     free, driven = (
@@ -254,6 +277,10 @@ def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: Motor
         raise InputError(
             f"the motor {free.motor!r} is driven in the free logs ({kind} up to {largest:g}): record it with PWM = 0, "
             "give its known gain, or pass the file with the driven logs"
+        )
+    if not np.nan_to_num(free.torque).any():
+        raise InputError(
+            f"{TORQUE!r} of the motor {free.motor!r} is zero in all samples without drive: was it recorded?"
         )
     driving = np.zeros_like(free.drive) if gain is None else gain * np.nan_to_num(free.drive)
     power = np.nan_to_num((driving - free.torque) * free.velocity)

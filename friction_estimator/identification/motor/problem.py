@@ -129,6 +129,10 @@ def registered_law(law: MotorLaw, searched: bool) -> str:
 
 
 INERTIA, OFFSET = "inertia", "free_offset"
+_LARGEST = 10.0
+"""Largest torque of one parameter, as a multiple of the largest measured one."""
+_VANISHING = 1e-12
+"""A column that is smaller shows nothing of its parameter."""
 _GRID = 30
 """Stribeck velocities that are tried, evenly in the logarithm."""
 _SLOWEST, _FASTEST = 0.02, 0.98
@@ -185,6 +189,14 @@ def friction_problem(
         nonnegative=np.array([*(parameters.nonnegative[k] for k in free), *(others[name][2] for name in extra)]),
         instant=samples.instant,
     )
+
+
+def weak_prior(problem: LinearProblem) -> FloatArray:
+    """Standard deviations (p,) about zero that decide only what the motion leaves open, such as one tangent of many.
+
+    No single parameter gives more than ten times the largest torque that was measured.
+    """
+    return np.asarray(_LARGEST * np.abs(problem.y).max() / np.maximum(np.abs(problem.W).max(axis=0), _VANISHING))
 
 
 def with_column(problem: LinearProblem, name: str, unit: str, rate: FloatArray) -> LinearProblem:

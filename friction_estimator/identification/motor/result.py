@@ -11,7 +11,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.least_squares import SolverOptions, solve
 from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, select_rows
 from friction_estimator.identification.motor.fit import UNITS, DriveGain, MotorFriction
-from friction_estimator.identification.motor.problem import OFFSET
+from friction_estimator.identification.motor.problem import OFFSET, weak_prior
 from friction_estimator.identification.motor.samples import MotorSamples
 from friction_estimator.identification.result import Finding, FrictionSamples, JointScore, ParameterTable
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -87,7 +87,8 @@ def motor_score(result: MotorResult, solver: SolverOptions, folds: int) -> Joint
     acceleration = result.free.acceleration[used]
 
     def estimate(rows: BoolArray) -> FloatArray:
-        return solve(select_rows(problem, rows), solver).values
+        seen = select_rows(problem, rows)
+        return solve(seen, solver, weak_prior(seen)).values
 
     held_out = held_out_prediction(problem, fold_numbers(problem.segment, folds), estimate)
     torque = result.free.torque[used] - result.driving[used]

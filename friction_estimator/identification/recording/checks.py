@@ -18,7 +18,7 @@ from friction_estimator.identification.recording.sampling import (
     repair,
     usual_period,
 )
-from friction_estimator.identification.recording.spectrum import SHORTEST, joint_spectrum
+from friction_estimator.identification.recording.spectrum import SHORTEST, joint_spectrum, moving_joints
 from friction_estimator.identification.recording.torque_checks import (
     NetWork,
     TorqueSign,
@@ -58,7 +58,7 @@ def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> t
     period = usual_period(whole.time)
     if not np.ptp(whole.position, axis=0).any():
         raise InputError(f"{log.name}: every position is constant, so that no joint moves")
-    found = [*notes, *_sampling(whole, period), *_constant(whole)]
+    found = [*notes, *_sampling(whole, period), *_constant(whole), *_standing(whole)]
     found += column_suspicions(whole, period)
     found += degree_suspicions(whole, period, position_limits)
     found += _torque(whole)
@@ -147,8 +147,20 @@ def _constant(log: JointLog) -> Iterator[str]:
             yield f"{kind} of {choices(names)} is constant ({value:g}): {meaning}"
 
 
+def _standing(log: JointLog) -> Iterator[str]:
+    """Joints that stand still, apart from the noise of their position; :func:`_constant` finds those without noise."""
+    velocity = log.velocity if log.velocity is not None and np.isfinite(log.velocity).all() else None
+    moving, spans = moving_joints(log.time, log.position, velocity), np.ptp(log.position, axis=0)
+    names = [name for name, moves, span in zip(log.joint_names, moving, spans, strict=True) if span > 0.0 and not moves]
+    if names:
+        yield (
+            f"position of {choices(names)} changes by no more than its noise: the joint stands still, so its friction "
+            "cannot be identified"
+        )
+
+
 def _torque(log: JointLog) -> tuple[str, ...]:
-    if log.effort is None or math.isnan(np.nanmax(np.abs(log.effort), initial=math.nan)):
+    if log.effort is None or np.isnan(log.effort).all():
         return ()
     try:
         return check_torque_signs(to_motion(log))

@@ -119,6 +119,11 @@ def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: boo
 
 
 FEWEST_SAMPLES = 50
+_LARGEST, _SMALLEST = 1e12, 1e-30
+"""No sensor measures numbers beyond the first, in SI units; below the second they are zero. Products of four numbers
+between them stay within the range of floating point."""
+_SHORTEST, _LONGEST = 1e-7, 1e9
+"""Steps between samples [s]; the stamps of a slow log may be in nanoseconds."""
 _BAD_SHARE = 0.1
 """Share of the samples that may be left out; above it the log is faulty and should be recorded again."""
 
@@ -147,7 +152,7 @@ def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     """
     if log.time.size < FEWEST_SAMPLES:
         raise InputError(f"{log.name}: {log.time.size} samples are too few, at least {FEWEST_SAMPLES} are needed")
-    notes = []
+    log, notes = _within_range(log)
     log, count = _without_missing(log)
     if count:
         notes.append(f"{count} samples with missing numbers left out")
@@ -157,10 +162,39 @@ def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     log, count = _without_repeated(log)
     if count:
         notes.append(f"{count} samples with the stamp of the one before left out")
+    if not _SHORTEST < (step := _median_step(log)) < _LONGEST:
+        raise InputError(f"{log.name}: samples are {step:.3g} s apart: is it the column of the time?")
     log, digit = _with_even_stamps(log)
     if digit:
         notes.append(f"stamps are rounded to {digit:g} s, and fit samples at a constant rate: they are taken as such")
     return _with_slow_inputs(log), tuple(notes)
+
+
+def _within_range(log: JointLog) -> tuple[JointLog, list[str]]:
+    """The log without numbers that no sensor measures, and which columns had them."""
+    notes: list[str] = []
+
+    def bounded(kind: str, signal: FloatArray) -> FloatArray:
+        size = np.abs(signal)
+        beyond, vanishing = size > _LARGEST, (size < _SMALLEST) & (size > 0.0)
+        counts = zip(log.joint_names, (beyond & np.isfinite(signal)).sum(axis=0), strict=True)
+        notes.extend(
+            f"{number} numbers of {kind}/{joint} are beyond {_LARGEST:g} and count as missing"
+            for joint, number in counts
+            if number
+        )
+        if not (beyond.any() or vanishing.any()):
+            return signal
+        return np.where(beyond, np.nan, np.where(vanishing, 0.0, signal))
+
+    ranged = replace(
+        log,
+        position=bounded("position", log.position),
+        velocity=None if log.velocity is None else bounded("velocity", log.velocity),
+        effort=None if log.effort is None else bounded("effort", log.effort),
+        inputs=MappingProxyType({kind: bounded(kind, signal) for kind, signal in log.inputs.items()}),
+    )
+    return ranged, notes
 
 
 def _with_slow_inputs(log: JointLog) -> JointLog:

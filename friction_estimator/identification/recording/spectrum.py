@@ -12,13 +12,15 @@ from scipy.signal import welch
 from friction_estimator.errors import InputError
 from friction_estimator.identification.recording.filters import HIGHEST
 from friction_estimator.identification.recording.sampling import evenly, longest_stretch, usual_period
-from friction_estimator.types import FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 FLAT = 2.0
 """A low-pass of order 4 changes amplitudes by less than 1 % up to its cut-off divided by this."""
 
 _MOVES = (20.0, 3.0)  # position and velocity over their RMS noise
 _BITS = 20  # that a motion must span, where the signal comes in steps
+_STANDS = 3.0  # position or velocity over its RMS noise: a joint below that stands still
+_SAME = 1e-15  # of the range of a signal: values that are nearer than this to each other are the same
 _TRAVEL, _MOTION = 0.999, 0.95  # of the variances of position and velocity
 _HARMONICS, _STRANGE = 3.0, 0.01  # of the motion, and what may be none of it
 _FLOOR_FROM = 0.1  # of the sampling rate: above it there is a half octave without vibration
@@ -32,7 +34,8 @@ class Spectrum:
     Attributes
     ----------
     floor : density of its noise and of its rounding [rad^2/Hz, or (rad/s)^2/Hz of a velocity]
-    excursion : standard deviation of the signal over that of its noise, zero where it spans a few bits only
+    signal_to_noise : standard deviation of the signal over that of its noise and rounding, one for noise alone
+    excursion : the same, zero where the signal spans a few bits only
     travel_hz : below it lie 99.9 % of the variance of the position
     motion_hz : below it lie 95 % of the variance of the velocity
     sunk_hz : above it the signal is within its noise floor
@@ -44,6 +47,7 @@ class Spectrum:
     """
 
     floor: float
+    signal_to_noise: float
     excursion: float
     travel_hz: float
     motion_hz: float
@@ -57,15 +61,20 @@ class Spectrum:
         return FLAT * max(self.compare_hz, self.motion_hz)
 
 
-def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectrum:
-    """Look at a position (``derivative`` 0) or velocity (1) (N,) of one joint, sampled evenly."""
+def joint_spectrum(signal: FloatArray, period: float, derivative: int, bit: float | None = None) -> Spectrum:
+    """Look at a position (``derivative`` 0) or velocity (1) (N,) of one joint, sampled evenly.
+
+    ``bit`` is the smallest step of the signal as it was recorded; None: that of these samples.
+    """
+    bit = last_bit(signal) if bit is None else bit
     frequency, density = welch_density(signal, period, derivative == 0)
     mean = _half_octaves(frequency, density)
     white = float(mean[(frequency > _FLOOR_FROM / period) & (frequency < HIGHEST / period)].min())
-    floor = max(white, _rounding(signal, period))
-    excursion = _signal_to_noise(signal, floor, period)
+    floor = max(white, _rounding(signal, period, bit))
+    ratio = float(np.std(signal)) / (math.sqrt(0.5 * floor / period) + np.finfo(float).tiny)
+    excursion = 0.0 if np.ptp(signal) < _BITS * bit else ratio
     if excursion < _MOVES[derivative]:
-        return Spectrum(floor, excursion, *[math.nan] * 5)
+        return Spectrum(floor, ratio, excursion, *[math.nan] * 5)
     clean = np.where(mean > 2.0 * floor, np.maximum(density - floor, 0.0), 0.0)
     if not clean.any():  # slower than the spectrum resolves
         clean = density
@@ -81,32 +90,25 @@ def joint_spectrum(signal: FloatArray, period: float, derivative: int) -> Spectr
     power = np.maximum(mean, floor) * omega ** (4 - 2 * derivative)
     strange = np.searchsorted(np.cumsum(power[valley + 1 :]), _STRANGE * power[below].sum())
     compare_hz = max(min(float(frequency[valley + strange]), _HARMONICS * slow_hz), float(frequency[valley]))
-    return Spectrum(floor, excursion, travel_hz, motion_hz, sunk_hz, float(frequency[valley]), compare_hz)
+    return Spectrum(floor, ratio, excursion, travel_hz, motion_hz, sunk_hz, float(frequency[valley]), compare_hz)
 
 
-def _rounding(signal: FloatArray, period: float) -> float:
+def _rounding(signal: FloatArray, period: float, bit: float) -> float:
     """Density of the error of a signal (N,) that is rounded to its last bit, per Hz.
 
     The error is uniform, with a twelfth of the squared bit as its variance; its spectrum reaches up to the rate at
     which the bit changes, or to the Nyquist frequency.
     """
-    bit = _last_bit(signal)
-    if bit == 0.0:
+    if bit == 0.0 or np.ptp(signal) == 0.0:
         return 0.0
-    changes = float(np.mean(np.abs(np.diff(signal)))) / (period * bit)
+    changes = float(np.mean(np.abs(np.diff(signal)))) / bit / period
     return bit**2 / 12.0 / min(0.5 / period, changes)
 
 
-def _signal_to_noise(signal: FloatArray, floor: float, period: float) -> float:
-    if np.ptp(signal) < _BITS * _last_bit(signal) or not np.ptp(signal) > 0.0:
-        return 0.0
-    return float(np.std(signal)) / (math.sqrt(0.5 * floor / period) + np.finfo(float).tiny)
-
-
-def _last_bit(signal: FloatArray) -> float:
-    """Smallest step between two values that occur, zero for a constant."""
-    values = np.unique(signal)
-    return float(np.diff(values).min()) if values.size > 1 else 0.0
+def last_bit(signal: FloatArray) -> float:
+    """Smallest step between two values (N,) that occur, zero for a constant; rounding of a computation is no step."""
+    steps = np.diff(np.unique(signal))
+    return float(steps[steps > _SAME * steps.sum()].min(initial=np.inf)) if steps.size else 0.0
 
 
 def welch_density(signal: FloatArray, period: float, differences: bool = False) -> tuple[FloatArray, FloatArray]:
@@ -192,9 +194,13 @@ def choose_cutoff(
         When the samples are too few for a spectrum, or no joint moves.
     """
     signal = position if velocity is None else velocity
-    period, even = _longest(time, signal.reshape(time.size, -1), True)
+    signals = signal.reshape(time.size, -1)
+    period, even = _longest(time, signals, True)
     highest_hz = _HIGHEST_SHARE * 0.5 / period
-    spectra = [joint_spectrum(column, period, 0 if velocity is None else 1) for column in even.T]
+    spectra = [
+        joint_spectrum(column, period, 0 if velocity is None else 1, last_bit(recorded))
+        for column, recorded in zip(even.T, signals.T, strict=True)
+    ]
     per_joint = np.array([min(spectrum.cutoff_hz, highest_hz) for spectrum in spectra])
     if np.isnan(per_joint).all():
         raise InputError("no joint moves by more than its noise, so that there is no motion to filter")
@@ -208,6 +214,29 @@ def choose_cutoff(
     if effort is not None:
         reason += _torque_share(time, effort.reshape(time.size, -1), parallel)
     return Cutoff(cutoff, ORDER, parallel, per_joint, reason)
+
+
+def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:
+    """Whether each joint moves by more than the noise and a few bits of its encoder, (n,).
+
+    Parameters
+    ----------
+    time : (N,) strictly increasing [s]
+    position : (N, n) [rad or m]
+    velocity : (N, n) measured, when it is to be used as well: a joint moves when either of the two shows it
+    """
+    period = usual_period(time)
+    stretch = longest_stretch(time, period)
+    moving: BoolArray = np.zeros(position.shape[1], dtype=bool)
+    for derivative, signals in enumerate((position,) if velocity is None else (position, velocity)):
+        even = evenly(signals, time, stretch, period, True)
+        if len(even) < SHORTEST:
+            moving |= np.ptp(signals, axis=0) > 0.0
+            continue
+        for joint, column in enumerate(even.T):
+            spectrum = joint_spectrum(column, period, derivative, last_bit(signals[:, joint]))
+            moving[joint] |= spectrum.signal_to_noise > _STANDS
+    return moving
 
 
 def _longest(time: FloatArray, signals: FloatArray, smooth: bool) -> tuple[float, FloatArray]:

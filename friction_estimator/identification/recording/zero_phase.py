@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -22,8 +22,16 @@ from friction_estimator.identification.recording.sampling import (
     repair,
     usual_period,
 )
-from friction_estimator.identification.recording.spectrum import FLAT, ORDER, Cutoff, choose_cutoff, joint_spectrum
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.identification.recording.spectrum import (
+    FLAT,
+    ORDER,
+    Cutoff,
+    choose_cutoff,
+    joint_spectrum,
+    last_bit,
+    moving_joints,
+)
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 SOURCES = ("auto", "measured", "position")
 _ORDER = 4
@@ -106,12 +114,13 @@ def compare_velocities(log: JointLog, period: float) -> list[VelocityComparison]
     stretch = longest_stretch(log.time, period)
     position = evenly(log.position, log.time, stretch, period, True)
     velocity = evenly(log.velocity, log.time, stretch, period, True)
-    pairs = (_compare(q, v, period) for q, v in zip(position.T, velocity.T, strict=True))
+    bits = map(last_bit, log.position.T)
+    pairs = (_compare(*signals, period) for signals in zip(position.T, velocity.T, bits, strict=True))
     return [pair for pair in pairs if pair is not None]
 
 
-def _compare(position: FloatArray, velocity: FloatArray, period: float) -> VelocityComparison | None:
-    spectrum = joint_spectrum(position, period, 0)
+def _compare(position: FloatArray, velocity: FloatArray, bit: float, period: float) -> VelocityComparison | None:
+    spectrum = joint_spectrum(position, period, 0, bit)
     if math.isnan(spectrum.cutoff_hz):
         return None
     band = min(spectrum.cutoff_hz, 0.2 / period)
@@ -133,6 +142,8 @@ Progress = Callable[[float, float], None]
 _SEGMENT = 1.0
 """Longest stretch of time that the cross-validation keeps together [s]."""
 _SIGNALS = ("position", "velocity", "acceleration", "effort")
+_STANDS = 1e-4
+"""RMS velocity of a joint that stands still at most: a turn takes 17 hours [rad/s or m/s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +238,8 @@ def to_motion(
         )
     sampling = _sampling(period, stretches, len(parts))
     decisions = (*notes, *sampling, source.reason, chosen.reason, differentiator.reason)
-    return _joined(log, period, parts, segment_duration, chosen, decisions)
+    motion = _joined(log, period, parts, segment_duration, chosen, decisions)
+    return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity if source.measured else None))
 
 
 def _cutoff(log: JointLog, cutoff: Cutoff | float | None, order: int | None, source: VelocitySource) -> Cutoff:
@@ -299,6 +311,21 @@ def _joined(
         log.digest,
         notes,
         chosen.parallel_hz,
+    )
+
+
+def _at_rest(motion: Motion, still: BoolArray) -> Motion:
+    """The motion with these joints (n,), and those that hardly move, at rest where they stand: the rest is noise."""
+    still = still | (np.sqrt(np.mean(motion.velocity**2, axis=0)) < _STANDS)
+    if not still.any():
+        return motion
+    names = choices(name for name, stands in zip(motion.joint_names, still, strict=True) if stands)
+    return replace(
+        motion,
+        position=np.where(still, motion.position.mean(axis=0), motion.position),
+        velocity=np.where(still, 0.0, motion.velocity),
+        acceleration=np.where(still, 0.0, motion.acceleration),
+        choices=(*motion.choices, f"{names} stands still: its velocity is taken to be zero"),
     )
 
 
