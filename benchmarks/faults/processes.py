@@ -412,12 +412,12 @@ def _refused(folder: Path, words: tuple[str, ...], *parameters: str) -> Wrong:
 
 
 def _one_line(code: int, output: str, words: tuple[str, ...]) -> Wrong:
-    lines = [line for line in output.splitlines() if line.startswith("error: ")]
+    lines = [line for line in output.splitlines() if line.startswith(("error: ", "friction_estimator: error: "))]
     wrong = [] if code == 1 else [f"exit code {code}"]
     if "Traceback" in output:
         wrong.append(f"a traceback that ends with {output.strip().splitlines()[-1][:120]!r}")
     elif len(lines) != 1:
-        wrong.append(f"{len(lines)} lines begin with 'error: '")
+        wrong.append(f"{len(lines)} lines begin with 'error:'")
     missing = [word for word in words if lines and word not in lines[0]]
     return wrong + ([f"{', '.join(missing)} not named in {lines[0][:160]!r}"] if missing else [])
 
