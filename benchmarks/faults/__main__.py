@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.faults.matrix import DRIVERS, Fault, stream_faults
 from benchmarks.faults.offline import make_stream, run_estimator, run_replay
-from benchmarks.faults.readings import Walk
+from benchmarks.faults.readings import Walk, simulated_walk
 from benchmarks.faults.runs import Outcome
 from benchmarks.shared.command import command, command_line, longer_than, make_parser, output_file, require
 from benchmarks.shared.pages import DOCS, NOTHING, add_page, number, table
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         require("rclpy", "Faults of the live node")
     from benchmarks.faults import node, processes  # they need ROS
 
-    walk, others = Walk(load_robot("suralp"), _WALK), processes.process_faults()
+    walk, others = simulated_walk(load_robot("suralp"), _WALK), processes.process_faults()
     streams = stream_faults(walk)
     unknown = sorted(set(options.only or ()) - {*streams, *others})
     if unknown:

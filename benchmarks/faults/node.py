@@ -35,8 +35,12 @@ TIME_OUT = 60.0
 """Nothing waits that long unless it is broken; busy machines are slow [s]."""
 COMPENSATION_LIMIT = 2.0
 """Parameter ``compensation.limit`` of the node [N m]."""
-_REPORT = 1.2
-"""A report of the node comes at the latest after this time [s]."""
+_REPORT = 1.0
+"""Time between two reports of the node, and so the age of what a report may not know yet [s]."""
+_SETTLE = 2.0
+"""Pieces of good data in which warnings must disappear [s]."""
+_PIECES = 5
+"""Number of these pieces."""
 _LEAD = 500
 """Joint states that may be without an estimate before the robot waits."""
 _NO_PROGRESS = 0.3
@@ -334,11 +338,22 @@ class LiveRun:
         end = time.monotonic() + _REPORT
         robot.send(readings[border:])
         robot.finish(readings)
+        robot.spin_until(lambda: bool(robot.reports) and robot.reports[-1][0] > end, "report")
+        end = next(at for at, _ in robot.reports if at > end)
         self.readings, self.window = readings, window
         estimates = robot.estimates(start, end)
         if (code := self.process.process.poll()) is not None:
             estimates.errors.append(f"the node ended with exit code {code}")
         return self.scorer.outcome(window, "node", readings, estimates)
+
+    def settles(self) -> bool:
+        """Whether all warnings disappear with good data."""
+        pieces = 0
+        while not self.robot.quiet() and pieces < _PIECES:
+            good = self.stream.good(_SETTLE)
+            self.robot.send(good)
+            pieces += 1
+        return self.robot.quiet()
 
     def end(self, *signals: int, pause: float = 0.0) -> list[str]:
         """End the node with signals, by default SIGINT; what is wrong about its end."""
@@ -359,7 +374,7 @@ class LiveRun:
 def run_node(
     walk: Walk, faults: Sequence[Fault], folder: Path, before: float, after: float, seed: int, show: Show
 ) -> None:
-    """Faults one after the other in a node; it starts anew after a fault that leaves a warning or a shortcoming."""
+    """Faults one after the other in a node; it starts anew after a shortcoming, or when warnings do not disappear."""
     left = list(faults)
     while left:
         live = LiveRun(walk, folder, before, seed)
@@ -369,7 +384,7 @@ def run_node(
             while left and clean:
                 fault = left.pop(0)
                 outcome = live.run(fault, fault.seconds, after)
-                clean = not outcome.shortcomings and fault.status != "friction diagnosis" and live.robot.quiet()
+                clean = not outcome.shortcomings and fault.status != "friction diagnosis" and live.settles()
                 wrong = tuple(live.end()) if not (clean and left) else ()
                 show(outcome.but(wrong))
         finally:

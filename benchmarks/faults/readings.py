@@ -64,22 +64,14 @@ class Walk:
     Parameters
     ----------
     robot : that walks
-    duration : simulated time: six seconds, or more by whole cycles of three seconds [s]
-
-    Attributes
-    ----------
     joint_names : (n)
-    samples : sensors and truth
+    samples : sensors and truth of the scenario ``walk``: nine seconds, or more by whole cycles of three seconds
     """
 
-    def __init__(self, robot: Robot, duration: float) -> None:
-        self.robot = robot
-        count, cycle = round(duration / PERIOD), round(_CYCLE / PERIOD)
-        scenario = make_scenario("walk", duration)
-        simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("paper_std"), seed=3)
-        self.joint_names = simulator.joint_names
-        self.samples: list[SimulationSample] = [simulator.step() for _ in range(count)]
-        self._loop = max(0, count - round(_STEADY / PERIOD)) // cycle * cycle
+    def __init__(self, robot: Robot, joint_names: Sequence[str], samples: Sequence[SimulationSample]) -> None:
+        self.robot, self.joint_names, self.samples = robot, tuple(joint_names), samples
+        cycle = round(_CYCLE / PERIOD)
+        self._loop = (len(samples) - round(_STEADY / PERIOD)) // cycle * cycle
 
     def place(self, index: int) -> int:
         """Row of the samples for an instant, which may lie behind the end of the simulation."""
@@ -102,6 +94,13 @@ class Walk:
             instant = (*sample.wrenches[::-1], sample.imu, sample.joints)
             made += [Reading(stamp, index, replace(one, stamp_ns=stamp), sample.truth.friction) for one in instant]
         return made
+
+
+def simulated_walk(robot: Robot, duration: float) -> Walk:
+    """Walk of this duration with the sensor noise ``paper_std`` [s]."""
+    scenario = make_scenario("walk", duration)
+    simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("paper_std"), seed=3)
+    return Walk(robot, simulator.joint_names, [simulator.step() for _ in range(round(duration / PERIOD))])
 
 
 class Messages:

@@ -17,8 +17,8 @@ from friction_estimator.types import FloatArray, IntArray, JointSample
 
 WINDOW = 0.5
 """Errors are averaged over this time [s]."""
-_CYCLE = 3.0
-"""Two steps of the gait [s]."""
+_STEP = 1.5
+"""Duration of a step of the gait [s]."""
 AS_BEFORE = 1.3
 """The error is as before when its moving RMS is at most this multiple of its largest one before the fault."""
 SIGMAS = 3.0
@@ -157,9 +157,9 @@ class Scorer:
         return instants, friction - truth, np.array([estimates.sigma[row] for row in rows]).reshape(-1, n)
 
     def learn(self, readings: Sequence[Reading], estimates: Estimates) -> None:
-        """Measure the error of good data, over the last gait cycle."""
+        """Measure the error of good data, over the last step of the gait."""
         instants, errors, _ = self.errors(readings, estimates)
-        late = errors[instants > instants[-1] - round(_CYCLE / PERIOD)]
+        late = errors[instants > instants[-1] - round(_STEP / PERIOD)]
         self.before = float(moving_rms(late).max())
 
     def outcome(self, window: Window, driver: str, readings: Sequence[Reading], estimates: Estimates) -> Outcome:

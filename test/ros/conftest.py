@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 
+from benchmarks.faults.readings import Walk, simulated_walk
 from friction_estimator.io.resources import robot_file
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics
@@ -31,7 +32,7 @@ from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.ros.middleware import RECORDER, SENSOR_OUTPUT, message_class
 from friction_estimator.ros.spin import make_executor
-from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.simulation import SimulationSample
 
 ROBOT = "suralp"
 PERIOD_NS = 1_000_000
@@ -85,7 +86,7 @@ class TalkingRobot:
     Stamps go on by 1 ms a sample whatever is sent; ``skip`` moves them.
     """
 
-    def __init__(self, namespace: str, robot: Robot, samples: list[SimulationSample]) -> None:
+    def __init__(self, namespace: str, robot: Robot, samples: Sequence[SimulationSample]) -> None:
         self.node = Node("talking_robot", namespace=f"/{namespace}" if namespace else "")
         self.executor = make_executor()
         self.executor.add_node(self.node)
@@ -184,7 +185,7 @@ class TalkingRobot:
         self.node.destroy_node()
 
 
-def robot_joints(samples: list[SimulationSample], robot: Robot) -> tuple[str, ...]:
+def robot_joints(samples: Sequence[SimulationSample], robot: Robot) -> tuple[str, ...]:
     from friction_estimator.robot.model import RobotModel
 
     return RobotModel(robot.config, robot.urdf_xml).joint_names
@@ -196,11 +197,13 @@ def robot() -> Robot:
 
 
 @pytest.fixture(scope="session")
-def samples(robot: Robot) -> list[SimulationSample]:
-    simulator = Simulator(
-        robot.config, robot.urdf_xml, make_scenario("walk", duration=4.0), make_noise("paper_std"), seed=3
-    )
-    return [simulator.step() for _ in range(4000)]
+def walk(robot: Robot) -> Walk:
+    return simulated_walk(robot, 9.0)
+
+
+@pytest.fixture(scope="session")
+def samples(walk: Walk) -> Sequence[SimulationSample]:
+    return walk.samples[:4000]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -216,7 +219,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def talking(robot: Robot, samples: list[SimulationSample], workplace: Path) -> Iterator[TalkingRobot]:
+def talking(robot: Robot, samples: Sequence[SimulationSample], workplace: Path) -> Iterator[TalkingRobot]:
     """A robot in a namespace, and an estimator that hears it."""
     process = NodeProcess("estimator_node", workplace, "inputs_reliable:=true", namespace="robot1")
     talking = TalkingRobot("robot1", robot, samples)
