@@ -47,6 +47,7 @@ class Health:
     time_jumps : times the clock jumped back and the filters restarted
     imu_stale, foot_stale : sensors that deliver nothing now
     findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
+    delays : how far the stamps of a topic are behind those of the joint states, by topic [s]
     events : newest events, oldest first
     event_count : number of events since the start
     """
@@ -60,6 +61,7 @@ class Health:
     imu_stale: bool = True
     foot_stale: dict[str, bool] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
+    delays: dict[str, float] = field(default_factory=dict)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     event_count: int = 0
     _newest_ns: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Checks of the sensors against each other, at a low rate: rates, signs and frames.
+"""Checks of the sensors against each other, at a low rate: rates, stamps, signs and frames.
 
 Each check ends in findings: one sentence that begins with the topic, names the presumed cause and ends with what to do.
 A finding stays until its check has been right for a while, so that it does not flicker with the steps of a walk.
@@ -7,7 +7,7 @@ A finding stays until its check has been right for a while, so that it does not 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -52,10 +52,22 @@ class SensorChecks:
     weight : of the robot [N]
     rotation_imu_to_base : (3, 3)
     health : whose counters give the rates, and whose findings and events are written
+    delays : of the newest readings of IMU and feet, ``Synchronizer.delays``
     """
 
-    def __init__(self, config: Config, weight: float, rotation_imu_to_base: FloatArray, health: Health) -> None:
+    def __init__(
+        self,
+        config: Config,
+        weight: float,
+        rotation_imu_to_base: FloatArray,
+        health: Health,
+        delays: Callable[[], list[float]],
+    ) -> None:
         self._config, self._health, self._imu_to_base = config, health, rotation_imu_to_base
+        self._read_delays = delays
+        self._joints = config.output.joint_states_topic
+        self._sensors = [] if config.robot.fixed_base else [(config.imu.topic, LOWEST_IMU_RATE)]
+        self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in config.feet]
         self._loaded_above = _LOADED * weight
         self._held: dict[str, tuple[int, str]] = {}
         self.restart()
@@ -65,6 +77,7 @@ class SensorChecks:
         k = len(self._config.feet)
         self._next_ns, self._begin_ns = 0, -_LONGEST_NS
         self._frames = self._restarts = 0
+        self._delays: list[list[float]] = []
         self._force, self._gravity, self._loaded = np.zeros((k, 3)), np.zeros((k, 3)), np.zeros(k)
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
@@ -81,9 +94,11 @@ class SensorChecks:
 
     def _begin(self, frame: SensorFrame) -> None:
         self._begin_ns, self._frames, self._restarts = frame.stamp_ns, self._health.frames, self._health.restarts
+        self._delays.clear()
 
     def _use(self, frame: SensorFrame, dynamics: Dynamics) -> None:
         self._next_ns = frame.stamp_ns + _PERIOD_NS
+        self._delays.append(self._read_delays())
         keep, dt = math.exp(-1e-9 * _PERIOD_NS / _MEMORY), 1e-9 * _PERIOD_NS
         specific_force = self._imu_to_base @ frame.specific_force
         for foot, force in enumerate(frame.wrenches[:, :3]):
@@ -95,7 +110,7 @@ class SensorChecks:
 
     def _conclude(self, frame: SensorFrame, elapsed: float) -> None:
         stamp, health = frame.stamp_ns, self._health
-        for key, text in (*self._rates(frame, elapsed), *self._directions()):
+        for key, text in (*self._rates(frame, elapsed), *self._lags(frame, elapsed), *self._directions()):
             if key not in self._held:
                 health.add_event("sensor", stamp, text)
             self._held[key] = stamp, self._held.get(key, (0, text))[1]
@@ -107,23 +122,44 @@ class SensorChecks:
         frames, restarts = self._health.frames - self._frames, self._health.restarts - self._restarts
         if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
             return
-        rate, imu = frames / elapsed, self._config.imu.topic
-        rates = [(self._config.output.joint_states_topic, rate, LOWEST_RATE)]
+        rate = frames / elapsed
+        rates = [(self._joints, rate, LOWEST_RATE)]
         if not restarts:
-            sensors = [(imu, frame.imu_fresh, LOWEST_IMU_RATE)] if not self._config.robot.fixed_base else []
-            feet = zip(self._config.feet, frame.wrench_fresh.tolist(), strict=True)
-            sensors += [(foot.wrench_topic, fresh, LOWEST_RATE) for foot, fresh in feet]
-            readings = frame.readings[-len(sensors) :].tolist() if sensors else []
+            fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :]
+            readings = frame.readings.tolist()[-len(self._sensors) :]
             rates += [
                 (topic, part * rate, lowest)
-                for (topic, fresh, lowest), part in zip(sensors, readings, strict=True)
-                if fresh and part < _SLACK
+                for (topic, lowest), used, part in zip(self._sensors, fresh, readings, strict=True)
+                if used and part < _SLACK
             ]
         for topic, hz, lowest in rates:
             if hz < _SLACK * lowest:
                 yield (
                     f"rate of {topic}",
                     (f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"),
+                )
+
+    def _lags(self, frame: SensorFrame, elapsed: float) -> Iterator[tuple[str, str]]:
+        """Sensors that deliver, but whose stamps differ too much from those of the joint states to be used."""
+        delays, wait = np.array(self._delays), self._config.synchronizer
+        period = elapsed / max(self._health.frames - self._frames, 1)
+        fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :]
+        for (topic, _), used, delay in zip(self._sensors, fresh, delays.T, strict=True):
+            if not delay[-1] - delay[0] < 0.5 * elapsed:  # nothing arrives, or never did
+                continue
+            behind, ahead = float(delay.min()), -float(delay.max())
+            self._health.delays[topic] = behind
+            what, remedy = f"{topic}: its stamps are", "correct the stamps, or synchronise the clocks of the computers"
+            if behind > wait.max_wait + (period if used else 0.0):
+                remedy += f", or set synchronizer.max_wait above {behind:.3f}" if behind < 1.0 else ""
+                yield (
+                    f"lag of {topic}",
+                    (f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"),
+                )
+            elif ahead > wait.reset_after:
+                yield (
+                    f"lag of {topic}",
+                    (f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"),
                 )
 
     def _directions(self) -> Iterator[tuple[str, str]]:

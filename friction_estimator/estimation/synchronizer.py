@@ -8,6 +8,7 @@ another sensor, messages that overtake each other are sorted as far as they have
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
 from collections import deque
@@ -33,6 +34,8 @@ _FOLLOW = 0.05
 _SUREST = 0.99
 _UNLIKELY = math.log(1e-3)
 """Logarithm of the probability below which no joint is taken to repeat its reading by chance."""
+_LONGEST_QUEUE = 5000
+"""Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
 _LONGEST_REPETITION = 5
 """Repetitions in a row that are left out at most: joints may stop, and nobody shall wait long for an estimate."""
 
@@ -114,6 +117,16 @@ class Synchronizer:
             frames.append(self._emit(self._joints.popleft()))
         return self._counted(frames)
 
+    def delays(self) -> list[float]:
+        """Stamp of the newest joint sample minus that of the newest reading of each other sensor [s].
+
+        First that of the IMU, unless the base is fixed, then those of the feet; NaN before the first reading.
+        """
+        newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
+        if newest is None:
+            return [math.nan] * len(self._tracks)
+        return [(newest - track.values[-1][0]) / _NS if track.values else math.nan for track in self._tracks]
+
     def _accept_joint_stamp(self, stamp: int) -> bool:
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
         if newest is None or stamp > newest:
@@ -159,13 +172,14 @@ class Synchronizer:
             if values:
                 track.learn_period(stamp - values[-1][0])
             values.append((stamp, value))
-            while values[0][0] < stamp - self._reset_after:  # no joint state comes that could want it
-                values.popleft()
+            while values[0][0] < stamp - self._reset_after or len(values) > _LONGEST_QUEUE:
+                values.popleft()  # no joint state comes that could want it
         elif self._emitted_ns is not None and stamp < self._emitted_ns:
             self._health.late += 1
-        elif all(stamp != other for other, _ in values):
-            values.append((stamp, value))
-            track.values = deque(sorted(values, key=lambda item: item[0]))
+        elif values[place := bisect.bisect_left(values, stamp, key=_stamp_of)][0] != stamp:
+            values.insert(place, (stamp, value))
+            if len(values) > _LONGEST_QUEUE:
+                values.popleft()
         return self._complete_frames()
 
     def _complete_frames(self) -> list[SensorFrame]:
@@ -189,7 +203,7 @@ class Synchronizer:
         return new
 
     def _is_complete(self, stamp: int) -> bool:
-        if self._joints[-1].stamp_ns >= stamp + self._max_wait:
+        if self._joints[-1].stamp_ns >= stamp + self._max_wait or len(self._joints) > _LONGEST_QUEUE:
             return True
         if self._emitted_ns is not None and self._period > 0.0:
             step = stamp - self._emitted_ns
@@ -263,6 +277,10 @@ class Synchronizer:
             return True
         track.last = value  # nothing newer has come, although the frame has waited for it
         return stamp - before <= 0.5 * longest
+
+
+def _stamp_of(item: tuple[int, FloatArray]) -> int:
+    return item[0]
 
 
 def _follow(period: float, step: int) -> float:

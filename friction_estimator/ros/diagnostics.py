@@ -19,6 +19,7 @@ from friction_estimator.ros.middleware import diagnostic_status
 from friction_estimator.types import FrictionEstimate
 
 _MAX_ARRIVALS = 5000  # arrival times that are kept of samples without an estimate
+_LATE_SHARE = 0.01  # of the frames, above which samples that came too late are a problem
 _CHEAP_OBSERVERS = ("fbse", "momentum")
 
 
@@ -190,6 +191,9 @@ class NodeDiagnostics:
                     f"{joints}: the filters restarted {restarts} times since the last report, because the stamps "
                     "paused or jumped: check the clock of the driver, and the network"
                 )
+            late, frames = self._new("late", health.late), self._new("frames", health.frames)
+            if late > _LATE_SHARE * frames:
+                problems.append(f"{joints}: {late} samples came too late to be used: raise synchronizer.max_wait")
             if config.has_friction and (without := self._new("without effort", health.without_effort)):
                 void = True
                 problems.append(
@@ -204,6 +208,7 @@ class NodeDiagnostics:
             "restarts after an error": self._resets,
             "events": health.event_count,
         }
+        values |= {f"stamps of {topic}": f"{1e3 * delay:.1f} ms behind" for topic, delay in health.delays.items()}
         first = health.event_count - len(health.events) + 1
         values |= {f"event {number}": event for number, event in enumerate(health.events, first)}
         level = (DiagnosticStatus.ERROR if void else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
@@ -219,7 +224,7 @@ class NodeDiagnostics:
         return [
             f"no data of {sensor}: check that {topic} is published"
             for sensor, topic, stale in sensors
-            if stale and topic not in refused
+            if stale and topic not in refused and not any(text.startswith(f"{topic}: ") for text in health.findings)
         ]
 
     def _estimates(self, period: float, config: Config, restarts: int) -> DiagnosticStatus:

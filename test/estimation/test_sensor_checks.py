@@ -70,6 +70,37 @@ def test_a_slow_foot_sensor_is_named(walk):
     assert re.match(r"r_foot/wrench: 2\d Hz is too low", finding)
 
 
+def later(milliseconds: float, imu: bool) -> Change:
+    """Stamps of the IMU, or of the right foot, this much too old."""
+
+    def changed(sample: SimulationSample) -> SimulationSample:
+        lag = round(1e6 * milliseconds)
+        right = replace(sample.wrenches[1], stamp_ns=sample.wrenches[1].stamp_ns - lag)
+        inertial = replace(sample.imu, stamp_ns=sample.imu.stamp_ns - lag)
+        return replace(sample, imu=inertial) if imu else replace(sample, wrenches=(sample.wrenches[0], right))
+
+    return changed
+
+
+@pytest.mark.parametrize(("imu", "topic"), [(True, "imu/data"), (False, "r_foot/wrench")])
+@pytest.mark.parametrize(
+    ("lag", "text"),
+    [
+        (3.0, ""),
+        (10.0, r"1[01]\.\d ms behind those of joint_states.* set synchronizer.max_wait above 0.01"),
+        (5000.0, r"500\d\.\d ms behind those of joint_states.*: correct the stamps"),
+        (-2000.0, r"1999|2000\.\d ms ahead of those of joint_states"),
+    ],
+)
+def test_stamps_that_lag_are_measured_and_the_parameter_is_named(walk, imu, topic, lag, text):
+    found = findings(walk[1000:3500], later(lag, imu))
+    assert len(found) == bool(text) and all(re.match(f"{topic}: its stamps are .*({text})", one) for one in found)
+
+
+def test_a_silent_sensor_has_no_lag(walk):
+    assert findings([*walk[:1500], *(replace(s, wrenches=s.wrenches[:1]) for s in walk[1500:4000])]) == ()
+
+
 def test_a_flipped_wrench_is_named_and_other_advice_waits_for_it(walk):
     estimator = Estimator(ROBOT.config, ROBOT.urdf_xml)
     flip = with_wrench(0, np.negative)

@@ -137,6 +137,19 @@ def test_samples_that_no_joint_state_wants_are_not_kept():
     assert len(s._tracks[0].values) < 1000
 
 
+def test_stamps_in_any_order_neither_fill_the_memory_nor_lose_the_joint_states():
+    """A driver whose stamps differ by nanoseconds, out of order, while no joint state comes, or no IMU."""
+    rng = np.random.default_rng(0)
+    stamps = (100.0 + 0.4 * rng.random(20_000)).tolist()
+    s = synchronizer()
+    feed(s, [imu(1000.0 * t) for t in stamps])
+    values = s._tracks[0].values
+    assert len(values) < 6000 and sorted(values, key=lambda item: item[0]) == list(values)
+    s = synchronizer()
+    frames = feed(s, [joints(1000.0 + 1e-3 * rng.random()) for _ in range(12_000)]) + s.flush()
+    assert len(s._joints) < 6000 and len(frames) + s._health.repeated + s._health.late == 12_000
+
+
 def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():
     s = synchronizer()
     frames = feed(s, [m(t) for t in range(1, 10) if t != 5 for m in (joints, imu, wrench)])
