@@ -134,7 +134,7 @@ def samples(run: Run, progress: Progress) -> list[Figure]:
 
 
 def endurance(run: Run, progress: Progress) -> list[Figure]:
-    """Raw samples of one long walk, simulated between the timed blocks; memory and time of its first and last tenth."""
+    """Raw samples of one long walk, simulated between the timed blocks; memory, time and errors at start and end."""
     robot, blocks = load_robot(ROBOT), max(10, run.options.steps // STEPS)
     simulator = make_simulator(robot, "walk", WARM_UP + blocks * STEPS)
     estimator = Estimator(robot.config, robot.urdf_xml)
@@ -143,7 +143,7 @@ def endurance(run: Run, progress: Progress) -> list[Figure]:
         _add(estimator, simulator.step())
     floor = Floor(robot, run.walk(ROBOT, "walk", STEPS).frames()[:STEPS])
     block: list[SimulationSample] = []
-    resident = np.full(blocks, np.nan)
+    resident, errors = np.full(blocks, np.nan), np.full(blocks, np.nan)
 
     def simulate(number: int) -> None:
         if number % STEPS == 0:
@@ -151,15 +151,23 @@ def endurance(run: Run, progress: Progress) -> list[Figure]:
             block.clear()
         block.append(simulator.step())
 
+    def step(number: int) -> None:
+        sample = block[number % STEPS]
+        estimates = _add(estimator, sample)
+        if number % STEPS == STEPS - 1:
+            errors[number // STEPS] = np.mean((estimates[-1].friction - sample.truth.friction) ** 2)
+
     cases: dict[str, Callable[[int], object]] = {
         "simulation": simulate,
         "floor": lambda number: floor(number % STEPS),
-        "step": lambda number: _add(estimator, block[number % STEPS]),
+        "step": step,
     }
     times = interleave(cases, blocks, progress)
     tenth = blocks // 10
     growth = float(np.median(resident[-tenth:]) - np.median(resident[:tenth]))
-    first, last = (ratio(times["step"][part], times["floor"][part]) for part in (slice(tenth), slice(-tenth, None)))
+    parts = slice(tenth), slice(-tenth, None)
+    first, last = (ratio(times["step"][part], times["floor"][part]) for part in parts)
+    before_and_after = [float(np.sqrt(np.mean(errors[part]))) for part in parts]
     return [
         Figure("endurance: steps in one run", blocks * STEPS, must=1e6, at_least=True),
         Figure("endurance: memory, last tenth minus first tenth", growth / _MIB, "MiB", must=1.0),
@@ -168,6 +176,12 @@ def endurance(run: Run, progress: Progress) -> list[Figure]:
             last["value"] / first["value"],
             must=1.1,
             details={"last tenth / floor": last["value"]},
+        ),
+        Figure(
+            "endurance: error of the friction (RMS), last tenth / first tenth",
+            before_and_after[1] / before_and_after[0],
+            must=1.1,
+            details={"last tenth [N m]": before_and_after[1]},
         ),
     ]
 
@@ -213,12 +227,12 @@ def _adding(walk: Walk) -> Callable[[int], object]:
     return lambda number: _add(estimator, walk.samples[WARM_UP + number])
 
 
-def _add(estimator: Estimator, sample: SimulationSample) -> None:
-    """Give the estimator all samples of one instant, joints last as from the simulator node."""
+def _add(estimator: Estimator, sample: SimulationSample) -> list[FrictionEstimate]:
+    """Give the estimator all samples of one instant, joints last as from the simulator node; its estimate."""
     for wrench in sample.wrenches:
         estimator.add_wrench(wrench)
     estimator.add_imu(sample.imu)
-    estimator.add_joints(sample.joints)
+    return estimator.add_joints(sample.joints)
 
 
 def replay(run: Run, progress: Progress) -> list[Figure]:

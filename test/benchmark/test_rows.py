@@ -56,8 +56,9 @@ def test_chosen_step_rows_leave_nothing_but_json_on_stdout(
 
 def test_endurance_takes_at_least_ten_blocks_of_steps(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "WARM_UP", 0)
-    count, growth, ratio = measure("endurance", run, ignore).figures
+    count, growth, ratio, error = measure("endurance", run, ignore).figures
     assert count.value == 1000 and growth.unit == "MiB" and ratio.value > 0.0
+    assert 0.0 < error.details["last tenth [N m]"] < 0.5 and error.value < 1.0  # the law is known better at the end
 
 
 def test_without_the_urdf_of_the_large_robot_its_row_is_skipped_and_names_the_package(
