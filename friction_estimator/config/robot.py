@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.config.validation import Validated, parameter
+from friction_estimator.config.validation import Validated, check_name, parameter
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -44,6 +45,8 @@ class Coupling:
     def __post_init__(self) -> None:
         n = len(self.joint_names)
         for kind, names in (("joint", self.joint_names), ("motor", self.motor_names)):
+            for name in names:
+                check_name(f"the name of a {kind} of a coupling", name)
             repeated = {name for name in names if names.count(name) > 1}
             if not names or repeated:
                 raise ConfigError(f"a coupling needs {kind} names, each once; repeated: {choices(repeated)}")
@@ -241,6 +244,9 @@ class ImuConfig(Validated):
     )
 
 
+_FOOT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
 @dataclass(frozen=True, slots=True)
 class FootConfig(Validated):
     """One foot with a force/torque sensor."""
@@ -267,6 +273,16 @@ class FootConfig(Validated):
     max_force: float = parameter(
         1e5, "Forces [N] and moments [N m] above this are rejected as glitches.", "", 1e-3, 1e9, advanced=True
     )
+
+    def __post_init__(self) -> None:
+        Validated.__post_init__(self)
+        if not _FOOT.fullmatch(self.name):
+            raise ConfigError(
+                f"feet.names has the name {self.name!r}: a foot has one word of a-z, A-Z, 0-9 and _ that does not "
+                "begin with a digit, at most 100 characters, because parameters and topics contain them"
+            )
+        if self.phase:
+            check_name(f"feet.{self.name}.phase", self.phase)
 
     @property
     def wrench_topic(self) -> str:

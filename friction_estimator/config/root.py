@@ -19,7 +19,7 @@ from friction_estimator.config.estimation import (
 )
 from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, KalmanConfig, MomentumConfig
 from friction_estimator.config.robot import FootConfig, ImuConfig, RobotConfig, SensorNoise
-from friction_estimator.config.validation import Range, Validated, check_range, parameter
+from friction_estimator.config.validation import Range, Validated, check_range, check_topic, parameter
 from friction_estimator.errors import ConfigError, choices
 
 OBSERVERS = {
@@ -116,12 +116,18 @@ class Config(Validated):
         ):
             if len(set(values)) != len(values):
                 raise ConfigError(f"two feet share a {label}: {', '.join(values)}; each foot has its own sensor")
+        check_topic("output.joint_states_topic", self.output.joint_states_topic)
+        check_topic("imu.topic", self.imu.topic)
+        for foot in self.feet:
+            check_topic(f"feet.{foot.name}.topic", foot.wrench_topic)
         commands = self.compensation.desired_topic
         if self.needs_commands and commands in ("", self.output.joint_states_topic):
             raise ConfigError(
                 f"compensation.desired_topic = {commands!r} must name the topic of the commands; "
                 "or set compensation.velocity: measured"
             )
+        if commands:
+            check_topic("compensation.desired_topic", commands)
         if self.observer == "fbse" and self.robot.fixed_base:
             raise ConfigError("observer 'fbse' needs a floating base; with robot.fixed_base set observer: momentum")
         if self.observer == "fbse" and not self.feet:

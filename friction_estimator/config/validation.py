@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,7 +70,27 @@ def check_range(name: str, value: Any, limits: Range) -> None:
             raise ConfigError(f"{name} = {number}{unit} is out of range [{limits.low:g}, {limits.high:g}]{unit}")
 
 
-def check_name(what: str, name: str) -> None:
+_TOPIC = re.compile(r"(~/|/)?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*")
+_LONGEST_TOPIC = 200
+"""DDS allows 255 characters; a namespace may come before the name."""
+
+
+def check_topic(parameter: str, topic: str) -> None:
+    """Refuse a name that ROS refuses as the name of a topic.
+
+    Raises
+    ------
+    ConfigError
+        When it is such a name.
+    """
+    if not _TOPIC.fullmatch(topic) or len(topic) > _LONGEST_TOPIC:
+        raise ConfigError(
+            f"{parameter} = {topic!r} is no name of a ROS topic: words of a-z, A-Z, 0-9 and _ that do not begin "
+            f"with a digit, joined by /, at most {_LONGEST_TOPIC} characters"
+        )
+
+
+def check_name(what: str, name: object) -> None:
     """Refuse an empty name, and one with a line break or another character that is not printed.
 
     Names of joints and links are written into C headers, XML and YAML files.
@@ -79,5 +100,5 @@ def check_name(what: str, name: str) -> None:
     ConfigError
         When it is such a name.
     """
-    if not name or not name.isprintable():
+    if not isinstance(name, str) or not name or not name.isprintable():
         raise ConfigError(f"{what} is {name!r}; names are one line of printed characters, without control characters")

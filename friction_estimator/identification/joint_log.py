@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from friction_estimator.config.validation import check_name
 from friction_estimator.errors import InputError, choices
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
@@ -80,6 +81,8 @@ class JointLog:
     digest: str = ""
 
     def __post_init__(self) -> None:
+        for name in self.joint_names:
+            check_name(f"{self.name}: the name of a joint", name)
         shape = (self.time.size, len(self.joint_names))
         signals = {"position": self.position, "velocity": self.velocity, "effort": self.effort, **self.inputs}
         for kind, signal in signals.items():

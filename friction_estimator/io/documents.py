@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -12,9 +13,41 @@ import yaml
 
 from friction_estimator.errors import ConfigError
 
+_MAX_BYTES = 32_000_000
+"""Largest YAML file; an identification of 30 joints has 4 MB, nearly all of it in texts."""
+_MAX_NODES = 500_000
+"""Values and keys of a YAML file: reading takes a few seconds then."""
+_MAX_DEPTH = 50
+_INT64 = 2**63
+"""Whole numbers of ROS parameters are smaller."""
+_TAG = "tag:yaml.org,2002:"
+_TAGS = frozenset(_TAG + name for name in ("str", "bool", "int", "float", "null", "seq", "map"))
+
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # compiled where it is there
-    """Safe loader that refuses a key given twice and, unlike plain PyYAML, reads ``1e-4`` as a number."""
+    """Safe loader that refuses a key given twice. Unlike plain PyYAML it reads ``1e-4`` as a number and dates as text.
+
+    Like the parser of ROS parameter files it takes no aliases.
+    """
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TAG + "timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_number(self, node: yaml.ScalarNode) -> Any:
+        """Number or truth value; one that its tag does not allow is an error of YAML."""
+        kind = node.tag.removeprefix(_TAG)
+        try:
+            value = getattr(self, f"construct_yaml_{kind}")(node)
+        except (ValueError, KeyError, IndexError, OverflowError):
+            value = None
+        if value is None or (kind == "int" and not -_INT64 <= value < _INT64):
+            wanted = {"int": "a whole number of 64 bits", "float": "a number", "bool": "true or false"}[kind]
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{_cut(node.value)!r} is not {wanted}", node.start_mark
+            )
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -29,8 +62,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return super().construct_mapping(node, deep=deep)
 
 
+for _kind in ("int", "float", "bool"):
+    _Loader.add_constructor(_TAG + _kind, _Loader.construct_number)
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+    f"{_TAG}float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
 
 
@@ -43,7 +78,10 @@ class Block(str):
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Safe dumper for :class:`Lines` and :class:`Block` too."""
+    """Safe dumper for :class:`Lines` and :class:`Block` too, without aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 _Dumper.add_representer(
@@ -67,16 +105,50 @@ def read_yaml(path: Path) -> Any:
     Raises
     ------
     ConfigError
-        When the file cannot be read or is not YAML; the message names the line.
+        When the file cannot be read, is too large or is not YAML of numbers, texts, lists and mappings without
+        aliases; the message names the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, _MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {_reason(error)}") from None
     try:
-        return yaml.load(text, Loader=_Loader)
+        return _load(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {_where(error)}") from None
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """Content of a file.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read, or has more than ``most`` bytes.
+    """
+    with path.open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most / 1e6:g} MB")
+    return content
+
+
+def _load(text: str) -> Any:
+    """Document of a YAML whose size and depth are bounded. Raises YAMLError otherwise."""
+    depth = 0
+    for nodes, event in enumerate(yaml.parse(text, Loader=_Loader)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        tag = getattr(event, "tag", None)
+        problems = {
+            "aliases (*name) are not read: write the value out": isinstance(event, yaml.AliasEvent),
+            f"more than {_MAX_DEPTH} levels": depth > _MAX_DEPTH,
+            f"more than {_MAX_NODES} values": nodes > _MAX_NODES,
+            f"the tag {tag} is not read": tag is not None and tag not in _TAGS,
+        }
+        for problem, found in problems.items():
+            if found:
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+    return yaml.load(text, Loader=_Loader)
 
 
 def parse_value(text: str) -> Any:
@@ -88,18 +160,22 @@ def parse_value(text: str) -> Any:
         When it is not YAML.
     """
     try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{text!r} is not valid YAML: {_where(error)}") from None
+        return _load(text)
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise ConfigError(f"{_cut(text)!r} is not valid YAML: {_where(error)}") from None
 
 
 def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not a UTF-8 text"
 
 
-def _where(error: yaml.YAMLError) -> str:
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
+
+
+def _where(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 

@@ -67,7 +67,7 @@ def load_identification(path: str | os.PathLike[str]) -> Identification:
         return identification_of_parameters(friction)
     try:
         return _from_section(document[IDENTIFICATION], friction)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ConfigError(f"{Path(path).expanduser()}: the section {IDENTIFICATION!r} is damaged: {reason}") from None
 

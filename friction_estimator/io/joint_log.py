@@ -10,6 +10,7 @@ import io
 import os
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import JointLog, JointTrajectory
-from friction_estimator.io.documents import write_atomically
+from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.types import FloatArray
 
 ONLY_JOINT = "joint"
@@ -173,6 +174,9 @@ def _block(kind: str, names: Sequence[str], joints: Mapping[str, FloatArray], ne
 SUFFIXES = (".csv", ".npz")
 _DELIMITERS = ",;\t"
 _EMPTY = frozenset({"", "na", "n/a", "null", "none"})
+_MAX_BYTES = 2_000_000_000
+"""Largest file, and largest content of a compressed one: two hours at 1 kHz of 12 joints."""
+_MAX_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +208,7 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
     if suffix not in SUFFIXES:
         raise InputError(f"{source}: files {choices([suffix])} cannot be read; give one of {choices(SUFFIXES)}")
     try:
-        content = source.read_bytes()
+        content = read_bytes(source, _MAX_BYTES)
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror or error}") from None
     try:
@@ -216,16 +220,40 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
 
 def _from_npz(content: bytes) -> dict[str, FloatArray]:
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            columns = {name: np.asarray(archive[name], dtype=float) for name in archive.files}
-    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, AttributeError):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _check_members(archive)
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            columns = {name: np.asarray(arrays[name], dtype=float) for name in arrays.files}
+    except InputError:
+        raise
+    except Exception:  # zipfile, zlib and numpy let many kinds of errors through
         raise InputError("is not an .npz that holds arrays of numbers only") from None
-    for name, column in columns.items():
-        if column.ndim != 1:
-            raise InputError(f"the array {name!r} has the shape {column.shape}; one column (N,) a name is expected")
     if len({column.size for column in columns.values()}) > 1:
         raise InputError("lengths differ: " + ", ".join(f"{name!r} {column.size}" for name, column in columns.items()))
     return columns
+
+
+def _check_members(archive: zipfile.ZipFile) -> None:
+    """Refuse what would need more memory than a table has, before anything is unpacked."""
+    members = archive.infolist()
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > _MAX_BYTES or len(members) > _MAX_COLUMNS:
+        raise InputError(
+            f"holds {len(members)} arrays of {unpacked / 1e6:.0f} MB; at most {_MAX_COLUMNS} of {_MAX_BYTES / 1e6:g} "
+            "MB are read"
+        )
+    for member in members:
+        with archive.open(member) as stream:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(stream)
+        name = member.filename.removesuffix(".npy")
+        if dtype.kind not in "biuf":
+            raise InputError(f"the array {name!r} does not hold numbers: its type is {dtype}")
+        if len(shape) != 1:
+            raise InputError(f"the array {name!r} has the shape {shape}; one column (N,) a name is expected")
+        if shape[0] * dtype.itemsize > member.file_size:
+            raise InputError(f"the array {name!r} is cut off: it has less than {shape[0]} numbers")
 
 
 def _from_csv(content: bytes) -> dict[str, FloatArray]:
@@ -239,7 +267,9 @@ def _from_csv(content: bytes) -> dict[str, FloatArray]:
     header = lines[0][1].lstrip("#% ")  # as numpy and Octave write it
     delimiter = max(_DELIMITERS, key=header.count)
     names = [name.strip().strip("\"'").strip() for name in header.split(delimiter)]
-    twice = {name for name in names if name and names.count(name) > 1}
+    if len(names) > _MAX_COLUMNS:
+        raise InputError(f"has {len(names)} columns; at most {_MAX_COLUMNS} are read")
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
     if twice:
         raise InputError(f"the column {choices(twice)} is there more than once")
     rows = [(number, line) for number, line in lines[1:] if not line.startswith("#")]

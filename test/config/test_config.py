@@ -48,6 +48,14 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"feet.l.frame": ""}, r"feet.l.frame is missing"),
         ({"feet.r.frame": "l_sole"}, r"share a frame: l_sole, l_sole"),
         ({"feet.r.topic": "l/wrench"}, r"share a topic: l/wrench"),
+        ({"feet.l.phase": "left\n"}, r"feet.l.phase is 'left\\n'; names are one line"),
+        ({"feet.l.topic": "l wrench"}, r"feet.l.topic = 'l wrench' is no name of a ROS topic: words of a-z"),
+        ({"imu.topic": ""}, r"imu.topic = '' is no name of a ROS topic"),
+        ({"imu.topic": "imu//data"}, r"imu.topic = 'imu//data' is no name"),
+        ({"imu.topic": "imu/"}, r"imu.topic = 'imu/' is no name"),
+        ({"imu.topic": "a" * 201}, r"imu.topic = .* is no name of a ROS topic"),
+        ({"output.joint_states_topic": "1/joints"}, r"output.joint_states_topic = '1/joints' is no name"),
+        ({"compensation.desired_topic": "befehl ü"}, r"compensation.desired_topic = 'befehl ü' is no name"),
         ({"robot.fixed_base": True, "observer": "fbse"}, r"needs a floating base.*momentum"),
         (
             {"contact_phase.on_fraction": 0.001},
@@ -58,6 +66,12 @@ def test_every_field_is_described_and_its_default_is_valid():
 def test_what_is_wrong_is_named_with_the_choices(wrong, message):
     with pytest.raises(ConfigError, match=message):
         config_from_parameters({**FEET, **wrong})
+
+
+@pytest.mark.parametrize("name", ["", "left foot", "l/foot", "1", "füße", "l\n", "l" * 101])
+def test_a_foot_name_that_topics_and_parameters_cannot_contain_is_refused(name):
+    with pytest.raises(ConfigError, match="feet.names has the name .*: a foot has one word of a-z"):
+        config_from_parameters({"feet.names": [name]})
 
 
 @pytest.mark.parametrize("observer", ["fbse", "constrained"])

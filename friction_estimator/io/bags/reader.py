@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 import os
 import re
-import struct
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from mcap.exceptions import McapError
 from mcap.records import Channel, Message, Schema
 from mcap.stream_reader import StreamReader
 from rosbags.interfaces import Nodetype
@@ -115,6 +113,8 @@ class BagReader:
             last = storage.start_ns
             try:
                 for topic, type_name, time_ns, raw in storage.messages(wanted):
+                    if not isinstance(raw, (bytes, memoryview)):  # SQLite keeps any type in any column
+                        raise BagError(f"a message on {topic} is stored as {type(raw).__name__}, not as bytes")
                     last = time_ns
                     yield BagMessage(topic, type_name, time_ns, raw)
             except Exception as error:  # the libraries let many kinds of errors through
@@ -244,13 +244,7 @@ class DamagedMcap:
             while True:
                 try:
                     record = next(records)
-                except (
-                    McapError,
-                    StopIteration,
-                    ValueError,
-                    MemoryError,
-                    struct.error,
-                ):  # from here on the file is broken
+                except Exception:  # of many kinds: from here on the file is broken
                     return
                 if isinstance(record, Schema):
                     schemas[record.id] = record.name

@@ -155,7 +155,7 @@ def _read(reader: BagReader, found: dict[str, str], progress: Progress | None) -
 def _usual_joints(reader: BagReader, topic: str, messages: Sequence[Any]) -> tuple[str, ...]:
     sets = Counter(tuple(message.name) for message in messages)
     if not sets:
-        raise BagError(f"the topic {topic} of {reader.path} has no message")
+        raise BagError(f"the topic {topic} of {reader.path} has no message{reader.damage and f' ({reader.damage})'}")
     return max(sets, key=lambda names: (sets[names], len(names)))
 
 

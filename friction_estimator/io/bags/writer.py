@@ -12,6 +12,7 @@ from typing import Any
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
+from rosbags.typesys.base import TypesysError
 
 from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointTrajectory
@@ -127,7 +128,7 @@ class BagWriter:
         name = "/" + topic.lstrip("/")
         try:
             connection = writer.add_connection(name, type_name, typestore=self.types.typestore)
-        except (KeyError, WriterError) as error:
+        except (KeyError, TypesysError, WriterError) as error:
             raise BagError(f"cannot write topic {name} of type {type_name}: {error}") from None
         self._connections[topic, type_name] = connection
         return connection
