@@ -35,10 +35,22 @@ _PLAYING = (
 
 ESTIMATOR_FIELDS = (
     ParameterField(
+        "autostart",
+        bool,
+        True,
+        Range("Configure and activate the node when it starts. False: a manager of ROS 2 life cycles does it."),
+    ),
+    ParameterField(
         "identified_parameters",
         str,
         "",
         Range("YAML of the identified parameters. The node reads it at the start and writes it at the end."),
+    ),
+    ParameterField(
+        "save_period",
+        float,
+        60.0,
+        Range("Time between two writings of the identified parameters. 0: only at the end.", "s", 0.0, 1e6),
     ),
     ParameterField(
         "robot_description",

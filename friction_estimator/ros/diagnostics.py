@@ -87,14 +87,15 @@ class NodeDiagnostics:
     ----------
     name : of the node, with which the name of every status begins
     queue : of the input messages
+    estimator : on which to report
     """
 
-    def __init__(self, name: str, queue: InputQueue) -> None:
+    def __init__(self, name: str, queue: InputQueue, estimator: Estimator) -> None:
         self._name = name
         self._queue = queue
         self._joints = InputCounters()
         self._queue_before = (0, 0, 0.0)
-        self._estimator: Estimator | None = None
+        self._estimator = estimator
         self._inputs: dict[str, InputCounters] = {}
         self._arrivals: dict[int, float] = {}
         self._processing = RecentValues()
@@ -104,10 +105,6 @@ class NodeDiagnostics:
         self._before: dict[str, int] = {}
         self._resets = 0
         self._reported = time.monotonic()
-
-    def start(self, estimator: Estimator) -> None:
-        """Report on this estimator from now on."""
-        self._estimator = estimator
 
     def input_counters(self, topic: str, joints: bool = False) -> InputCounters:
         """Counters of a topic, for its callback; ``joints``: True for the joint states."""
@@ -139,8 +136,6 @@ class NodeDiagnostics:
         period, self._reported = max(now - self._reported, 1e-3), now
         if len(self._arrivals) > _MAX_ARRIVALS:  # dropped samples get no estimate
             self._arrivals.clear()
-        if self._estimator is None:
-            return [self._status("estimates", DiagnosticStatus.WARN, "waiting for the URDF on robot_description", {})]
         for item in self._inputs.values():
             item.report()
         load = self._load(period, self._estimator.config)

@@ -4,101 +4,167 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import Executor
-from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from friction_estimator import compiled
-from friction_estimator.errors import ConfigError, FrictionEstimatorError, InputError
+from friction_estimator.errors import ConfigError, FrictionEstimatorError, InputError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
-from friction_estimator.io.parameters import load_parameters, save_parameters
+from friction_estimator.io.parameters import ParameterFile, load_parameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.input_queue import InputQueue
-from friction_estimator.ros.middleware import LATCHED, OUTPUT, RELIABLE_INPUT, SENSOR_INPUT, publish_diagnostics
+from friction_estimator.ros.middleware import (
+    LATCHED,
+    OUTPUT,
+    RELIABLE_INPUT,
+    SENSOR_INPUT,
+    diagnostic_status,
+    publish_diagnostics,
+)
 from friction_estimator.ros.output_publishers import CompensationGuard, OutputPublishers
 from friction_estimator.ros.parameters import on_change, read_parameters
+from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import await_robot_description, find_robot_description, friction_urdf
-from friction_estimator.ros.spin import Running, end_if_asked, freeze, run
+from friction_estimator.ros.spin import ManagedNode, Running, end_if_asked, freeze, run
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 _WARNING_PERIOD = 5.0  # between two log lines of the same warning [s]
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
-_LOGGED = (": sensors", ": friction diagnosis", ": load")
+_LOGGED = (": sensors", ": friction diagnosis", ": load", ": outputs", ": identified parameters")
 _LONG_COMPILATION = 1.0  # after which the compilation of the kernels is logged [s]
 
 _Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, CommandSample)
 
 
-class EstimatorNode(Node):
-    """The pipeline as a node, or the part of it that the parameter ``stages`` names.
+class EstimatorNode(ManagedNode):
+    """The pipeline as a managed node, or the part of it that the parameter ``stages`` names.
+
+    With the parameter ``autostart`` it configures and activates itself.
 
     Raises
     ------
-    ConfigError, RobotModelError
-        When a parameter or the URDF cannot be used; :meth:`play` also for the file of identified parameters.
+    ConfigError
+        When a parameter cannot be used.
     """
 
     def __init__(self) -> None:
         super().__init__("friction_estimator")
-        self._config, own = read_parameters(self, ESTIMATOR_FIELDS)
-        self._identified_file = own["identified_parameters"] if self._config.has_friction else ""
-        self._input_qos = RELIABLE_INPUT if own["inputs_reliable"] else SENSOR_INPUT
-        self._effort_fraction = own["display.effort_fraction"]
+        self._config, self._own = read_parameters(self, ESTIMATOR_FIELDS)
+        self._running: Running = rclpy.ok
         self._ros_time = self.get_clock().ros_time_is_active
+        self._urdf_on_topic = ""
         self._estimator: Estimator | None = None
         self._guard: CompensationGuard | None = None
+        self._active = False
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
         self._warn_again: dict[str, float] = {}
-        self._events_logged = 0
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # diagnostics must come even if /clock does not
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
-        self._queue = InputQueue(leave_out=not own["inputs_reliable"])
-        self._diagnostics = NodeDiagnostics(self.get_name(), self._queue)
-        self._urdf_xml = find_robot_description(own["robot_description"], self._config.robot.urdf)
+        self._queue = InputQueue(leave_out=not self._own["inputs_reliable"])
+        on_change(self, self._config, self._change)
 
     def play(self, executor: Executor, running: Running) -> None:
-        """Estimate until the process shall end."""
-        if self._urdf_xml:
-            self._start(running, self._urdf_xml)
-        else:
-            await_robot_description(self, partial(self._start, running))
+        """Work until the process shall end."""
+        self._running = running
+        if not (self._own["robot_description"] or self._config.robot.urdf):
+            await_robot_description(self, self._use_description)
+        elif self._own["autostart"]:
+            self.bring_up()
         self._queue.run(executor, running)
 
-    def _start(self, running: Running, urdf_xml: str) -> None:
-        """Build the estimator and subscribe to the sensors."""
-        config = self._config
+    def _use_description(self, urdf_xml: str) -> None:
+        """Use the URDF of the topic."""
+        self._urdf_on_topic = urdf_xml
+        if self._own["autostart"]:
+            self.bring_up()
+
+    def configure(self, undo: ExitStack) -> None:
+        """Get all ready but the subscriptions.
+
+        Raises
+        ------
+        ConfigError, RobotModelError
+            When the URDF, a frame in it, or the file of identified parameters or its folder cannot be used.
+        """
+        config, own = self._config, self._own
+        urdf_xml = self._urdf_on_topic or find_robot_description(own["robot_description"], config.robot.urdf)
+        if not urdf_xml:
+            raise RobotModelError(
+                f"no URDF has arrived on {self.resolve_topic_name(ROBOT_DESCRIPTION)} yet: publish it, or set the "
+                "parameter robot.urdf; then configure the node again"
+            )
         estimator = Estimator(config, urdf_xml)
+        self._file = self._open_file(estimator, undo)
         self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
-        self._restore(estimator)
+        undo.callback(self._outputs.destroy)
+        if config.has_friction:
+            latched = self.create_publisher(String, "robot_description_friction", LATCHED)
+            undo.callback(self.destroy_publisher, latched)
+            latched.publish(String(data=friction_urdf(urdf_xml, own["display.effort_fraction"])))
+        self._compile()
+        self._offer_services(estimator, undo)
+        self._diagnostics = NodeDiagnostics(self.get_name(), self._queue, estimator)
+        self._events_logged = 0
+        self._estimator = estimator
+        undo.callback(setattr, self, "_estimator", None)
+
+    def activate(self, undo: ExitStack) -> None:
+        """Subscribe to the sensors, and so publish.
+
+        It is undone by zero torque where friction is compensated, and by saving what was identified, which also stays
+        in the estimator.
+        """
+        config, estimator = self._config, self._estimator
+        if estimator is None:
+            raise ConfigError("configure the node before it is activated")
+        undo.callback(estimator.reset)
         if config.has_compensation:
             self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
-        if config.has_friction:
-            self._latched = self.create_publisher(String, "robot_description_friction", LATCHED)
-            self._latched.publish(String(data=friction_urdf(urdf_xml, self._effort_fraction)))
-        self._compile(running)
-        self._diagnostics.start(estimator)
-        self._estimator = estimator
-        self._listen(estimator)
-        self._offer_services(estimator)
-        on_change(self, config, self._change)
+            undo.callback(self._guard.destroy)
+        self._listen(estimator, undo)
+        self._active, self._next_save = True, time.monotonic() + self._own["save_period"]
+        undo.callback(self._save_at_end, estimator)
+        undo.callback(self._end_estimates, estimator)
         joints = f"{len(estimator.joint_names)} joints with the {config.observer} observer"
         self.get_logger().info(f"estimating {joints if config.has_friction else 'base state and contact phase'}")
         freeze()
 
-    def _compile(self, running: Running) -> None:
+    def _end_estimates(self, estimator: Estimator) -> None:
+        """Publish the estimates that wait for other sensors, and zero torque last, whatever happens."""
+        try:
+            self._queue.use_all()
+            for estimate in estimator.flush():
+                self._publish(estimate)
+            if rclpy.ok():
+                self._report()
+        finally:
+            self._active = False
+            if self._guard is not None:
+                self._guard.end()
+                self._outputs.await_delivery()
+
+    def _save_at_end(self, estimator: Estimator) -> None:
+        if self._file is not None and estimator.health.frames:
+            self._save(estimator, self._file).result()
+            self.get_logger().info(f"identified parameters written to {self._file.path}")
+
+    def _compile(self) -> None:
         """Compile the numerical kernels before the first message; log one line if that takes long."""
         log = self.get_logger()
         if not compiled.COMPILED:
@@ -113,43 +179,57 @@ class EstimatorNode(Node):
             if not logged and time.monotonic() - started > _LONG_COMPILATION:
                 logged = True
                 log.info(f"compiling numerical kernels ({done} of {total} ready); the next start reuses them")
-            end_if_asked(running)
+            end_if_asked(self._running)
 
         compiled.prepare(note)
 
     def _change(self, name: str, value: float) -> None:
         """Apply a parameter that changed at run time."""
+        section, key = name.split(".")
+        changed: Any = replace(getattr(self._config, section), **{key: value})
+        self._config = replace(self._config, **{section: changed})
+        if self._estimator is None:
+            return
         if name == "output.slow_rate":
             self._outputs.set_slow_rate(value)
-        elif self._estimator is not None and self._estimator.compensation is not None:
+        elif self._estimator.compensation is not None:
             self._estimator.compensation.gain = value
 
-    def _restore(self, estimator: Estimator) -> None:
-        """Continue with the identified parameters of the previous run, if their file exists."""
-        path = self._identified_file
-        if path and Path(path).expanduser().exists():
-            notes = estimator.restore(load_parameters(path))
-            self.get_logger().info(f"identified parameters read from {path}")
-            for note in notes:
-                self.get_logger().info(note)
-        elif path:
-            self.get_logger().info(f"{path} does not exist yet: identified parameters will be written to it at the end")
+    def _open_file(self, estimator: Estimator, undo: ExitStack) -> ParameterFile | None:
+        """Lock the file of identified parameters, and continue with those of the previous run if it exists."""
+        name, log = self._own["identified_parameters"], self.get_logger()
+        if not (name and self._config.has_friction):
+            return None
+        file = undo.enter_context(closing(ParameterFile(name)))
+        undo.callback(lambda: self._save(estimator, file).result() if file.error else None)  # a last attempt
+        if not file.path.exists():
+            log.info(f"{name} does not exist yet: identified parameters will be written to it")
+            return file
+        notes = estimator.restore(load_parameters(name))
+        for note in (f"identified parameters read from {name}", *notes):
+            log.info(note)
+        return file
 
-    def _listen(self, estimator: Estimator) -> None:
+    def _save(self, estimator: Estimator, file: ParameterFile) -> Future[None]:
+        """Save identified parameters without blocking the only thread of the node."""
+        self._next_save = time.monotonic() + self._own["save_period"]
+        return file.save_in_background(estimator.identified)
+
+    def _listen(self, estimator: Estimator, undo: ExitStack) -> None:
         """Subscribe to the sensors, and to the commands if friction is compensated."""
         config, reader = self._config, InputReader(self._config, estimator.joint_names)
-        self._subscribe(
-            JointState, config.output.joint_states_topic, reader.joint_state, estimator.add_joints, joints=True
-        )
+        subscribe = partial(self._subscribe, undo)
+        subscribe(JointState, config.output.joint_states_topic, reader.joint_state, estimator.add_joints, joints=True)
         if not config.robot.fixed_base:
-            self._subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
+            subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
         for index, foot in enumerate(config.feet):
-            self._subscribe(WrenchStamped, foot.wrench_topic, partial(reader.wrench, index), estimator.add_wrench)
+            subscribe(WrenchStamped, foot.wrench_topic, partial(reader.wrench, index), estimator.add_wrench)
         if config.needs_commands:
-            self._subscribe(JointState, config.compensation.desired_topic, reader.command, estimator.add_command)
+            subscribe(JointState, config.compensation.desired_topic, reader.command, estimator.add_command)
 
     def _subscribe(
         self,
+        undo: ExitStack,
         message_type: type,
         topic: str,
         read: Callable[[bytes], _Sample],
@@ -183,7 +263,8 @@ class EstimatorNode(Node):
             counters.received += 1
             put(raw)
 
-        self.create_subscription(message_type, topic, receive, self._input_qos, raw=True)
+        qos = RELIABLE_INPUT if self._own["inputs_reliable"] else SENSOR_INPUT
+        undo.callback(self.destroy_subscription, self.create_subscription(message_type, topic, receive, qos, raw=True))
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)
@@ -208,12 +289,42 @@ class EstimatorNode(Node):
 
     def _report(self) -> None:
         self._ros_time = self.get_clock().ros_time_is_active
-        statuses = self._diagnostics.report()
+        statuses = self._statuses()
         publish_diagnostics(self, self._diagnostics_publisher, statuses)
         for status in statuses:
             if status.level in (DiagnosticStatus.WARN, DiagnosticStatus.ERROR) and status.name.endswith(_LOGGED):
                 self._warn(status.name, status.message)
         self._log_events()
+
+    def _statuses(self) -> list[DiagnosticStatus]:
+        """State of the node; saves the identified parameters when it is time."""
+        if self._estimator is None or not self._active:
+            waits = f"waiting for the URDF on {ROBOT_DESCRIPTION}" if self._own["autostart"] else "configure the node"
+            message = waits if self._estimator is None else "no estimate: activate the node"
+            return [self._status("estimates", DiagnosticStatus.WARN, message)]
+        statuses = [*self._diagnostics.report(), self._outputs_status()]
+        if self._file is not None:
+            if self._own["save_period"] and time.monotonic() > self._next_save and self._estimator.health.frames:
+                self._save(self._estimator, self._file)
+            statuses.append(self._file_status(self._file))
+        return statuses
+
+    def _outputs_status(self) -> DiagnosticStatus:
+        topic, others = self._outputs.rivals()
+        if others:
+            message = f"{others} other nodes publish on {topic}: end them, or give each its own namespace"
+            return self._status("outputs", DiagnosticStatus.WARN, message)
+        return self._status("outputs", DiagnosticStatus.OK, f"only this node publishes on {topic}")
+
+    def _file_status(self, file: ParameterFile) -> DiagnosticStatus:
+        if file.error:
+            return self._status("identified parameters", DiagnosticStatus.ERROR, file.error)
+        age = None if file.saved_at is None else time.monotonic() - file.saved_at
+        message = "not written yet" if age is None else f"written {age:.0f} s ago"
+        return self._status("identified parameters", DiagnosticStatus.OK, f"{message} to {file.path}")
+
+    def _status(self, label: str, level: bytes, message: str) -> DiagnosticStatus:
+        return diagnostic_status(f"{self.get_name()}: {label}", level, message, {})
 
     def _log_events(self) -> None:
         """Log each event of the estimator once."""
@@ -223,7 +334,7 @@ class EstimatorNode(Node):
                 self.get_logger().warning(str(event))
             self._events_logged = health.event_count
 
-    def _offer_services(self, estimator: Estimator) -> None:
+    def _offer_services(self, estimator: Estimator, undo: ExitStack) -> None:
         """Offer ``~/reset``, and ``~/freeze`` and ``~/save_parameters`` where friction is estimated."""
 
         def reset(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -235,39 +346,37 @@ class EstimatorNode(Node):
             estimator.frozen = request.data
             return _answer(response, True, "identification is frozen" if request.data else "identification continues")
 
-        def save(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-            if not self._identified_file:
-                return _answer(response, False, "set the parameter 'identified_parameters' to the file to write")
-            try:
-                save_parameters(self._identified_file, estimator.identified)
-            except ConfigError as error:
-                return _answer(response, False, str(error))
-            return _answer(response, True, f"identified parameters written to {self._identified_file}")
-
-        self.create_service(Trigger, "~/reset", reset)
+        services = [self.create_service(Trigger, "~/reset", reset)]
         if estimator.config.has_friction:
-            self.create_service(SetBool, "~/freeze", freeze_laws)
-            self.create_service(Trigger, "~/save_parameters", save)
+            services.append(self.create_service(SetBool, "~/freeze", freeze_laws))
+            services.append(self._offer_saving(estimator, self._file))
+        for service in services:
+            undo.callback(self.destroy_service, service)
 
-    def close(self) -> None:
-        """Publish estimates that still wait for other sensors, and save the identified parameters."""
-        estimator = self._estimator
-        if estimator is None:
-            return
-        self._queue.use_all()
-        for estimate in estimator.flush():
-            self._publish(estimate)
-        if self._guard is not None:
-            self._guard.end()
-            self._outputs.await_delivery()
-        self._report()
-        if self._identified_file and estimator.health.frames:
-            try:
-                save_parameters(self._identified_file, estimator.identified)
-            except ConfigError as error:
-                self.get_logger().error(str(error))
-            else:
-                self.get_logger().info(f"identified parameters written to {self._identified_file}")
+    def _offer_saving(self, estimator: Estimator, file: ParameterFile | None) -> Any:
+        """Service that answers when the file is written.
+
+        The executors of rclpy send the response that a callback returns, through ``Service.send_response``. It is
+        replaced by a function that sends later, from the thread that has written the file.
+        """
+        service = self.create_service(Trigger, "~/save_parameters", lambda request, response: response)
+        send = service.send_response
+
+        def send_when_written(response: Trigger.Response, header: object) -> None:
+            if file is None:
+                text = "set the parameter 'identified_parameters' to the file to write"
+                send(_answer(response, False, text), header)
+                return
+
+            def answer(saving: Future[None]) -> None:
+                error = saving.exception()
+                text = str(error) if error else f"identified parameters written to {file.path}"
+                send(_answer(response, error is None, text), header)
+
+            self._save(estimator, file).add_done_callback(answer)
+
+        service.send_response = send_when_written
+        return service
 
 
 def _answer(

@@ -41,6 +41,7 @@ class OutputPublishers:
                 "tf2_msgs is not installed, so the base pose is published on base_state but not on /tf; "
                 "install the ROS package tf2_msgs if you need /tf"
             )
+        self._node = node
         self._messages = OutputMessages(config, joint_names, urdf_xml, has_transform)
         self.set_slow_rate = self._messages.set_slow_rate
         self.reset = self._messages.reset
@@ -61,6 +62,16 @@ class OutputPublishers:
         """Publish zero torque."""
         topic, message = self._messages.no_compensation(stamp_ns)
         self._publishers[topic.name].publish(message)
+
+    def rivals(self) -> tuple[str, int]:
+        """Full name of the topic of the friction, or of the base state, and its number of other publishers."""
+        name: str = next(iter(self._publishers.values())).topic_name
+        return name, self._node.count_publishers(name) - 1
+
+    def destroy(self) -> None:
+        """End all topics."""
+        for publisher in self._publishers.values():
+            self._node.destroy_publisher(publisher)
 
     def await_delivery(self) -> None:
         """Wait a moment until the newest torque is delivered: at the end of a process undelivered messages are lost."""
@@ -90,7 +101,11 @@ class CompensationGuard:
         self._stamp_ns: int | None = None
         self._published_at = 0.0
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._timer = node.create_timer(timeout / _CHECKS, self._check, clock=steady)
+        self._node, self._timer = node, node.create_timer(timeout / _CHECKS, self._check, clock=steady)
+
+    def destroy(self) -> None:
+        """Check no longer."""
+        self._node.destroy_timer(self._timer)
 
     def published(self, stamp_ns: int) -> None:
         """Note that a torque with this stamp [ns] has been published."""

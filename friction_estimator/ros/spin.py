@@ -1,4 +1,7 @@
-"""Start, loop and end of every node of this package: one executor, one loop, exit code 0 after a signal to end."""
+"""Start, loop and end of every node of this package: one executor, one loop, exit code 0 after a signal to end.
+
+And the states of a managed node in between.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,17 @@ import select
 import signal
 import sys
 import time
+import traceback
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from types import FrameType
 from typing import TypeVar
 
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
@@ -60,6 +68,102 @@ def _leave_dead_terminal() -> None:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream)
             os.close(nothing)
+
+
+class ManagedNode(LifecycleNode):
+    """A managed node whose states are a stack: each state adds what it makes, and undoes it when the node leaves it.
+
+    A transition that fails is logged, and the node stays as it was. Errors while it leaves a state are logged too, but
+    the state is left all the same.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._undo: list[ExitStack] = []
+        self._error: Exception | None = None
+        self._logs_errors, self._finalized = True, False
+
+    @abstractmethod
+    def configure(self, undo: ExitStack) -> None:
+        """Find every error in files, folders and parameters, and get all ready; add to ``undo`` how to undo it."""
+
+    @abstractmethod
+    def activate(self, undo: ExitStack) -> None:
+        """Begin to work; add to ``undo`` how to end it."""
+
+    def bring_up(self) -> None:
+        """Configure and activate the node; raises what these raise."""
+        for trigger in (self.trigger_configure, self.trigger_activate):
+            self._raise_error_of(trigger)
+
+    def close(self) -> None:
+        """Leave all states; raises the errors of that."""
+        if not self._finalized:
+            self._raise_error_of(self.trigger_shutdown)
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Do :meth:`configure`."""
+        return self._outcome(partial(self._enter, self.configure), TransitionCallbackReturn.FAILURE)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Do :meth:`activate`."""
+        return self._outcome(partial(self._enter, self.activate), TransitionCallbackReturn.FAILURE)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Undo :meth:`activate`."""
+        return self._outcome(self._leave)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Undo :meth:`configure`."""
+        return self._outcome(self._leave)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Undo all."""
+        self._finalized = True
+        return self._outcome(self._leave_all)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Undo all after an error that no transition expects; the node may be configured again."""
+        return self._outcome(self._leave_all)
+
+    def _enter(self, make: Callable[[ExitStack], None]) -> None:
+        with ExitStack() as undo:
+            make(undo)
+            self._undo.append(undo.pop_all())
+
+    def _leave(self) -> None:
+        self._undo.pop().close()
+
+    def _leave_all(self) -> None:
+        with ExitStack() as stack:
+            while self._undo:
+                stack.enter_context(self._undo.pop(0))  # they close in reverse order, all of them
+
+    def _outcome(
+        self, work: Callable[[], None], on_error: TransitionCallbackReturn = TransitionCallbackReturn.SUCCESS
+    ) -> TransitionCallbackReturn:
+        """Do the work of a transition; ``on_error``: result after an error of this package."""
+        try:
+            work()
+        except (FrictionEstimatorError, ExternalShutdownException) as error:
+            self._error, text, outcome = error, str(error), on_error
+        except Exception as error:  # rclpy would drop it without a word
+            self._error, text, outcome = error, traceback.format_exc(), TransitionCallbackReturn.ERROR
+        else:
+            return TransitionCallbackReturn.SUCCESS
+        if self._logs_errors:
+            self.get_logger().error(text)
+        return outcome
+
+    def _raise_error_of(self, trigger: Callable[[], object]) -> None:
+        """Do a transition; raise its error instead of logging it."""
+        self._error, self._logs_errors = None, False
+        try:
+            trigger()
+        finally:
+            self._logs_errors = True
+        if self._error is not None:
+            raise self._error
 
 
 def make_executor() -> Executor:

@@ -1,5 +1,8 @@
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +18,13 @@ from friction_estimator.io.identification import (
     load_identification,
     save_identification,
 )
-from friction_estimator.io.parameters import load_parameters, parameters_document, parse_parameters, save_parameters
+from friction_estimator.io.parameters import (
+    ParameterFile,
+    load_parameters,
+    parameters_document,
+    parse_parameters,
+    save_parameters,
+)
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws import JointLaws, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -195,6 +204,40 @@ def test_a_shape_parameter_outside_of_its_range_is_refused(tmp_path: Path) -> No
     )
     with pytest.raises(ConfigError, match="'stribeck_velocity' of the joint 'hip' is 0 rad/s, .* between 0.001 and 10"):
         save_parameters(tmp_path / "friction.yaml", wrong)
+
+
+def test_the_file_of_the_run_before_is_kept(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    path = tmp_path / "friction.yaml"
+    save_parameters(path, identified)
+    before = path.read_text()
+    with closing(ParameterFile(path)) as file:
+        for _ in range(3):
+            identified.values[0, 0] += 1.0
+            file.save_in_background(identified).result()
+    assert (tmp_path / "friction.previous.yaml").read_text() == before
+    assert_same(load_parameters(path), identified)
+    assert sorted(os.listdir(tmp_path)) == ["friction.previous.yaml", "friction.yaml"]
+
+
+def test_one_process_writes_a_file_until_it_ends_or_is_killed(tmp_path: Path, identified: IdentifiedParameters) -> None:
+    path = tmp_path / "friction.yaml"
+    link = tmp_path / "link.yaml"
+    link.symlink_to(path)
+    code = "import sys; from friction_estimator.io.parameters import ParameterFile as F; f = F(sys.argv[1]); print(1)"
+    command = [sys.executable, "-uc", f"{code}; input()", str(link)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "1\n"
+        with pytest.raises(ConfigError, match=f"friction.yaml is in use by process {other.pid}"):
+            save_parameters(path, identified)
+        other.kill()
+    save_parameters(path, identified)
+    assert sorted(os.listdir(tmp_path)) == ["friction.yaml", "link.yaml"]
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_the_first_save(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("a file")
+    with pytest.raises(ConfigError, match="cannot write the parameters to .*folder/friction.yaml: File exists"):
+        ParameterFile(tmp_path / "folder" / "friction.yaml")
 
 
 def test_each_joint_keeps_its_own_law_and_its_own_number_of_parameters(tmp_path: Path) -> None:

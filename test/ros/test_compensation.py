@@ -96,6 +96,7 @@ def test_torque_follows_the_commands_and_ends_with_zero(commanded):
     assert torque.max() <= LIMIT  # 0.5 + 0.7 would be more
     np.testing.assert_allclose(torque, LIMIT, atol=0.05)
     assert (talking.sent_and_answered(600, commands=False) == 0.0).all()
+    assert [header_stamp(message) for message in received] == talking.sent  # zero torques are the heartbeat
     talking.await_report(
         lambda d: "compensation" in d and "no desired velocity" in d["compensation"].message, "no commands"
     )

@@ -106,8 +106,7 @@ def test_nothing_is_left_out_where_every_sample_counts() -> None:
 
 def test_an_overloaded_node_reports_both_rates_and_what_to_do(robot: Robot) -> None:
     line = Line()
-    diagnostics = NodeDiagnostics("node", line.queue)
-    diagnostics.start(Estimator(robot.config, robot.urdf_xml))
+    diagnostics = NodeDiagnostics("node", line.queue, Estimator(robot.config, robot.urdf_xml))
     diagnostics.input_counters("joint_states", joints=True).received = 6000
     line.run(6.0, step=2.5e-3)
     (load,) = [status for status in diagnostics.report() if status.name == "node: load"]

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import signal
 
+import numpy as np
 import pytest
 import yaml
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -63,6 +67,103 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     assert list(newest.effort) == pytest.approx(coulomb.tolist(), abs=0.05)
     assert any(abs(value) > 0.1 for value in newest.effort)
     assert second.end(signal.SIGTERM) == 0, second.output()
+
+
+def test_parameters_are_saved_again_and_again_so_that_a_killed_process_loses_little(talking, processes, tmp_path):
+    saved = tmp_path / "identified.yaml"
+    options = (f"identified_parameters:={saved}", "save_period:=1.0", "inputs_reliable:=true")
+    first = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    processes.append(first)
+    talking.connect()
+
+    second = NodeProcess("estimator_node", tmp_path, *options, namespace="other")
+    processes.append(second)
+    assert second.wait() == 1
+    assert f"{saved} is in use by process {first.process.pid}" in second.output()
+
+    rival = talking.node.create_publisher(JointState, topics.FRICTION.name, 1)
+    talking.send(300)
+    name = "identified parameters"
+    talking.await_report(lambda d: name in d and d[name].message.startswith("written"), "saved")
+    talking.await_report(
+        lambda d: "1 other nodes publish on /lifecycle/joint_friction" in d["outputs"].message, "rival"
+    )
+    talking.node.destroy_publisher(rival)
+    first.kill()
+    assert np.abs(load_parameters(saved).values).max() > 0.0
+    assert not list(tmp_path.glob("*.previous.yaml"))
+
+    third = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    processes.append(third)
+    talking.spin_until(lambda: "identified parameters read" in third.output(), "third start")
+    talking.spin_until(lambda: "estimating" in third.output(), "third start")
+    assert third.end() == 0, third.output()
+
+
+def test_parameters_that_cannot_be_saved_at_the_end_are_an_error(talking, processes, tmp_path):
+    folder = tmp_path / "results"
+    options = (f"identified_parameters:={folder}/identified.yaml", "inputs_reliable:=true")
+    node = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    processes.append(node)
+    talking.connect()
+    talking.send(50)
+    talking.await_estimate(talking.sent[-1])
+    folder.rename(tmp_path / "elsewhere")
+    folder.write_text("no folder any more")
+    answer = talking.call(Trigger, "save_parameters", Trigger.Request())
+    assert not answer.success and "cannot write the parameters to" in answer.message
+    assert node.end() == 1
+    assert "error: cannot write the parameters to" in node.output()
+
+
+def test_a_managed_node_finds_errors_when_it_is_configured_and_keeps_its_law_when_it_pauses(
+    talking, processes, tmp_path, robot
+):
+    urdf, law, urdf_xml = tmp_path / "robot.urdf", tmp_path / "folder" / "law.yaml", robot.urdf_xml
+    options = (f"robot.urdf:={urdf}", f"identified_parameters:={law}", "autostart:=false", "inputs_reliable:=true")
+    node = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    processes.append(node)
+
+    def change(transition: int) -> bool:
+        return talking.call(
+            ChangeState, "change_state", ChangeState.Request(transition=Transition(id=transition))
+        ).success
+
+    def estimates() -> bool:
+        talking.connect()
+        talking.send(200)
+        talking.await_estimate(talking.sent[-1])
+        return True
+
+    assert not change(Transition.TRANSITION_CONFIGURE)
+    assert "no URDF" in node.output()
+    urdf.write_text(urdf_xml.replace("l_sole", "l_soul"))
+    assert not change(Transition.TRANSITION_CONFIGURE)
+    assert "'l_sole'" in node.output()
+    urdf.write_text(urdf_xml)
+    law.parent.write_text("in the way")
+    assert not change(Transition.TRANSITION_CONFIGURE)
+    assert "cannot write the parameters to" in node.output()
+    law.parent.unlink()
+    assert change(Transition.TRANSITION_CONFIGURE)
+
+    assert change(Transition.TRANSITION_ACTIVATE) and estimates()
+    count = len(talking.estimated())
+    assert change(Transition.TRANSITION_DEACTIVATE)
+    learned = load_parameters(law).values.tolist()
+    talking.await_report(lambda d: "activate the node" in d["estimates"].message, "inactive")
+    talking.send(50)
+    assert talking.call(Trigger, "save_parameters", Trigger.Request()).success
+    assert load_parameters(law).values.tolist() == learned and len(talking.estimated()) == count
+    assert change(Transition.TRANSITION_ACTIVATE) and estimates()
+
+    assert change(Transition.TRANSITION_DEACTIVATE) and change(Transition.TRANSITION_CLEANUP)
+    assert change(Transition.TRANSITION_CONFIGURE)
+    assert f"identified parameters read from {law}" in node.output()
+    assert change(Transition.TRANSITION_ACTIVATE) and estimates()
+    assert change(Transition.TRANSITION_ACTIVE_SHUTDOWN)
+    assert node.end(signal.SIGTERM) == 0, node.output()
+    assert "Traceback" not in node.output()
 
 
 def test_freezing_pauses_identification_and_reset_keeps_it(talking, processes, tmp_path):
@@ -149,6 +250,7 @@ BAD_STARTS = {
     "typing error of the node": ({"identified_paramters": "x"}, "did you mean 'identified_parameters'?"),
     "out of range": ({"contact_phase": {"debounce": -1.0}}, "debounce = -1.0 s is out of range"),
     "foot frame": ({"feet": {"l_foot": {"frame": "l_soul"}}}, "'l_soul'"),
+    "no folder": ({"identified_parameters": "/dev/null/law.yaml"}, "cannot write the parameters to /dev/null/law.yaml"),
     "no such URDF": ({"robot": {"urdf": "nobody.urdf"}}, "no URDF 'nobody.urdf'"),
 }
 
