@@ -75,7 +75,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, np.ndar
         return dict(fast), dict(plain)
 
 
-def test_plain_python_says_the_same(outputs) -> None:
+def test_plain_python_gives_the_same(outputs) -> None:
     fast, plain = outputs
     for observer in (*OBSERVERS, SMOOTHER):
         assert np.isfinite(fast[f"{observer} friction"]).any(axis=0).all()

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from friction_estimator.api.recordings import (
-    Experiments,
-    Path_,
-    Progress,
-    Recordings,
-    Warn,
-    coupling_of,
-    is_table,
-    read_experiments,
-)
+from friction_estimator.api.recordings import Experiments, Path_, Progress, Recordings, Warn, is_table, read_experiments
+from friction_estimator.api.replay import ReplayResult, replay
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.joint_log import JointLog, Payload, RobotDescription
-from friction_estimator.identification.methods import METHODS, choose_method, options_of
+from friction_estimator.identification.joint_log import FRICTION, SIGMA, JointLog, Payload, RobotDescription
+from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
-from friction_estimator.identification.result import Identification, JointScore, ParameterTable
-from friction_estimator.io.bags.recording import joint_log_from_bag
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.identification.result import (
+    FrictionSamples,
+    Identification,
+    JointScore,
+    ParameterTable,
+    velocity_ranges,
+)
 from friction_estimator.io.identification import load_identification as read_identification
 from friction_estimator.io.identification import save_identification
 from friction_estimator.io.robot import Robot, as_robot
@@ -42,18 +37,58 @@ Stage = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class IdentificationResult:
-    """What an identification found.
+class ScoredIdentification:
+    """An identification with its errors on recordings: those that it was made of, or others.
 
     Attributes
     ----------
     identification : the whole result: samples for figures and the record of how it was made included
     warnings : suspicious data, one sentence each
-    coupled_motors : motors of the given coupling file, whose friction has their names
     """
 
     identification: Identification
     warnings: tuple[str, ...] = ()
+
+    @property
+    def scores(self) -> tuple[JointScore, ...]:
+        """RMS errors of every joint on data that the fit has not seen, (n).
+
+        That of "predict zero", of the rigid body without friction, and of the whole model.
+        """
+        return self.identification.scores
+
+    @property
+    def samples(self) -> tuple[FrictionSamples, ...]:
+        """Friction of every joint over velocity, as measured and as predicted, (n)."""
+        return self.identification.samples
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """What to think of the result, one sentence each, the most severe first."""
+        return self.identification.verdicts
+
+    def report(self, path: Path_, title: str = "identification") -> None:
+        """Write an HTML page with figures and tables.
+
+        Raises
+        ------
+        ReportError
+            When the file cannot be written.
+        """
+        from friction_estimator.reports.identification import write_identification_report
+
+        write_identification_report(path, self.identification, title)
+
+
+@dataclass(frozen=True, slots=True)
+class IdentificationResult(ScoredIdentification):
+    """What an identification found.
+
+    Attributes
+    ----------
+    coupled_motors : motors of the given coupling file, whose friction has their names
+    """
+
     coupled_motors: tuple[str, ...] = ()
 
     @property
@@ -87,16 +122,6 @@ class IdentificationResult:
         return self.identification.parameters
 
     @property
-    def scores(self) -> tuple[JointScore, ...]:
-        """RMS torque errors of every joint on data that the fit has not seen, beside "predict zero", (n)."""
-        return self.identification.scores
-
-    @property
-    def verdicts(self) -> tuple[str, ...]:
-        """What to think of the result, one sentence each, the most severe first."""
-        return self.identification.verdicts
-
-    @property
     def next_steps(self) -> tuple[str, ...]:
         """How the live node starts from the saved result, one sentence each."""
         return (_live_start(self.law_names), *_coupled_motors(self.coupled_motors))
@@ -110,18 +135,6 @@ class IdentificationResult:
             When the file cannot be written.
         """
         save_identification(path, self.identification)
-
-    def report(self, path: Path_, title: str = "identification") -> None:
-        """Write an HTML page with figures and tables.
-
-        Raises
-        ------
-        ReportError
-            When the file cannot be written.
-        """
-        from friction_estimator.reports.identification import write_identification_report
-
-        write_identification_report(path, self.identification, title)
 
 
 def identify(
@@ -195,22 +208,19 @@ def identify(
             note(text)
     arm = _described(experiments.robot)
     name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
-    keywords = _keywords(name, experiments, law, tuple(joint_laws), coupling, dict(options))
+    keywords, law_choice = _keywords(find_method(name), experiments, law, tuple(joint_laws), options)
     fitted = options_of(name, keywords)  # wrong options are refused before any long work
-    notes = [*experiments.notes, reason]
-    logs: Sequence[JointLog] = experiments.logs
-    if name == "friction_curve" and experiments.robot is not None and any("friction" not in log.inputs for log in logs):
-        logs, text = measured_friction(experiments, experiments.robot, namespace, working, note)
-        notes.append(text)
-    if law is None and not joint_laws and "law" in keywords:
-        origin = "the simplest one" if experiments.robot is None else "that of the robot's live node"
-        notes.append(f"law {keywords['law']}: {origin}")
+    measures = name == "friction_curve"
+    logs, notes = measured_friction(experiments, namespace, working, note) if measures else (experiments.logs, ())
     with working(f"identifying, method {name}") as progress:
-        found = METHODS[name].run(logs, arm, fitted, progress, note)
-    provenance = replace(found.provenance, command=command, choices=(*notes, *found.provenance.choices))
-    motors = [motor for one in experiments.couplings for motor in one.motor_names] if coupling is not None else []
-    coupled = tuple(motor for motor in motors if motor in found.friction.joint_names)
-    return IdentificationResult(replace(found, provenance=provenance), tuple(warnings), coupled)
+        found = find_method(name).run(logs, arm, fitted, progress, note)
+    decisions = (*experiments.notes, reason, *law_choice, *notes, *found.provenance.choices)
+    provenance = replace(found.provenance, command=command, choices=decisions)
+    friction = replace(found.friction, velocity_range=velocity_ranges(found.samples))
+    found = replace(found, friction=friction, provenance=provenance)
+    joint_names = experiments.logs[0].joint_names
+    motors = tuple(name for name in found.friction.joint_names if name not in joint_names)
+    return IdentificationResult(found, tuple(warnings), () if coupling is None else motors)
 
 
 def _live_start(law_names: tuple[str, ...]) -> str:
@@ -261,29 +271,28 @@ def noting(warnings: list[str], warn: Warn | None) -> Warn:
 
 
 def _keywords(
-    method: str,
+    method: IdentificationMethod,
     experiments: Experiments,
     law: str | None,
     joint_laws: tuple[str, ...],
-    coupling: Path_ | None,
-    options: dict[str, Any],
-) -> dict[str, Any]:
-    """All keywords of the method: those that were given, and laws and coupling of the robot."""
-    keywords, robot = dict(options), experiments.robot
-    has_joint_laws = method not in METHODS or "joint_laws" in METHODS[method].places
-    if law is None and not joint_laws and robot is not None and has_joint_laws:
-        keywords["law"], keywords["joint_laws"] = robot.config.friction_law, robot.config.identifier.joint_laws
-    elif has_joint_laws:
-        live = "coulomb_viscous" if robot is None else robot.config.friction_law
-        keywords["law"], keywords["joint_laws"] = law or live, joint_laws
+    options: Mapping[str, Any],
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """All keywords of the method: those that were given, and laws and coupling of the robot; and why that law."""
+    keywords, robot, reason = dict(options), experiments.robot, ""
+    if "joint_laws" in method.places:
+        keywords["law"] = law or ("coulomb_viscous" if robot is None else robot.config.friction_law)
+        keywords["joint_laws"] = joint_laws
+        if law is None and not joint_laws:
+            keywords["joint_laws"] = () if robot is None else robot.config.identifier.joint_laws
+            origin = "the simplest one" if robot is None else "that of the robot's live node"
+            reason = f"law {keywords['law']}: {origin}"
     elif joint_laws:
-        raise ConfigError(f"the method {method} takes one law for all motors: leave out {', '.join(joint_laws)}")
+        raise ConfigError(f"the method {method.name} takes one law for all motors: leave out {', '.join(joint_laws)}")
     elif law is not None:
         keywords["law"] = law
-    motors = coupling_of(coupling, robot, experiments.couplings, experiments.logs[0].joint_names)
-    if motors is not None:
-        keywords["coupling"] = motors
-    return keywords
+    if experiments.coupling is not None:
+        keywords["coupling"] = experiments.coupling
+    return keywords, (reason,) if reason else ()
 
 
 def _described(robot: Robot | None) -> RobotDescription | None:
@@ -299,13 +308,19 @@ def _position_limits(robot: Robot | None, joint_names: Sequence[str]) -> FloatAr
 
 
 def measured_friction(
-    experiments: Experiments, robot: Robot, namespace: str, stage: Stage, warn: Warn
-) -> tuple[list[JointLog], str]:
-    """The same logs with the friction that the estimator measures in their bags, and what was done in a sentence."""
+    experiments: Experiments, namespace: str, stage: Stage, warn: Warn
+) -> tuple[tuple[JointLog, ...], tuple[str, ...]]:
+    """The logs with the friction that the estimator measures in their bags, and what was done, one sentence each.
+
+    Logs that hold friction stay as they are; without a robot all do.
+    """
+    robot = experiments.robot
+    if robot is None or all(FRICTION in log.inputs for log in experiments.logs):
+        return experiments.logs, ()
     smooth = SMOOTHING_LAG if robot.config.observer == "kalman" else None
     measured = []
     for path, log in zip(experiments.paths, experiments.logs, strict=True):
-        if "friction" in log.inputs:
+        if FRICTION in log.inputs:
             measured.append(log)
             continue
         if path is None or is_table(path):
@@ -313,29 +328,27 @@ def measured_friction(
                 f"{path or log.name} holds no measured friction, 'friction/<joint>', and is no bag: friction of a "
                 "walking robot is estimated from a bag with joint states, IMU and foot wrenches"
             )
-        with tempfile.TemporaryDirectory() as folder, stage(f"estimating friction of {path.name}") as progress:
-            bag = Path(folder) / path.name
-            summary = replay(
-                path,
-                bag,
-                robot.config,
-                robot.urdf_xml,
-                copy_inputs=True,
-                namespace=namespace,
-                robot=robot.name,
-                smooth=smooth,
-                progress=progress,
-            )
-            topic = robot.config.output.joint_states_topic
-            found = joint_log_from_bag(bag, topic, log.joint_names, namespace=namespace)
-        for text in summary.warnings:
+        with stage(f"estimating friction of {path.name}") as progress:
+            found = replay(path, robot, smooth=smooth, namespace=namespace, progress=progress)
+        for text in found.warnings:
             warn(f"{log.name}: {text}")
-        measured.append(replace(found, name=log.name, payload=log.payload, digest=log.digest))
+        measured.append(_with_friction(log, found))
     ahead = "" if smooth is None else f" --smooth {smooth:g}"
-    return measured, (
+    return tuple(measured), (
         f"friction measured by the observer {robot.config.observer!r}, as `replay{ahead}` does: "
-        "keep its output with that command to identify more than once"
+        "keep its output with that command to identify more than once",
     )
+
+
+def _with_friction(log: JointLog, found: ReplayResult) -> JointLog:
+    """The log at the samples of the estimator, with the friction that was measured, NaN where it was not."""
+    inputs = {FRICTION: found.friction, SIGMA: found.sigma}
+    measured = {kind: np.where(found.measured, values, np.nan) for kind, values in inputs.items()}
+    whole = replace(
+        log, joint_names=found.joint_names, time=found.time, position=found.position, velocity=found.velocity,
+        effort=found.effort, inputs=MappingProxyType(measured),
+    )  # fmt: skip
+    return whole.select(log.joint_names)
 
 
 def silent(title: str) -> AbstractContextManager[Progress | None]:

@@ -67,7 +67,7 @@ def load_recording(
     (101, 1)
     """
     chosen = None if robot is None else as_robot(robot)
-    return _read(Path(path), chosen, joints, couplings_of(coupling, chosen), namespace, progress, warn)
+    return _read(Path(path), chosen, joints, couplings_of(coupling, chosen), namespace, progress, warn)[0]
 
 
 def _read(
@@ -78,16 +78,19 @@ def _read(
     namespace: str,
     progress: Progress | None,
     warn: Warn | None,
-) -> JointLog:
+) -> tuple[JointLog, str]:
+    """The log, and the name of the robot that a bag describes, empty when it describes none."""
     if is_table(path):
         only = tuple(joints) if joints is not None else None
         if only is None and robot is not None and len(movable_joints(robot.urdf_xml)) == 1:
             only = movable_joints(robot.urdf_xml)  # bare columns are those of the only joint
-        return joint_log_from_table(path, only, _places_of_motors(couplings))
+        return joint_log_from_table(path, only, _places_of_motors(couplings)), ""
     topic = robot.config.output.joint_states_topic if robot is not None else JOINT_STATES
-    if warn is not None and (damage := BagReader(path, namespace).damage):
-        warn(damage)
-    return joint_log_from_bag(path, topic, joints, namespace=namespace, progress=progress)
+    reader = BagReader(path, namespace)
+    log = joint_log_from_bag(reader, topic, joints, progress=progress)
+    if warn is not None and reader.damage:
+        warn(reader.damage)
+    return log, RunDescription.from_custom_data(reader.custom_data).robot
 
 
 def is_table(path: Path) -> bool:
@@ -104,14 +107,14 @@ class Experiments:
     logs : one a recording, with payloads, all of the same joints
     paths : of the files, None where a recording was made in memory
     robot : the given robot, or the one that a bag names; None when there is none
-    couplings : of motors that move several joints together, group by group
+    coupling : of motors that move several joints together, and of the motors of all other joints; None: none do
     notes : what was decided, one sentence each
     """
 
     logs: tuple[JointLog, ...]
     paths: tuple[Path | None, ...]
     robot: Robot | None
-    couplings: tuple[Coupling, ...]
+    coupling: Coupling | None
     notes: tuple[str, ...]
 
 
@@ -136,25 +139,25 @@ def read_experiments(
     given = [recordings] if isinstance(recordings, (str, os.PathLike, JointLog)) else list(recordings)
     if not given:
         raise InputError("there is no recording to identify from")
+    couplings = couplings_of(coupling, robot)
     notes: list[str] = []
     logs: list[JointLog] = []
     for one in given:
         if isinstance(one, JointLog):
             logs.append(one)
             continue
-        path = Path(one)
-        couplings = couplings_of(coupling, robot)
-        logs.append(_read(path, robot, joints, couplings, namespace, progress, warn))
-        if robot is None and not is_table(path):
-            name = RunDescription.from_custom_data(BagReader(path, namespace).custom_data).robot
-            if name in robot_names():
-                robot = load_robot(name)
-                notes.append(f"{path.name} names the robot {name!r}; it is used because no robot was given")
+        log, name = _read(Path(one), robot, joints, couplings, namespace, progress, warn)
+        logs.append(log)
+        if robot is None and name in robot_names():
+            robot = load_robot(name)
+            couplings = couplings if coupling is not None else couplings_of(None, robot)
+            notes.append(f"{Path(one).name} names the robot {name!r}; it is used because no robot was given")
     paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
     named = _distinguish(paths, logs)
     selected = _select(named, tuple(joints) if joints is not None else None, robot, notes, warn)
     carrying = tuple(_carrying(selected, payloads))
-    return Experiments(carrying, paths, robot, couplings_of(coupling, robot), tuple(notes))
+    coupled = _coupling_of(coupling, robot, couplings, carrying[0].joint_names)
+    return Experiments(carrying, paths, robot, coupled, tuple(notes))
 
 
 def _distinguish(paths: Sequence[Path | None], logs: Sequence[JointLog]) -> list[JointLog]:
@@ -240,7 +243,7 @@ def couplings_of(file: Path_ | None, robot: Robot | None) -> tuple[Coupling, ...
     return () if coupling is None else coupling.parts
 
 
-def coupling_of(
+def _coupling_of(
     file: Path_ | None, robot: Robot | None, couplings: Sequence[Coupling], joint_names: Sequence[str]
 ) -> Coupling | None:
     """Coupling of these joints (n), those without one included; None when nothing is coupled.

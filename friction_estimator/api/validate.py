@@ -6,58 +6,29 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from friction_estimator.api.identify import IdentificationResult, Stage, measured_friction, noting, silent
-from friction_estimator.api.recordings import Path_, Recordings, Warn, coupling_of, read_experiments
+from friction_estimator.api.identify import (
+    IdentificationResult,
+    ScoredIdentification,
+    Stage,
+    measured_friction,
+    noting,
+    silent,
+)
+from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
 from friction_estimator.errors import InputError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Payload
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import FilterOptions, to_motions
-from friction_estimator.identification.result import FrictionSamples, Identification, JointScore
+from friction_estimator.identification.result import Identification
 from friction_estimator.identification.validation import validate_friction, validate_torque
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationResult:
-    """Errors of an identification on recordings that took no part in it.
-
-    Attributes
-    ----------
-    identification : the identification with scores and samples of these recordings
-    warnings : suspicious data, one sentence each
-    """
-
-    identification: Identification
-    warnings: tuple[str, ...]
-
-    @property
-    def scores(self) -> tuple[JointScore, ...]:
-        """RMS errors of every joint: of "predict zero", of the rigid body without friction, of the whole model, (n)."""
-        return self.identification.scores
-
-    @property
-    def samples(self) -> tuple[FrictionSamples, ...]:
-        """Friction of every joint over velocity, as measured and as predicted, (n)."""
-        return self.identification.samples
-
-    @property
-    def verdicts(self) -> tuple[str, ...]:
-        """One sentence a joint, beside the held-out error of the identification."""
-        return self.identification.verdicts
-
-    def report(self, path: Path_, title: str = "validation") -> None:
-        """Write an HTML page with figures and tables.
-
-        Raises
-        ------
-        ReportError
-            When the file cannot be written.
-        """
-        from friction_estimator.reports.identification import write_identification_report
-
-        write_identification_report(path, self.identification, title)
+class ValidationResult(ScoredIdentification):
+    """Errors of an identification on recordings that took no part in it: scores, samples and verdicts are theirs."""
 
 
 def validate(
@@ -118,13 +89,12 @@ def validate(
         )
     logs: Sequence[JointLog] = experiments.logs
     names, chosen = logs[0].joint_names, experiments.robot
-    coupled = coupling_of(coupling, chosen, experiments.couplings, names)
     if chosen is not None and not chosen.config.robot.fixed_base:
-        logs, _ = measured_friction(experiments, chosen, namespace, working, note)
+        logs, _ = measured_friction(experiments, namespace, working, note)
     with working("validating") as progress:
         motions = to_motions(logs, FilterOptions(), FOLDS, progress)
         if all(FRICTION in log.inputs for log in logs):
-            return ValidationResult(validate_friction(found, motions, coupled), tuple(warnings))
+            return ValidationResult(validate_friction(found, motions, experiments.coupling), tuple(warnings))
         if chosen is None or any(log.effort is None for log in logs):
             raise InputError(
                 f"{logs[0].name} cannot be compared with the identification: that needs friction/<joint>, or a bag of "
@@ -132,7 +102,7 @@ def validate(
                 "a fixed base"
             )
         model = FixedBaseModel(chosen.urdf_xml, names)
-        return ValidationResult(validate_torque(found, motions, model, coupled), tuple(warnings))
+        return ValidationResult(validate_torque(found, motions, model, experiments.coupling), tuple(warnings))
 
 
 def _identification_of(given: Path_ | IdentificationResult | Identification) -> Identification:

@@ -238,11 +238,16 @@ class DiagnosisConfig(Validated):
         10.0, "Time constant of the means from which the diagnosis is made.", "s", 0.1, 1e6, advanced=True
     )
     driving_share: float = parameter(
-        0.05, "Fraction of the moving time in which friction may drive a joint.", "", 0.0, 1.0, advanced=True
+        0.05,
+        "Fraction of the moving time in which the estimated friction may drive a joint before that is reported.",
+        "",
+        0.0,
+        1.0,
+        advanced=True,
     )
     drift_ratio: float = parameter(
         0.25,
-        "Largest change of the law's torque since the start, as a fraction of that torque.",
+        "Change of the law's torque since the start that is reported as drift, as a fraction of that torque.",
         "",
         0.0,
         1e3,

@@ -171,7 +171,7 @@ class ConstrainedConfig(Validated):
     double_support: str = parameter(
         "unavailable",
         "Friction of limbs whose feet stand together. unavailable: not measured. regularised: smallest possible "
-        "friction (eq. 6.1).",
+        "friction (Egle 2021, eq. 6.1).",
         choices=("unavailable", "regularised"),
         advanced=True,
     )

@@ -315,16 +315,16 @@ _UNSTEADY = 1.5
 def curve_findings(score: JointScore, fit: CurveFit, shown: Identifiability) -> list[Finding]:
     """Findings about the law of one joint: whether it is useful, and which parameters the data cannot show."""
     left, joint = score.relative_error, score.joint
-    measured = f"{left:.0%} of its friction ({score.torque_rms:.2g} N m RMS) on held-out segments"
+    measured = f"{left:.0%} of the measured friction ({score.torque_rms:.2g} N m RMS) on held-out segments"
+    error = f"{joint}: the error of {fit.law.name} is {measured}"
     if left >= _USELESS:
-        return [Finding(3.0 + left, f"{joint}: {fit.law.name} leaves {measured}: no better than predicting zero")]
+        return [Finding(3.0 + left, f"{error}: no better than predicting zero")]
     found = [Finding(1.0, reason) for reason in shown.reasons]
     if score.model_error > _UNSTEADY * score.fit_error:
-        own = f"{score.fit_error / score.torque_rms:.0%} of the data it was fitted to"
-        text = f"{joint}: the segments do not agree, {fit.law.name} leaves {measured}, but {own}"
-        found.append(Finding(2.0, text))
+        own = f"{score.fit_error / score.torque_rms:.0%} on the segments that it was fitted to"
+        found.append(Finding(2.0, f"{error}, but {own}: friction differs between the segments; record more motion"))
     elif left >= _POOR:
-        found.append(Finding(1.5, f"{joint}: {fit.law.name} leaves {measured}: another law or better data is needed"))
+        found.append(Finding(1.5, f"{error}: take another law, or better data"))
     else:
-        found.append(Finding(left / 10.0, f"{joint}: {fit.law.name} leaves {measured}"))
+        found.append(Finding(left / 10.0, error))
     return found

@@ -73,7 +73,9 @@ def solve(
     """
     r, p = problem.W.shape
     if r <= p:
-        raise InputError(f"{r} usable samples cannot give {p} parameters; record more motion or estimate less")
+        raise InputError(
+            f"{r} usable samples are too few for {p} parameters: record more motion, or take a simpler law"
+        )
     weights = np.ones(r)
     bounds = problem.nonnegative & options.bounded
     values = _solution(_triangle(problem, weights, None), bounds)

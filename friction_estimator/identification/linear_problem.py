@@ -108,7 +108,9 @@ def fold_numbers(segment: IntArray, folds: int = FOLDS) -> IntArray:
     labels, index, counts = np.unique(segment, return_inverse=True, return_counts=True)
     folds = min(folds, labels.size)
     if folds < 2:
-        raise InputError("a single segment cannot be held out; cut the data into shorter segments or record more")
+        raise InputError(
+            "the cross-validation needs two segments of time, and the usable samples are of one: record more motion"
+        )
     middle = np.cumsum(counts) - 0.5 * counts
     number = np.minimum((middle * folds / segment.size).astype(np.intp), folds - 1)
     return np.unique(number, return_inverse=True)[1].reshape(-1)[index.reshape(-1)]

@@ -107,6 +107,19 @@ def choose_method(logs: Sequence[JointLog], robot: RobotDescription | None) -> t
     raise InputError(f"{logs[0].name} with this robot allows no method: {needs}")
 
 
+def find_method(name: str) -> IdentificationMethod:
+    """The method with this name.
+
+    Raises
+    ------
+    ConfigError
+        When there is none; the message names those that there are.
+    """
+    if name not in METHODS:
+        raise ConfigError(f"unknown method {name!r}; the methods are {choices(METHODS)}")
+    return METHODS[name]
+
+
 def options_of(method: str, keywords: Mapping[str, Any]) -> Any:
     """Options of a method with the values of these keywords, and the defaults of the method for all others.
 
@@ -115,9 +128,8 @@ def options_of(method: str, keywords: Mapping[str, Any]) -> Any:
     ConfigError
         When there is no such method, or the method has no such keyword; the message names those that there are.
     """
-    if method not in METHODS:
-        raise ConfigError(f"unknown method {method!r}; the methods are {choices(METHODS)}")
-    places, options = METHODS[method].places, METHODS[method].options()
+    found = find_method(method)
+    places, options = found.places, found.options()
     for keyword, value in keywords.items():
         if keyword not in places:
             users = [name for name, other in METHODS.items() if keyword in other.places]

@@ -87,6 +87,22 @@ class FrictionSamples:
 
 
 @dataclass(frozen=True, slots=True)
+class DriveGain:
+    """Torque of a motor by its drive, ``offset + gain * drive`` at the output of the gearbox.
+
+    Attributes
+    ----------
+    offset : [N m]
+    gain : [``unit``]
+    unit : ``N m/pwm`` or ``N m/A``
+    """
+
+    offset: float
+    gain: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a result comes from, so that it can be made again.
 
@@ -119,6 +135,7 @@ class Identification:
     provenance : how it was made
     inertia : standard inertial parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``, that reproduce
         the identified torque of the rigid bodies; those that are missing are zero. Empty when none were identified
+    drives : torque by PWM or current of every motor whose drive gain was identified
     """
 
     friction: IdentifiedParameters
@@ -129,6 +146,21 @@ class Identification:
     verdicts: tuple[str, ...]
     provenance: Provenance
     inertia: Mapping[str, float] = field(default_factory=dict)
+    drives: Mapping[str, DriveGain] = field(default_factory=dict)
+
+
+_INNER = (0.05, 0.95)
+"""Quantiles of the speed between which nine tenths of the samples lie."""
+
+
+def velocity_ranges(samples: Sequence[FrictionSamples]) -> FloatArray:
+    """Speeds (n, 2) between which nine tenths of the used samples of each joint lie [rad/s]; NaN without any."""
+    ranges = np.full((len(samples), 2), np.nan)
+    for row, one in enumerate(samples):
+        speeds = np.abs(one.velocity[one.used & (one.velocity != 0.0)])
+        if speeds.size and np.ptp(speeds) > 0.0:
+            ranges[row] = np.quantile(speeds, _INNER)
+    return ranges
 
 
 _BINS = 24

@@ -14,6 +14,7 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import (
+    DriveGain,
     FrictionSamples,
     Identification,
     JointScore,
@@ -102,6 +103,7 @@ def _section(identification: Identification) -> dict[str, Any]:
         "scores": [_plain(asdict(score)) for score in identification.scores],
         "parameters": list(_parameter_rows(identification.parameters)),
         "inertia": dict(identification.inertia),
+        "drives": {motor: asdict(drive) for motor, drive in identification.drives.items()},
         "samples": [{"joint": one.joint, "table": Block(_samples_text(one))} for one in identification.samples],
     }
 
@@ -148,7 +150,12 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
             choices=tuple(map(str, section["choices"])),
         ),
         {str(name): float(value) for name, value in section["inertia"].items()},
+        {str(motor): _drive(row) for motor, row in section.get("drives", {}).items()},
     )
+
+
+def _drive(row: Mapping[str, Any]) -> DriveGain:
+    return DriveGain(float(row["offset"]), float(row["gain"]), str(row["unit"]))
 
 
 def _parameter_table(rows: Sequence[Mapping[str, Any]]) -> ParameterTable:

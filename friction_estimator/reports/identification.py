@@ -34,6 +34,7 @@ from friction_estimator.reports.identification_tables import (
     load_laws,
     parameter_table,
     quadrant_table,
+    range_table,
     score_table,
 )
 from friction_estimator.reports.page import Page, Section, figure_html, write_page
@@ -63,6 +64,7 @@ def render_identification(identification: Identification, title: str) -> str:
     sections = [
         *_verdict_section(identification),
         *_score_section(identification),
+        *_range_section(identification),
         *_velocity_sections(identification),
         *_quadrant_section(identification),
         *_residual_section(identification),
@@ -89,6 +91,18 @@ def _score_section(identification: Identification) -> Iterator[Section]:
             "baselines: predicting zero, and the rigid body without friction. Green: below 0.3 of the "
             "better baseline; red: no better than it.",
             html_table(score_table(identification.scores)),
+        )
+
+
+def _range_section(identification: Identification) -> Iterator[Section]:
+    table = range_table(identification.friction)
+    if table is not None:
+        yield Section(
+            "speeds",
+            "Speeds",
+            "Nine tenths of the samples that identified a joint lie between these speeds. Friction is that of the law "
+            "without load, in the positive direction. Beyond these speeds the law is an extrapolation.",
+            html_table(table),
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from friction_estimator.identification.result import FrictionSamples, Identification, JointScore, ParameterTable
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.reports.recording_tables import grade
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
 from friction_estimator.types import FloatArray
@@ -40,6 +41,34 @@ def score_table(scores: tuple[JointScore, ...]) -> Table:
         Column("samples", "", "data of the fit"),
     )
     return Table("RMS error of the joint torque", columns, tuple(map(_score_row, scores)))
+
+
+def range_table(friction: IdentifiedParameters) -> Table | None:
+    """Friction at the slowest and fastest speeds that identified each joint; None where no range is known."""
+    ranges = friction.velocity_range
+    if ranges is None or np.isnan(ranges).all():
+        return None
+    columns = (
+        Column("joint", align="left"),
+        Column("law", align="left"),
+        Column("speed", "rad/s", "slow"),
+        Column("friction ± 2 sigma", "N m", "slow"),
+        Column("speed", "rad/s", "fast"),
+        Column("friction ± 2 sigma", "N m", "fast"),
+    )
+    known = [row for row in range(len(friction.joint_names)) if np.isfinite(ranges[row]).all()]
+    return Table("Friction over the speeds of the identification", columns, tuple(_ends(friction, k) for k in known))
+
+
+def _ends(friction: IdentifiedParameters, row: int) -> tuple[Cell, ...]:
+    """Speed, and friction without load, at both ends of the range of one joint."""
+    law, speeds = make_law(friction.law_names[row]), np.asarray(friction.velocity_range)[row]
+    p, no_load = len(law.parameter_names), np.zeros(2)
+    values, slope = friction.values[row, :p], torque_gradient(law, friction.values[row, :p], speeds, no_load)
+    sigma = np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", slope, friction.covariance[row, :p, :p], slope), 0.0))
+    torque = law.torque(values[None, :], speeds, no_load)
+    ends = [(Cell(number(speeds[k])), Cell(with_spread(float(torque[k]), 2.0 * float(sigma[k])))) for k in (0, 1)]
+    return Cell(friction.joint_names[row]), Cell(law.name), *ends[0], *ends[1]
 
 
 def parameter_table(table: ParameterTable) -> Table:

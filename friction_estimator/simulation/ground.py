@@ -22,7 +22,7 @@ class Plane:
     Attributes
     ----------
     x, y : a point of it [m]
-    height : there [m]
+    height : of that point [m]
     gradient : rise along x and along y [m/m]
     """
 
@@ -76,7 +76,7 @@ class Ground:
         return self._patches(places, self._deviations(len(places)).sum(axis=1))
 
     def _deviations(self, count: int) -> FloatArray:
-        """Height and gradients of each footprint, mapped and unseen, (count, 2, 3); more footprints change none."""
+        """Height and gradients of each footprint, mapped and unseen, (count, 2, 3); a larger count adds footprints."""
         largest = ((self.height, self.tilt, self.tilt), (self.unseen_height, self.unseen_tilt, self.unseen_tilt))
         return np.random.default_rng(self.seed).uniform(-1.0, 1.0, (count, 2, 3)) * largest
 

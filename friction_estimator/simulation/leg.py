@@ -204,7 +204,9 @@ def read_leg(model: pin.Model, sole_frame: str) -> Leg:
         When the frame is missing or the leg is not of the kind that the built-in gait can walk with.
     """
     if not model.existFrame(sole_frame):
-        raise SimulationError(f"the URDF has no frame {sole_frame!r}")
+        raise SimulationError(
+            f"the URDF has no frame {sole_frame!r}: set the parameter `frame` of the foot to its sole"
+        )
     frame_id = model.getFrameId(sole_frame)
     chain = tuple(j for j in model.supports[model.frames[frame_id].parentJoint] if j > 1)
     data = model.createData()

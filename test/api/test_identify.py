@@ -11,29 +11,16 @@ import pytest
 import friction_estimator as fe
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.identification import load_identification
+from test.arm import ARM, COULOMB, JOINTS, NOISE, URDF, VISCOUS
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
 
-JOINTS = ("shoulder", "elbow")
-COULOMB, VISCOUS = np.array([1.5, 0.6]), np.array([0.8, 0.3])
 DRIVE_INERTIA = np.array([0.2, 0.1])
-NOISE = 0.05
-URDF = """<robot name="arm"><link name="base"/>
-<link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="3"/>
-<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.04"/></inertial></link>
-<link name="lower"><inertial><origin xyz="0.2 0 0.01"/><mass value="2"/>
-<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>
-<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
-<limit lower="-2" upper="2" velocity="3" effort="80"/></joint>
-<joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/>
-<axis xyz="0 1 0"/><limit lower="-2.2" upper="2.2" velocity="4" effort="40"/></joint></robot>"""
 
 
 @pytest.fixture(scope="module")
-def urdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
-    path.write_text(URDF)
-    return path
+def urdf() -> Path:
+    return ARM
 
 
 def recording(name: str, seed: int, friction: float = 1.0) -> fe.JointLog:
@@ -65,6 +52,14 @@ def test_the_parameters_that_were_put_in_come_out_within_their_error_bars(result
     assert "method inverse_dynamics: motor torques of a robot with a fixed base were recorded" in (
         result.identification.provenance.choices
     )
+
+
+def test_the_speeds_that_identified_the_friction_are_kept_and_shown(result, tmp_path: Path) -> None:
+    result.save(tmp_path / "params.yaml")
+    slow, fast = load_identification(tmp_path / "params.yaml").friction.velocity_range.T
+    assert (slow < 0.5).all() and (fast > 1.0).all() and (fast < 4.0).all()
+    result.report(tmp_path / "page.html")
+    assert "Friction over the speeds of the identification" in (tmp_path / "page.html").read_text()
 
 
 def test_other_recordings_are_predicted_with_identified_inertia_and_friction(result, urdf: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_robot_at_rest_learns_the_bias_and_its_heading_does_not_drift():
     assert filter_.state[1] == pytest.approx(BIAS, abs=2e-4)
 
 
-def test_a_bias_learned_at_rest_holds_the_heading_while_no_foot_tells():
+def test_a_bias_learned_at_rest_holds_the_heading_while_no_foot_stands():
     filter_ = HeadingFilter(suralp_config())
     drifted = run(filter_, 10.0, BIAS)
     drifted = run(filter_, 20.0, BIAS, standing=~BOTH, start=drifted)

@@ -75,7 +75,7 @@ def test_exact_legs_and_accelerometer_give_the_exact_velocity():
     assert rms(follow(velocity, acceleration)[0] - velocity) < 1e-4
 
 
-def test_white_noise_of_the_legs_is_averaged_out_though_nobody_told_of_it():
+def test_white_noise_of_the_legs_is_averaged_out_though_no_parameter_has_it():
     velocity, acceleration = motion()
     noise = 0.05 * np.random.default_rng(0).normal(size=velocity.shape)
     assert rms(follow(velocity + noise, acceleration)[0] - velocity) < 0.3 * rms(noise)

@@ -41,7 +41,7 @@ def odometry(urdf_xml, swaying):
     return follow(urdf_xml, swaying, "odometry")
 
 
-def test_legs_tell_the_tilt_that_the_accelerometer_takes_for_gravity(urdf_xml, swaying, odometry):
+def test_legs_show_the_tilt_that_the_accelerometer_takes_for_gravity(urdf_xml, swaying, odometry):
     """A trunk that sways is accelerated; the attitude stage alone leans with it."""
     alone = tilts(*follow(urdf_xml, swaying, "lipm"))
     assert np.sqrt((alone**2).mean()) > 1e-3

@@ -51,7 +51,7 @@ def test_torque_belongs_to_the_milliseconds_on_both_sides_of_the_acceleration(ro
     assert error[0] > 4.0 * error[1]
 
 
-def test_a_second_difference_weighs_the_accelerations_of_the_steps_as_told():
+def test_a_second_difference_weighs_the_accelerations_of_the_steps_as_stated():
     """Semi-implicit Euler's method, step by step, with a torque for each period and friction for each step."""
     steps = 4
     torque, friction = np.array([1.0, 3.0]), np.linspace(-1.0, 1.0, 2 * steps) ** 2
@@ -73,7 +73,7 @@ def test_sharpening_takes_the_average_over_the_triangle_out_of_a_parabola():
     np.testing.assert_allclose(sharpened(averaged, steps)[2:-2, 0], fine[::steps][2:-2], atol=1e-12)
 
 
-def test_a_fit_to_the_true_friction_has_no_error_in_what_it_says_it_knows(runs, model):
+def test_a_fit_to_the_true_friction_has_no_error_in_the_parameters_it_identifies(runs, model):
     truth = [np.where(swings(run), run.friction, np.nan) for run in runs]
     fit = fit_legs(runs, truth, model.joint_names)
     assert fit.error[fit.identifiable].max() < 0.1

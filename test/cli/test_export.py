@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from friction_estimator.cli.main import main
@@ -46,7 +48,8 @@ def test_the_velocity_of_the_agreement_can_be_given(params: Path, capsys: pytest
 
 
 def test_a_file_of_the_live_node_is_exported_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save_parameters(tmp_path / "live.yaml", make_identification(("hip", "knee")).friction)
+    friction = make_identification(("hip", "knee")).friction
+    save_parameters(tmp_path / "live.yaml", friction)
     command = ["export", str(tmp_path / "live.yaml"), "--to", "ros2_control", "-o", str(tmp_path / "out.yaml")]
     assert main(command) == 0
     assert (
@@ -55,6 +58,10 @@ def test_a_file_of_the_live_node_is_exported_with_a_warning(tmp_path: Path, caps
     )
     assert main([*command, "--speed", "2"]) == 0
     assert "is assumed" not in capsys.readouterr().err
+    save_parameters(tmp_path / "live.yaml", replace(friction, velocity_range=np.array([[0.1, 0.8], [0.2, 0.9]])))
+    assert main(command) == 0
+    warning = capsys.readouterr().err
+    assert "is assumed" not in warning and "least squares over -0.8 ... 0.8 rad/s" in warning
 
 
 def test_line_ends_of_the_model_stay(params: Path, capsys: pytest.CaptureFixture[str]) -> None:

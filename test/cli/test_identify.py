@@ -1,4 +1,4 @@
-"""`identify`: plan a motion, record it, identify, start from the file; and bad data tells what is wrong with it."""
+"""`identify`: plan a motion, record it, identify, start from the file; bad data are named with their fault."""
 
 from __future__ import annotations
 
@@ -20,40 +20,26 @@ from friction_estimator.io.joint_log import read_columns
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.robot import load_robot
 from friction_estimator.messages.topics import JOINT_STATE
+from test.arm import ARM, COULOMB, JOINTS, NOISE, URDF, VISCOUS
 from test.headers import make_header
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
-pytestmark = pytest.mark.filterwarnings("error")  # a numerical warning on stderr tells a user nothing
-
-JOINTS = ("shoulder", "elbow")
-COULOMB, VISCOUS = np.array([1.5, 0.6]), np.array([0.8, 0.3])
-NOISE = 0.05
-URDF = """<robot name="arm"><link name="base"/>
-<link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="3"/>
-<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.04"/></inertial></link>
-<link name="lower"><inertial><origin xyz="0.2 0 0.01"/><mass value="2"/>
-<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>
-<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
-<limit lower="-2" upper="2" velocity="3" effort="80"/></joint>
-<joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/>
-<axis xyz="0 1 0"/><limit lower="-2.2" upper="2.2" velocity="4" effort="40"/></joint></robot>"""
+pytestmark = pytest.mark.filterwarnings("error")  # a numerical warning on stderr is of no use
 
 Columns = dict[str, np.ndarray]
 
 
 @pytest.fixture(scope="session")
-def urdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
-    path.write_text(URDF)
-    return path
+def urdf() -> Path:
+    return ARM
 
 
 @pytest.fixture(scope="session")
-def recorded(urdf: Path) -> Columns:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Columns:
     """What a robot with known friction sends while it moves along a plan of the command line itself."""
-    plan = urdf.parent / "plan"
+    plan = tmp_path_factory.mktemp("arm") / "plan"
     options = ["--duration", "6", "--harmonics", "3", "--starts", "1", "--max-acceleration", "12"]
-    assert main(["plan", str(urdf), "-o", str(plan), *options]) == 0
+    assert main(["plan", str(ARM), "-o", str(plan), *options]) == 0
     assert plan.is_dir()
     table = read_columns(plan.with_name("plan.csv")).columns
     q, v, a = (
@@ -100,7 +86,7 @@ def test_what_was_put_in_comes_out_with_error_bars_that_hold(
         assert score.model_error < 1.5 * NOISE < score.rigid_body_error < score.torque_rms
     assert saved.provenance is not None
     assert saved.provenance.command == f"friction_estimator identify {log} -o {params} --robot {urdf}"
-    for told in (
+    for words in (
         "method inverse_dynamics: motor torques of a robot with a fixed base",
         "shoulder/coulomb",
         "N m s/rad",
@@ -111,7 +97,7 @@ def test_what_was_put_in_comes_out_with_error_bars_that_hold(
         "identifier.law: coulomb_viscous",
         str(params),
     ):
-        assert told in out, told
+        assert words in out, words
 
 
 def test_a_result_is_validated_on_other_recordings(
@@ -167,11 +153,11 @@ def test_a_payload_that_was_fixed_to_the_robot_is_taken_into_account(
     }
     files = [str(write(tmp_path / "empty.csv", recorded)), str(write(tmp_path / "loaded.csv", loaded))]
     errors = {}
-    for name, options in (("told", ["--payload", "loaded=lower:1.5,0.3,0,0"]), ("untold", [])):
+    for name, options in (("known", ["--payload", "loaded=lower:1.5,0.3,0,0"]), ("unknown", [])):
         params = tmp_path / f"{name}.yaml"
         assert main(["identify", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
         errors[name] = max(score.model_error for score in load_identification(params).scores)
-    assert errors["told"] < 1.5 * NOISE < 0.2 * errors["untold"]
+    assert errors["known"] < 1.5 * NOISE < 0.2 * errors["unknown"]
 
 
 def test_a_pendulum_needs_no_names_of_joints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,10 +240,9 @@ def test_torques_behind_the_transmission_give_the_friction_of_motors(
     assert main(["identify", *files, "-o", str(params), "--law", "coulomb_viscous"]) == 0
     assert "method motor" in capsys.readouterr().out
     np.testing.assert_allclose(load_parameters(params).values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.03)
-    table = load_identification(params).parameters
-    assert table is not None
-    gain = [value for name, value in zip(table.names, table.values, strict=True) if "gain" in name]
-    np.testing.assert_allclose(gain, 2.0, rtol=0.05)
+    drives = load_identification(params).drives
+    assert tuple(drives) == JOINTS and {drive.unit for drive in drives.values()} == {"N m/pwm"}
+    np.testing.assert_allclose([drive.gain for drive in drives.values()], 2.0, rtol=0.05)
 
 
 COUPLING = """couplings:
@@ -299,10 +284,9 @@ def test_pwm_is_found_under_the_names_of_the_motors(
     saved = load_parameters(tmp_path / "motors.yaml")
     assert saved.joint_names == ("m0", "m1")
     np.testing.assert_allclose(saved.values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.03)
-    table = load_identification(tmp_path / "motors.yaml").parameters
-    assert table is not None and not any("inertia" in name for name in table.names)
-    gain = [value for name, value in zip(table.names, table.values, strict=True) if "gain" in name]
-    np.testing.assert_allclose(gain, GAIN, rtol=0.05)
+    found = load_identification(tmp_path / "motors.yaml")
+    assert not any("inertia" in name for name in found.parameters.names)
+    np.testing.assert_allclose([found.drives[motor].gain for motor in ("m0", "m1")], GAIN, rtol=0.05)
 
 
 def test_a_known_gain_gives_friction_from_driven_logs(
@@ -575,7 +559,7 @@ def test_an_option_of_no_use_is_refused(
     assert not list(tmp_path.glob("out*"))
 
 
-def test_exchanged_torques_and_joints_that_are_not_recorded_are_told(
+def test_exchanged_torques_and_joints_that_are_not_recorded_are_named(
     recorded: Columns, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     exchanged = dict(recorded)

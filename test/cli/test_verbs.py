@@ -128,7 +128,7 @@ def test_a_report_of_anything_else_names_the_valid_inputs(
     assert not (tmp_path / "page.html").exists()
 
 
-def test_warnings_tell_of_a_bag_that_was_cut(walk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bag_that_was_cut_gives_a_warning(walk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = (walk / "walk.mcap").read_bytes()
     (tmp_path / "cut.mcap").write_bytes(data[: int(0.7 * len(data))])
     command = ["replay", str(tmp_path / "cut.mcap"), "-o", str(tmp_path / "out"), "--observer", "momentum"]

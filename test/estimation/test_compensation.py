@@ -107,7 +107,7 @@ def test_desired_velocities_are_those_of_the_newest_command_that_is_not_ahead():
     assert torques[10] == pytest.approx(-COULOMB - VISCOUS)
 
 
-def test_torque_is_zero_without_fresh_desired_velocities_and_says_why():
+def test_torque_is_zero_without_fresh_desired_velocities_with_the_reason():
     stage = compensation(velocity="desired", timeout=0.05)
     assert settled(stage, 1.0) == 0.0 and "no desired velocity within 0.05 s" in stage.idle
     stage.set_command(CommandSample(100 * MS, np.array([1.0])))

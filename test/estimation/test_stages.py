@@ -38,7 +38,7 @@ def test_friction_is_compensated_where_it_is_estimated(samples, stages, compensa
 
 
 @pytest.mark.parametrize("observer", ["kalman", "fbse", "momentum"])
-def test_both_parts_say_exactly_what_the_whole_pipeline_says(samples, observer):
+def test_both_parts_give_exactly_what_the_whole_pipeline_gives(samples, observer):
     whole, base, friction = (
         estimated(samples, observer=observer, stages=stages) for stages in ("all", "base_state", "friction")
     )

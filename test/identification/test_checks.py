@@ -100,7 +100,7 @@ def test_a_mistake_is_named_with_its_evidence(mistake: str) -> None:
     assert words in only(damage(recording()))
 
 
-def test_one_reversed_torque_is_told_from_the_others() -> None:
+def test_one_reversed_torque_is_named_and_no_other() -> None:
     log = recording()
     assert log.effort is not None
     told = only(replace(log, effort=log.effort * [1.0, -1.0]))
@@ -134,7 +134,7 @@ def test_pushes_do_not_hide_a_reversed_torque() -> None:
     assert "effort/hip acts against its own acceleration" in told and "effort/knee acts against" in told
 
 
-def test_a_torque_that_takes_energy_all_along_is_told_where_no_inertia_shows_it() -> None:
+def test_a_torque_that_takes_energy_all_along_is_named_where_no_inertia_shows_it() -> None:
     log = recording()
     velocity = exact_motion(log.time)[1]
     friction = COULOMB * np.sign(velocity)

@@ -112,7 +112,7 @@ def test_temperature_is_that_of_the_motor_at_the_place_of_the_joint():
     assert values["m0/coulomb_per_kelvin"] == pytest.approx(-0.05, abs=1e-4)
 
 
-def test_friction_of_joints_beside_that_of_motors_is_told_and_can_be_asked_for():
+def test_friction_of_joints_besides_that_of_motors_is_reported_and_can_be_identified():
     own = np.array([0.0, 1.5])
     made = motions(BELT, noise=0.3, joint_friction=own)
     told = [text for text in identify(BELT, made).verdicts if "friction of its own" in text]

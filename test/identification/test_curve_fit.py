@@ -39,7 +39,7 @@ def test_the_jacobian_is_that_of_finite_differences_in_the_coordinates_of_the_so
         np.testing.assert_allclose(column, difference, atol=1e-5 * max(1.0, np.abs(difference).max()))
 
 
-def test_errors_of_the_parameters_are_as_large_as_their_sigma_says_though_the_noise_remembers():
+def test_errors_of_the_parameters_are_as_large_as_their_sigma_though_the_noise_is_coloured():
     law, errors = make_law("tanh_stribeck"), []
     for seed in range(12):
         fit = fit_curve(law, curve("tanh_stribeck", KNEE, 2.0, 0.02, seed), CurveOptions(starts=8))
@@ -169,7 +169,7 @@ def test_a_shape_without_any_torque_is_not_shown():
     assert any("stribeck_velocity" in reason for reason in result.reasons)
 
 
-def test_equal_tangents_can_be_exchanged_and_that_is_said():
+def test_equal_tangents_can_be_exchanged_and_that_is_reported():
     """g4 tanh(100 dq) may as well be one more of the first tangent and one less of a second one."""
     result = judged("makkar", (0.7, 100.0, 10.0, 0.6, 100.0, 0.9), 2.0)
     assert not result.identifiable[[1, 4]].any()

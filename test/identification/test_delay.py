@@ -43,7 +43,7 @@ def test_a_late_torque_is_no_viscous_friction_even_in_a_single_sine(late):
     assert np.abs(values / truth - 1.0).max() < 0.05  # F_v is 13 % off where the delay is not known
 
 
-def test_moved_torques_are_told():
+def test_moved_torques_are_reported():
     result = identify_inverse_dynamics([recording(one_sine(1.0), late=0.008)], FixedBaseModel(URDF, JOINTS))
     assert any("late compared with the positions" in verdict for verdict in result.verdicts)
 
@@ -54,7 +54,7 @@ def test_several_frequencies_know_the_delay_and_lose_nothing():
     assert solution.delay == 0.0 and solution.delay_sigma < 1e-3
 
 
-def test_a_sine_without_steps_of_friction_does_not_show_viscous_friction_and_it_is_told():
+def test_a_sine_without_steps_of_friction_does_not_show_viscous_friction_and_that_is_reported():
     """Dry friction has steps that a late torque moves; without them a delay is viscous friction."""
     little = 0.1 * VISCOUS
     motion = recording(one_sine(0.5), np.zeros(2), little, late=0.004)

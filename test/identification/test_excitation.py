@@ -164,7 +164,7 @@ def test_every_joint_dwells_at_low_speeds_in_both_directions(plan: ExcitationPla
             assert (dwelling >= 0.95 * OPTIONS.dwell * OPTIONS.rate).all(), (level, sign)
 
 
-def test_sweeps_reach_as_far_as_told_and_come_back() -> None:
+def test_sweeps_reach_as_far_as_wanted_and_come_back() -> None:
     speeds = np.array([[0.1, -0.2], [0.3, -0.6]])
     time = np.linspace(0.0, sweep_duration(2, 2.0, 0.5), 9001)
     position, velocity, _ = slow_sweeps(np.array([1.0, 2.0]), speeds, 2.0, 0.5, time)
@@ -190,7 +190,7 @@ def test_weak_motors_get_smaller_motions_and_too_weak_ones_an_error() -> None:
         planned(2.0)
 
 
-def test_limits_that_a_urdf_lacks_are_told() -> None:
+def test_limits_that_a_urdf_lacks_are_named() -> None:
     bounds = limits_of_urdf(arm(effort=0.0, limit='velocity="0" lower="0" upper="0"'), JOINTS, acceleration=5.0)
     assert bounds.lower[0] == -np.pi and bounds.velocity[0] == 1.0 and np.isinf(bounds.effort).all()
     assert bounds.acceleration.tolist() == [5.0, 5.0, 5.0]

@@ -60,7 +60,7 @@ def test_payload_torque_is_that_of_the_body_really_appended():
     np.testing.assert_allclose(FixedBaseModel(URDF, JOINTS).torque(q, v, a, PAYLOAD), expected, atol=1e-10)
 
 
-def test_joints_that_were_not_recorded_are_locked_where_told():
+def test_joints_that_were_not_recorded_are_locked_at_their_given_position():
     model = FixedBaseModel(URDF, ("turn",), {"elbow": 0.7, "slide": 0.1})
     q, v, a = random_motion(4, 1)
     full = np.zeros((3, 4, 3))

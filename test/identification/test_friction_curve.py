@@ -46,7 +46,9 @@ def test_held_out_errors_stand_beside_predict_zero(result, curves):
         assert score.torque_rms == pytest.approx(np.sqrt(np.mean(curves[score.joint].friction ** 2)))
         assert np.isnan(score.rigid_body_error)
         assert noise * 0.9 < score.fit_error <= score.model_error < noise * 1.3
-    assert any(sentence.startswith("knee: tanh_stribeck leaves 1% of its friction") for sentence in result.verdicts)
+    assert any(
+        sentence.startswith("knee: the error of tanh_stribeck is 1% of the measured") for sentence in result.verdicts
+    )
 
 
 def test_friction_that_does_not_depend_on_velocity_is_called_useless(curves):

@@ -137,7 +137,7 @@ def test_temperature_and_position_are_regressors():
 
 
 @pytest.mark.parametrize("noise", [1e-4, 1e-2])
-def test_dry_and_viscous_friction_of_a_slow_sine_are_told_apart(noise):
+def test_dry_and_viscous_friction_of_a_slow_sine_are_separated(noise):
     """The step of dry friction has to pass the filters: its first harmonic looks like viscous friction."""
     rng, rate = np.random.default_rng(1), 200.0
     time = np.arange(0.0, 30.0, 1.0 / rate)[:, None]
@@ -173,7 +173,7 @@ def test_sigma_knows_of_friction_that_has_another_shape_than_the_law(static, lea
     assert least < np.sqrt(np.mean(np.square(distances))) < most
 
 
-def test_a_push_is_rejected_and_told():
+def test_a_push_is_rejected_and_reported():
     motion = noisy_motion(7)
     effort = motion.effort.copy()
     effort[3000:3100] += 40.0

@@ -18,14 +18,14 @@ def stribeck_of_the_shoulder(velocity):
     return np.array([6.0, 0.0]) * np.sign(velocity) * np.exp(-((velocity / 0.3) ** 2))
 
 
-def test_friction_of_another_shape_than_its_law_is_told_of_that_joint_only():
+def test_friction_of_another_shape_than_its_law_is_reported_for_that_joint_only():
     told = [text for text in verdicts(stribeck_of_the_shoulder) if "another shape" in text]
     assert [text.split(":")[0] for text in told] == ["shoulder"]
     assert "six_slope" in told[0]
     assert not any("another shape" in text for text in verdicts())
 
 
-def test_a_torque_in_millinewtonmetres_is_told():
+def test_a_torque_in_millinewtonmetres_is_reported():
     assert any("1e+03 times those of the URDF" in text for text in verdicts(scale=1000.0))
     assert not any("times those of the URDF" in text for text in verdicts())
 

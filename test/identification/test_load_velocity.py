@@ -90,7 +90,7 @@ def test_the_stribeck_velocity_is_found():
     assert ((0.0 < parameters_sigma(live)[:, -1]) & (parameters_sigma(live)[:, -1] < 0.4 * np.array(found))).all()
 
 
-def test_without_payload_alpha_of_both_quadrants_are_told_apart_only_by_what_gearboxes_are_like():
+def test_without_payload_alpha_of_both_quadrants_are_separated_by_the_prior_of_gearboxes_only():
     solution, _ = estimate(experiments((None,), 0.2), velocity_dependent=False, solver=ORDINARY)
     sigma = np.sqrt(np.diagonal(solution.covariance))
     found = dict(zip(solution.model.names, sigma, strict=True))
@@ -179,7 +179,7 @@ def test_friction_of_the_motor_torque_itself_is_predicted_although_the_fit_takes
 
 
 @pytest.mark.parametrize(("live_law", "lost"), [("load_quadrants", 0.35), ("load_velocity", 0.05)])
-def test_the_live_law_says_the_identified_friction_with_the_motor_torque_as_load(live_law, lost):
+def test_the_live_law_gives_the_identified_friction_with_the_motor_torque_as_load(live_law, lost):
     motions = experiments(noise=0.2)
     result = identify(motions, law="load_velocity", live_law=live_law, stribeck_velocity=STRIBECK)
     law = make_law(live_law)

@@ -54,7 +54,7 @@ def test_friction_has_the_names_of_the_motors(found):
     )
 
 
-def test_noise_and_what_the_law_leaves_over_are_told_apart(found):
+def test_noise_and_what_the_law_leaves_over_are_separated(found):
     """Torque noise of 0.05 N m a joint, seen from the motors; the law itself is exact."""
     noise = 0.05**2 * np.square(TORSO.matrix).sum(axis=0)
     np.testing.assert_allclose(found.friction.measurement_variance, noise, rtol=0.1)
@@ -189,7 +189,7 @@ def test_static_friction_that_was_not_seen_is_reported(logs):
     assert sum("static friction there is taken to be Coulomb friction" in text for text in told) == 3
 
 
-def test_a_stribeck_velocity_that_is_not_seen_is_told(logs):
+def test_a_stribeck_velocity_that_is_not_seen_is_reported(logs):
     options = replace(KNOWN, stribeck_velocity=None, stick=StickOptions(stop_velocity=0.08))
     found = identify_motor(logs[0], [], TORSO, options)
     assert found.friction.law_names == ("asymmetric_stribeck_scaled",) * 3

@@ -39,7 +39,7 @@ def test_noiseless_data_give_what_went_in(law, known):
     assert (found.covariance[-1, -1] == 0.0) == known
 
 
-def test_an_offset_cannot_be_told_from_dry_friction_of_each_direction():
+def test_an_offset_cannot_be_separated_from_dry_friction_of_each_direction():
     assert [name for name in PARAMETERS if not MotorLaw(name).offset_shows] == ["asymmetric"]
 
 
@@ -110,7 +110,7 @@ def test_data_that_meet_the_constraint_are_met_exactly():
 
 
 @pytest.mark.parametrize("search", [False, True])
-def test_errors_are_as_large_as_their_covariance_says(search):
+def test_errors_are_as_large_as_their_covariance(search):
     truth = np.array([*STRIBECK, 0.03]) if search else STRIBECK
     law = "asymmetric_stribeck_scaled" if search else "asymmetric_stribeck"
     unknowns = FrictionUnknowns(MotorLaw("asymmetric_stribeck"), search)

@@ -83,7 +83,7 @@ def test_torque_of_the_exact_motion_is_the_exact_torque(motion: Motion) -> None:
     ("cutoff", "decimate", "words"),
     [(10.0, 30, "every 1st to 20th"), (10.0, 0, "every 1st to 20th"), (300.0, 1, "cannot be used"), (0.01, 1, "cuts")],
 )
-def test_wrong_choices_are_told(motion: Motion, cutoff: float, decimate: int, words: str) -> None:
+def test_wrong_choices_are_refused_with_the_reason(motion: Motion, cutoff: float, decimate: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
         parallel_filter(motion.position, motion, cutoff, decimate)
 

@@ -78,7 +78,7 @@ def test_the_cutoff_does_not_exceed_what_the_rate_allows() -> None:
     assert found.cutoff_hz <= 8.0 + 1e-9
 
 
-def test_the_reason_tells_how_much_of_the_torque_is_used() -> None:
+def test_the_reason_has_the_share_of_the_torque_that_is_used() -> None:
     log = recording()
     found = choose_cutoff(log.time, log.position, None, log.effort)
     assert f"cut-off {found.cutoff_hz:.3g} Hz" in found.reason

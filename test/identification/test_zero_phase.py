@@ -68,7 +68,7 @@ def test_what_is_cut_off_at_the_edges_is_all_that_the_edges_disturb(method: str)
     assert np.abs(whole.acceleration[same] - part.acceleration).max() < 0.02 * whole.acceleration.std()
 
 
-def test_jittering_stamps_are_brought_to_an_even_grid_and_it_is_told() -> None:
+def test_jittering_stamps_are_brought_to_an_even_grid_with_a_note() -> None:
     log = recording(encoder=0.0)
     jitter = 0.2 * 0.002 * np.random.default_rng(1).uniform(-1.0, 1.0, log.time.size)
     time = log.time + jitter
@@ -119,7 +119,7 @@ def test_torque_and_inputs_stay_unfiltered_and_in_step_with_the_motion() -> None
     assert np.array_equal(motion.inputs["temperature"], log.inputs["temperature"][inner])
 
 
-def test_the_better_of_measured_and_differentiated_velocity_is_taken_and_the_reason_told() -> None:
+def test_the_better_of_measured_and_differentiated_velocity_is_taken_with_the_reason() -> None:
     fine, coarse = recording(encoder=1e-5), recording(encoder=2e-2)
     assert any("velocity from the position" in text for text in to_motion(fine).choices)
     assert any("velocity measured" in text for text in to_motion(coarse).choices)
@@ -157,6 +157,6 @@ def test_a_joint_whose_velocity_is_not_measured_but_zero_is_not_believed() -> No
         ({"cutoff": 0.05}, "the longest stretch has"),
     ],
 )
-def test_what_cannot_be_done_is_told_with_the_choices(options: dict[str, object], words: str) -> None:
+def test_what_cannot_be_done_is_refused_with_the_choices(options: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         to_motion(recording(duration=5.0), **options)

@@ -74,7 +74,7 @@ def test_c_evaluates_every_law_as_python_does(tmp_path: Path, compiler: str, sta
     assert last_name == odd[-1]
 
 
-def test_a_law_without_a_c_form_is_reduced_and_that_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_law_without_a_c_form_is_reduced_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("cc") is None:
         pytest.skip("no compiler 'cc' on this machine")
     monkeypatch.setattr("friction_estimator.io.export.c_header.C_LAWS", {})

@@ -14,7 +14,7 @@ import yaml
 from friction_estimator.cli.main import main
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.result import Identification, ParameterTable
+from friction_estimator.identification.result import DriveGain, Identification
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.identification import save_identification
 from friction_estimator.laws import make_law
@@ -46,8 +46,7 @@ def job(**changes: object) -> ExportRequest:
     """Two motors and a joint, in an order of its own; the first one's drive is known."""
     names = ["m1", "neck", "m0"]
     friction = friction_of(["load_quadrants", "coulomb_viscous", "asymmetric_stribeck"], names)
-    table = ParameterTable(("m1/drive_offset", "m1/drive_gain"), ("N m", "N m/pwm"), np.array([0.25, 3.5]), np.ones(2))
-    (first,) = joint_frictions(replace(_saved("m1"), parameters=table))
+    (first,) = joint_frictions(replace(_saved("m1"), drives={"m1": DriveGain(0.25, 3.5, "N m/pwm")}))
     drive = first.drive
     return ExportRequest((replace(friction[0], drive=drive), *friction[1:]), **{"coupling": COUPLING, **changes})
 
@@ -104,13 +103,13 @@ def test_ros2_control_holds_joints_motors_matrix_and_drive_but_no_gain_of_couple
     assert any("'gains' cannot express it" in text for text in made.warnings)
 
 
-def test_a_urdf_gets_the_friction_of_single_joints_and_says_what_it_cannot_hold() -> None:
+def test_a_urdf_gets_the_friction_of_single_joints_and_a_warning_for_the_others() -> None:
     made = export_friction("urdf", job(model=URDF))
     assert made.text.count("<dynamics") == 1
     assert any("the friction of the motors 'm0', 'm1'" in text and "is left out" in text for text in made.warnings)
     # a motor that is called like a joint is still no joint
     same = replace(COUPLING, motor_names=("m1", "neck"))
-    with pytest.raises(Exception, match="none of the joints 'm0'.*; friction of 'm1', 'neck' is none of a joint"):
+    with pytest.raises(Exception, match="none of the joints 'm0'.*; 'm1', 'neck' are motors that move several joints"):
         export_friction("urdf", job(model=URDF, coupling=same))
 
 

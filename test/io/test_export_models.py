@@ -87,7 +87,7 @@ def test_every_other_byte_of_the_urdf_stays() -> None:
     assert export_friction("urdf", ExportRequest((hip, knee, last), model=made.text)).text == made.text
 
 
-def test_what_a_urdf_cannot_say_is_told() -> None:
+def test_what_a_urdf_cannot_express_is_reported() -> None:
     warnings = export_friction("urdf", ExportRequest(friction_of("hip", "toe"), model=URDF)).warnings
     assert warnings[0] == "the URDF has no joint 'toe': left out"
     assert warnings[1] == "a URDF has no place for the drive inertia of hip: left out"

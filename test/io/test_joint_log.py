@@ -112,14 +112,14 @@ def test_other_columns_are_inputs_and_missing_numbers_are_nan(tmp_path: Path) ->
         (TEXT + "1,2,3\n", "line 7 has 3 cells, the header names 7 columns"),
     ],
 )
-def test_a_bad_table_is_told_by_file_line_and_column(tmp_path: Path, text: str, words: str) -> None:
+def test_a_bad_table_is_refused_with_file_line_and_column(tmp_path: Path, text: str, words: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(InputError, match=words) as caught:
         joint_log_from_table(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_joints_that_are_not_there_are_told_with_those_that_are(tmp_path: Path) -> None:
+def test_joints_that_are_not_there_are_named_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'ankle'.*'hip', 'knee'"):
         joint_log_from_table(write(tmp_path, TEXT), ["hip", "ankle"])
 

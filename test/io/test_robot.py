@@ -37,7 +37,7 @@ def test_a_robot_is_found_by_name_and_by_path_alike(tmp_path: Path, monkeypatch:
     assert load_robot(by_name.urdf_path.parent.parent / "config" / "robots" / "suralp.yaml") == by_name
 
 
-def test_overrides_replace_what_the_file_says() -> None:
+def test_overrides_replace_values_of_the_file() -> None:
     assert load_robot("suralp").config.observer == "kalman"
     assert load_robot("suralp", {"observer": "momentum"}).config.observer == "momentum"
 

@@ -154,7 +154,7 @@ def test_huge_but_finite_values_are_accepted() -> None:
     assert sample.position.tolist() == [1e200, -1e200]
 
 
-def test_imu_that_says_it_measures_nothing_is_refused(types: Types, reader: InputReader) -> None:
+def test_an_imu_that_declares_its_quantities_absent_is_refused(types: Types, reader: InputReader) -> None:
     absent = np.array([-1.0] + 8 * [0.0])
     for field in ("angular_velocity_covariance", "linear_acceleration_covariance"):
         with pytest.raises(InputError, match=rf"{field}\[0\] is -1"):

@@ -74,7 +74,7 @@ def test_scalars_are_the_effort_by_joint_name(
     np.testing.assert_array_equal(np.asarray(built["joint_friction"].velocity), estimate.velocity)
 
 
-def test_a_joint_that_stops_being_measured_is_told_at_once(
+def test_a_joint_that_stops_being_measured_is_published_at_once(
     outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode
 ) -> None:
     outputs.build(make_estimate(0))
@@ -101,7 +101,7 @@ def test_compensation_leaves_with_every_estimate_that_has_one_and_ends_with_zero
     assert topics.COMPENSATION not in OutputMessages(config, joint_names, robot.urdf_xml).topics
 
 
-def test_contact_phase_is_told_when_it_changes(
+def test_contact_phase_is_published_when_it_changes(
     outputs: OutputMessages, make_estimate: MakeEstimate, decoded: Decode
 ) -> None:
     outputs.build(make_estimate(0))

@@ -36,7 +36,7 @@ def traces(figure: object, name: str, panel: int = 0) -> list:
     return [trace for trace in figure.data if trace.name == name and (trace.xaxis or "x") == axis]
 
 
-def test_used_and_left_out_samples_are_told_apart(identification: Identification) -> None:
+def test_used_and_left_out_samples_are_drawn_apart(identification: Identification) -> None:
     (used,), (left_out,) = (
         traces(friction_over_velocity(identification), name) for name in ("used", "left out of the fit")
     )
@@ -141,7 +141,7 @@ def test_a_model_that_is_worse_than_a_baseline_is_red(identification: Identifica
     assert table.rows[1][2].text == "–"
 
 
-def test_the_page_says_how_it_was_made_and_needs_no_network(identification: Identification) -> None:
+def test_the_page_has_how_it_was_made_and_needs_no_network(identification: Identification) -> None:
     page = render_identification(identification, "friction.yaml")
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     provenance = identification.provenance

@@ -33,7 +33,7 @@ def from_elsewhere(recording: Recording) -> Recording:
     )  # fmt: skip
 
 
-def test_stance_and_swing_are_told_apart_for_each_leg(recording: Recording) -> None:
+def test_stance_and_swing_are_separated_for_each_leg(recording: Recording) -> None:
     (stance_name, stance), (swing_name, swing) = errors_by_part(recording)
     assert (stance_name, swing_name) == ("stance", "swing")
     assert stance.count.tolist() == [2600.0, 2600.0, 3000.0, 3000.0]

@@ -29,7 +29,7 @@ PLACES = [4, 0, 2]
 """Of the torso's joints among all."""
 
 
-def test_motors_turn_feel_and_act_as_the_coupling_says_and_all_others_as_their_joints():
+def test_coupled_motors_follow_the_matrix_and_all_others_their_joints():
     rng, motors = np.random.default_rng(0), Transmission.of(TORSO, JOINTS)
     assert motors.names == ("m1", "neck", "m2", "elbow", "m0")
     x = rng.normal(size=(7, 5))

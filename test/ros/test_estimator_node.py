@@ -179,7 +179,7 @@ def test_friction_is_not_compensated_unless_asked_for(talking):
     assert "/robot1/joint_friction" in names and "/robot1/friction_compensation" not in names
 
 
-def test_saving_without_a_file_says_which_parameter_is_missing(talking):
+def test_saving_without_a_file_names_the_missing_parameter(talking):
     answer = talking.call(Trigger, "save_parameters", Trigger.Request())
     assert not answer.success and "identified_parameters" in answer.message
 

@@ -102,7 +102,7 @@ def test_inverse_kinematics_returns_the_angles_that_made_the_pose(biped, angles,
         np.testing.assert_allclose(found[0], wanted, atol=1e-8)
 
 
-def test_joints_are_told_by_their_axes(biped):
+def test_joints_are_recognised_by_their_axes(biped):
     left, right = biped.legs
     roles = ("hip_yaw", "hip_roll", "hip_pitch", "knee", "ankle_pitch", "ankle_roll")
     assert left.joint_names == tuple(f"l_{role}" for role in roles)

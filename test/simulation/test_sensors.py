@@ -31,7 +31,7 @@ def split(signals):
     return SimpleNamespace(**parts)
 
 
-def test_clean_sensors_tell_the_truth():
+def test_clean_sensors_give_the_truth():
     np.testing.assert_array_equal(SensorModel(make_noise("clean"), N, K, PERIOD, 0).measure(exact()), exact())
 
 

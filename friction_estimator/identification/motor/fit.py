@@ -176,7 +176,7 @@ _LEAST = 30
 
 
 @dataclass(frozen=True, slots=True)
-class DriveGain:
+class DriveFit:
     """``motor torque = offset + gain * drive`` at the output of the gearbox.
 
     Attributes
@@ -197,7 +197,7 @@ class DriveGain:
     fit: LinearFit
 
 
-def fit_drive_gain(samples: MotorSamples, kind: str, friction: MotorFriction, solver: SolverOptions) -> DriveGain:
+def fit_drive_gain(samples: MotorSamples, kind: str, friction: MotorFriction, solver: SolverOptions) -> DriveFit:
     """Gain and offset from ``tau + I domega + f(omega) = tau_0 + K u`` (Guedelha et al. 2017, eq. 32).
 
     Friction is held at what the first phase found. Its error moves gain and offset by ``A J``, with A the solution
@@ -234,4 +234,4 @@ def fit_drive_gain(samples: MotorSamples, kind: str, friction: MotorFriction, so
         weighted.T @ problem.W, weighted.T @ friction.jacobian(samples.velocity, samples.acceleration)
     )
     covariance = fit.covariance + moved @ friction.covariance @ moved.T
-    return DriveGain(samples.motor, kind, float(fit.values[0]), float(fit.values[1]), covariance, fit)
+    return DriveFit(samples.motor, kind, float(fit.values[0]), float(fit.values[1]), covariance, fit)

@@ -17,6 +17,7 @@ from friction_estimator.identification.motor.fit import fit_drive_gain, fit_moto
 from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
 from friction_estimator.identification.motor.result import (
     MotorResult,
+    drive_gains,
     identified_friction,
     motor_choices,
     motor_figures,
@@ -315,4 +316,5 @@ def _identification(
             tuple((motion.name, motion.digest) for motion in motions),
             (*filtered, *motor_choices(results, coupling)),
         ),
+        drives=drive_gains(results),
     )

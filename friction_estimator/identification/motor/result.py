@@ -10,10 +10,10 @@ import numpy as np
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.least_squares import SolverOptions, solve
 from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, select_rows
-from friction_estimator.identification.motor.fit import UNITS, DriveGain, MotorFriction
+from friction_estimator.identification.motor.fit import UNITS, DriveFit, MotorFriction
 from friction_estimator.identification.motor.problem import OFFSET, weak_prior
 from friction_estimator.identification.motor.samples import MotorSamples
-from friction_estimator.identification.result import Finding, FrictionSamples, JointScore, ParameterTable
+from friction_estimator.identification.result import DriveGain, Finding, FrictionSamples, JointScore, ParameterTable
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -35,7 +35,7 @@ class MotorResult:
     free: MotorSamples
     driving: FloatArray
     friction: MotorFriction
-    gain: DriveGain | None
+    gain: DriveFit | None
 
 
 def identified_friction(results: Sequence[MotorResult]) -> IdentifiedParameters:
@@ -78,6 +78,15 @@ def motor_parameters(results: Sequence[MotorResult]) -> ParameterTable:
             rows.append((f"{motor}/drive_gain", UNITS[gain.kind], gain.gain, float(spread[1])))
     names, units, values, sigmas = zip(*rows, strict=True)
     return ParameterTable(names, units, np.array(values), np.array(sigmas))
+
+
+def drive_gains(results: Sequence[MotorResult]) -> dict[str, DriveGain]:
+    """Torque by PWM or current of the motors that were driven, by the name of the motor."""
+    return {
+        result.free.motor: DriveGain(result.gain.offset, result.gain.gain, UNITS[result.gain.kind])
+        for result in results
+        if result.gain is not None
+    }
 
 
 def motor_score(result: MotorResult, solver: SolverOptions, folds: int) -> JointScore:
@@ -230,8 +239,8 @@ def _about_gain(result: MotorResult) -> list[Finding]:
         return [
             Finding(
                 1.6,
-                f"{motor}: the drive gain {gain.gain:.3g} +- {spread:.2g} {unit} is not above zero: sign or column of "
-                f"the {gain.kind}, or it is driven too little",
+                f"{motor}: the drive gain {gain.gain:.3g} +- {spread:.2g} {unit} is not above zero: check sign and "
+                f"column of the {gain.kind}, or record a log in which it is larger",
             )
         ]
     error = 100.0 * gain.fit.relative_error

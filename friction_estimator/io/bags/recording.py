@@ -75,22 +75,20 @@ class _Samples:
 
 
 def joint_log_from_bag(
-    path: str | os.PathLike[str],
+    bag: str | os.PathLike[str] | BagReader,
     topic: str = JOINT_STATES,
     joint_names: Sequence[str] | None = None,
     *,
-    namespace: str = "",
     progress: Progress | None = None,
 ) -> JointLog:
     """Read the joint states of a bag, and its friction where it has the topic ``joint_friction``.
 
     Parameters
     ----------
-    path : of the bag
+    bag : its path, or its reader
     topic : with sensor_msgs/JointState
     joint_names : (n) wanted joints, in this order; None: those of most messages. Messages without all of them are
         left out, as those of a second publisher
-    namespace : of the topics
     progress : called now and then with the number of messages done and of all
 
     Returns
@@ -105,7 +103,7 @@ def joint_log_from_bag(
     BagError
         When the topic is missing, of another type, or no message holds positions of the joints.
     """
-    reader = BagReader(path, namespace)
+    reader = bag if isinstance(bag, BagReader) else BagReader(bag)
     found = _topics(reader, topic)
     messages, digest = _read(reader, found, progress)
     main = JOINT_STATES if found[JOINT_STATES] else topics.FRICTION.name

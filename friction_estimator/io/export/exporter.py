@@ -13,23 +13,20 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.result import Identification, OperatingRange, ParameterTable, operating_range
+from friction_estimator.identification.result import (
+    DriveGain,
+    Identification,
+    OperatingRange,
+    ParameterTable,
+    operating_range,
+)
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_viscous
-from friction_estimator.laws.joint_laws import parameters_sigma
+from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import FloatArray
 
 _VELOCITIES = 200
 _UNKNOWN_SPEED = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Drive:
-    """``motor torque = offset + gain * drive`` at the output of the gearbox: offset [N m], gain in its unit."""
-
-    offset: float
-    gain: float
-    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ class JointFriction:
     simple: CoulombViscousFit
     velocity: FloatArray
     drive_inertia: float | None
-    drive: Drive | None = None
+    drive: DriveGain | None = None
 
     @property
     def reduction(self) -> str:
@@ -75,7 +72,7 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
     ----------
     identification : from a method or from a parameter file
     speed : agree with the law up to this speed [rad/s], at the loads that were seen; None: at the speeds that were
-        seen, or up to 1 rad/s when the identification has no samples
+        seen, or up to 1 rad/s where they are not known
 
     Raises
     ------
@@ -86,26 +83,42 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
         raise ConfigError(f"the speed {speed:g} rad/s is not a positive number")
     friction, sigma = identification.friction, parameters_sigma(identification.friction)
     ranges = {one.joint: operating_range(one) for one in identification.samples}
+    known = _speeds(friction)
     joints = []
     for row, joint in enumerate(friction.joint_names):
         law = make_law(friction.law_names[row])
         values = friction.values[row, : len(law.parameter_names)]
-        velocity, load = _motion(ranges.get(joint), speed)
+        velocity, load = _motion(ranges.get(joint), known[row], speed)
         simple = fit_coulomb_viscous(law, values, velocity, load)
         inertia = _drive_inertia(identification.parameters, joint)
-        drive = _drive(identification.parameters, joint)
+        drive = identification.drives.get(joint)
         joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive))
     return tuple(joints)
 
 
 def unknown_ranges(identification: Identification) -> tuple[str, ...]:
-    """Joints without samples: at which velocities their friction was seen is not known."""
+    """Joints without samples and without a range of speeds: where their friction was seen is not known."""
+    friction = identification.friction
     known = {one.joint for one in identification.samples if operating_range(one) is not None}
-    return tuple(joint for joint in identification.friction.joint_names if joint not in known)
+    ranges = zip(friction.joint_names, _speeds(friction), strict=True)
+    known |= {joint for joint, speeds in ranges if np.isfinite(speeds).all()}
+    return tuple(joint for joint in friction.joint_names if joint not in known)
 
 
-def _motion(seen: OperatingRange | None, speed: float | None) -> tuple[FloatArray, FloatArray]:
-    """Velocities (m,) and loads (m,) of the projection: those seen, stretched or shrunk to a given speed."""
+def _speeds(friction: IdentifiedParameters) -> FloatArray:
+    """Speeds (n, 2) between which the joints were in motion [rad/s], NaN where unknown."""
+    unknown = np.full((len(friction.joint_names), 2), np.nan)
+    return unknown if friction.velocity_range is None else friction.velocity_range
+
+
+def _motion(seen: OperatingRange | None, speeds: FloatArray, speed: float | None) -> tuple[FloatArray, FloatArray]:
+    """Velocities (m,) and loads (m,) of the projection: those seen, stretched or shrunk to a given speed.
+
+    Without samples they are those of the range of speeds (2,) in both directions, and without that up to 1 rad/s.
+    """
+    if seen is None and speed is None and np.isfinite(speeds).all():
+        half = np.linspace(float(speeds[0]), float(speeds[1]), _VELOCITIES // 2)
+        return np.concatenate((-half[::-1], half)), np.zeros(_VELOCITIES)
     if seen is None:
         velocity = np.linspace(-1.0, 1.0, _VELOCITIES) * (_UNKNOWN_SPEED if speed is None else speed)
         return velocity, np.zeros(velocity.size)
@@ -113,15 +126,6 @@ def _motion(seen: OperatingRange | None, speed: float | None) -> tuple[FloatArra
     if speed is not None:
         velocity *= speed / np.abs(velocity).max()
     return velocity, np.array(seen.load) if seen.load else np.zeros(velocity.size)
-
-
-def _drive(parameters: ParameterTable, motor: str) -> Drive | None:
-    """``<motor>/drive_offset`` and ``<motor>/drive_gain`` of the method `motor`."""
-    names = [f"{motor}/drive_offset", f"{motor}/drive_gain"]
-    if not set(names) <= set(parameters.names):
-        return None
-    offset, gain = (parameters.names.index(name) for name in names)
-    return Drive(float(parameters.values[offset]), float(parameters.values[gain]), parameters.units[gain])
 
 
 def _drive_inertia(parameters: ParameterTable, joint: str) -> float | None:

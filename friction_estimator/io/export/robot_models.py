@@ -79,7 +79,7 @@ def matched(
     if not pairs:
         raise RobotModelError(
             f"the {what} has none of the joints {choices(joint.joint for joint in joints)}; it has {choices(by_name)}"
-            + (f"; friction of {choices(request.motor_names)} is none of a joint" if request.motor_names else "")
+            + (f"; {choices(request.motor_names)} are motors that move several joints" if request.motor_names else "")
         )
     missing = [joint.joint for joint in joints if joint.joint not in by_name]
     warnings = [f"the {what} has no joint {choices(missing)}: left out"] if missing else []
@@ -167,7 +167,10 @@ class XmlText:
         """Set attributes of an element; those that it has already keep their place."""
         tag = _NAME.match(self._data, element.start)
         if tag is None:
-            raise RobotModelError(f"the element <{element.path[-1]}> comes from an entity, which cannot be changed")
+            raise RobotModelError(
+                f"the element <{element.path[-1]}> comes from an XML entity, which cannot be changed: write "
+                "the text of the entity in its place"
+            )
         missing, at = dict(attributes), tag.end()
         while match := _ATTRIBUTE.match(self._data, at):
             name, at = match[1].decode("utf-8"), match.end()

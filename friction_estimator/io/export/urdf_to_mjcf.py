@@ -194,7 +194,7 @@ def pose(element: Element) -> tuple[FloatArray, Rotation]:
 
 
 def numbers(text: str, count: int = 1) -> Sequence[float]:
-    """So many numbers in an attribute.
+    """Numbers in the text of an attribute, of which there must be ``count``.
 
     Raises
     ------

@@ -105,7 +105,7 @@ def test_constant_acceleration_is_followed_once_found():
     [(1e-7, 2e-3, 0.0, 0.7), (1e-4, 4.5e-2, 0.0, 0.7), (3e-4, 1.0, 60.0, 0.3)],
     ids=["paper_std", "paper", "differentiated"],
 )
-def test_velocity_errors_are_as_large_as_the_filter_says(density, position_std, velocity_std, cutoff, least):
+def test_velocity_errors_are_as_large_as_their_covariance(density, position_std, velocity_std, cutoff, least):
     """Or smaller by half, where only positions tell whether a joint has begun to move in another way."""
     rng = np.random.default_rng(2)
     position, velocity = white_jerk(density, 1500, 40, rng)

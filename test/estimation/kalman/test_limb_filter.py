@@ -43,7 +43,7 @@ def test_without_noise_law_and_calibration_are_found_exactly(seed):
     np.testing.assert_allclose(limb_filter.state[law], limb.state[law], atol=1e-3)
 
 
-def test_errors_and_innovations_are_as_large_as_the_filter_says():
+def test_errors_and_innovations_are_as_large_as_their_covariance():
     """Over 20 limbs: law, calibration and model error (NEES), and the innovations on the way (NIS)."""
     squares, dimensions, innovations = 0.0, 0, []
     for seed in range(20):

@@ -110,7 +110,7 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, urdf_xml, 
     np.testing.assert_allclose(ratio, 1.0, atol=0.13)
 
 
-def test_a_sigma_is_as_old_as_its_stamp_says_when_frames_between_were_skipped(robot, urdf_xml):
+def test_a_sigma_is_as_old_as_its_stamp_when_frames_between_were_skipped(robot, urdf_xml):
     first, later = (
         consistent_instant(urdf_xml, np.random.default_rng(seed), BOTH, minimum_norm=True) for seed in (7, 8)
     )

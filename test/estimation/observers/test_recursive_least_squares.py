@@ -134,7 +134,7 @@ def test_parameter_sigma_covers_the_error_under_white_noise():
     assert 0.02 < np.mean(np.square(ratios)) < 1.0
 
 
-def test_law_sigma_tells_what_the_law_cannot_represent_and_grows_outside_of_what_it_saw():
+def test_law_sigma_holds_what_the_law_cannot_represent_and_grows_outside_of_what_it_saw():
     """A cubic law seen at low speed, predicted at four times the speed."""
     rng = np.random.default_rng(0)
     identifier = FrictionIdentifier(IdentifierConfig(), ("a",))

@@ -87,7 +87,7 @@ def test_a_replay_has_the_torques_of_a_live_run_and_ends_with_zero(
     assert (replayed[-1] == 0.0).all() and result.missing == ()
 
 
-def test_a_bag_without_commands_is_replayed_without_torque_and_says_so(
+def test_a_bag_without_commands_is_replayed_without_torque_and_with_a_warning(
     config: Config, robot: Robot, messages: Recorded, write_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     result = replay(write_bag("bag", messages), tmp_path / "out", config, robot.urdf_xml)

@@ -119,7 +119,7 @@ def test_the_digest_is_that_of_the_messages_not_of_the_file(write_bag: WriteBag,
     assert mcap.digest == sqlite.digest != shorter.digest
 
 
-def test_what_is_missing_is_told_with_what_is_there(write_bag: WriteBag, messages: Recorded, states: Recorded) -> None:
+def test_what_is_missing_is_named_with_what_is_there(write_bag: WriteBag, messages: Recorded, states: Recorded) -> None:
     with pytest.raises(BagError, match="no topic 'arm/joint_states'.*joint_states"):
         joint_log_from_bag(write_bag("a", states), "arm/joint_states")
     with pytest.raises(BagError, match="no topic 'joint_states'.*imu/data"):

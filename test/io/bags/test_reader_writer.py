@@ -41,7 +41,7 @@ def test_messages_survive_the_bag(messages: Recorded, write_bag: WriteBag, stora
     np.testing.assert_array_equal(first.effort, messages[0][2].effort)
 
 
-def test_a_bag_says_what_is_in_it(messages: Recorded, write_bag: WriteBag, storage: str) -> None:
+def test_a_bag_lists_its_topics(messages: Recorded, write_bag: WriteBag, storage: str) -> None:
     reader = BagReader(write_bag("bag", messages, storage))
     assert reader.message_count == len(messages)
     assert (reader.start_ns, reader.end_ns) == (messages[0][1], messages[-1][1])
@@ -112,7 +112,7 @@ def test_one_file_of_a_bag_can_be_read(messages: Recorded, write_bag: WriteBag, 
 
 
 @pytest.mark.parametrize("part", [0.5, 0.8, 0.99])
-def test_the_readable_part_of_a_cut_mcap_is_read_and_the_end_is_told(
+def test_the_readable_part_of_a_cut_mcap_is_read_and_its_end_reported(
     tmp_path: Path, messages: Recorded, write_bag: WriteBag, part: float
 ) -> None:
     many = [

@@ -252,7 +252,7 @@ def test_missing_effort_and_repeated_stamps_are_both_events_of_the_result(
     assert [event.code for event in health.events] == ["missing_effort", "repeated_stamp"]
 
 
-def test_a_bag_without_one_usable_message_says_why(
+def test_a_bag_without_one_usable_message_is_refused_with_the_reason(
     messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     spoiled = copy.deepcopy(messages)

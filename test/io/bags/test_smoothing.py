@@ -25,7 +25,7 @@ def stamps(bag: Path) -> list[tuple[str, int]]:
     return sorted((item.topic, item.time_ns) for item in BagReader(bag).messages() if "truth" not in item.topic)
 
 
-def test_a_smoothed_bag_has_the_topics_of_a_live_one_and_says_that_it_is_smoothed(
+def test_a_smoothed_bag_has_the_topics_of_a_live_one_and_is_marked_as_smoothed(
     robot: Robot, messages: Recorded, write_bag: WriteBag, tmp_path: Path
 ) -> None:
     bag = write_bag("bag", messages)
