@@ -49,7 +49,7 @@ class SmoothedEstimator(Estimator):
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """As of :class:`Estimator`; samples without motor torques are refused, there is nothing to smooth."""
         if not has_effort(sample):
-            raise InputError("joint states carry no effort, the motor torques: replay without smoothing")
+            raise InputError("smoothing needs the effort (motor torque) of the joint states: replay without smoothing")
         return super().add_joints(sample)
 
     def flush(self) -> list[FrictionEstimate]:

@@ -148,8 +148,8 @@ def shrink_to_effort(
         factor *= _SHRINK
     worst = int(excess.argmax())
     raise ConfigError(
-        f"holding {limits.joint_names[worst]!r} against gravity takes more than the effort that is left to it "
-        f"({limits.effort[worst]:.3g}): check masses and effort limits of the URDF"
+        f"holding {limits.joint_names[worst]!r} against gravity takes more than its effort limit allows "
+        f"({limits.effort[worst]:.3g} N m with the margin): check masses and effort limits of the URDF"
     )
 
 

@@ -87,7 +87,7 @@ class JointLog:
         signals = {"position": self.position, "velocity": self.velocity, "effort": self.effort, **self.inputs}
         for kind, signal in signals.items():
             if signal is not None and signal.shape != shape:
-                raise InputError(f"{self.name}: {kind} has the shape {signal.shape}, time and joints give {shape}")
+                raise InputError(f"{self.name}: {kind} has the shape {signal.shape}, expected {shape}")
 
     def select(self, joint_names: tuple[str, ...]) -> JointLog:
         """The same log with these joints, in this order.

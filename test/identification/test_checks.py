@@ -103,8 +103,8 @@ def test_a_mistake_is_named_with_its_evidence(mistake: str) -> None:
 def test_one_reversed_torque_is_named_and_no_other() -> None:
     log = recording()
     assert log.effort is not None
-    told = only(replace(log, effort=log.effort * [1.0, -1.0]))
-    assert "effort/knee" in told and "effort/hip" not in told
+    reported = only(replace(log, effort=log.effort * [1.0, -1.0]))
+    assert "effort/knee" in reported and "effort/hip" not in reported
 
 
 def test_a_reversed_torque_shows_against_a_model_too_even_a_rough_one() -> None:
@@ -130,8 +130,8 @@ def test_pushes_do_not_hide_a_reversed_torque() -> None:
     for start in range(700, 10000, 3700):
         pushed[start : start + 60] += [400.0, 200.0]
     assert "acts against" not in only(replace(log, effort=pushed))
-    told = only(replace(log, effort=-pushed))
-    assert "effort/hip acts against its own acceleration" in told and "effort/knee acts against" in told
+    reported = only(replace(log, effort=-pushed))
+    assert "effort/hip acts against its own acceleration" in reported and "effort/knee acts against" in reported
 
 
 def test_a_torque_that_takes_energy_all_along_is_named_where_no_inertia_shows_it() -> None:

@@ -26,7 +26,7 @@ MODEL = FixedBaseModel(URDF, JOINTS)
 
 
 def motions(coupling=DIFFERENTIAL, noise=0.0, law=None, joint_friction=0.0, payloads=(None,)):
-    """Friction and drives of the motors, said at the joints as Guedelha's eq. 34 has it; noise is the motors'."""
+    """Friction and drives of the motors, at the joints as Guedelha's eq. 34 has it; noise is the motors'."""
     made = []
     for seed, payload in enumerate(payloads):
         motion = move(40 + seed, 20.0)
@@ -115,8 +115,8 @@ def test_temperature_is_that_of_the_motor_at_the_place_of_the_joint():
 def test_friction_of_joints_besides_that_of_motors_is_reported_and_can_be_identified():
     own = np.array([0.0, 1.5])
     made = motions(BELT, noise=0.3, joint_friction=own)
-    told = [text for text in identify(BELT, made).verdicts if "friction of its own" in text]
-    assert [text.split(":")[0] for text in told] == ["elbow"] and "'joints_and_motors'" in told[0]
+    reported = [text for text in identify(BELT, made).verdicts if "friction of its own" in text]
+    assert [text.split(":")[0] for text in reported] == ["elbow"] and "'joints_and_motors'" in reported[0]
     both = identify(BELT, made, coupled_friction="joints_and_motors")
     values = dict(zip(both.parameters.names, both.parameters.values, strict=True))
     found = [values[f"{name}/coulomb"] for name in ("shoulder", "elbow", "m1")]

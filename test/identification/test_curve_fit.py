@@ -19,7 +19,7 @@ def test_every_law_of_the_registry_finds_itself_without_noise(name):
     fit = fit_curve(make_law(name), samples)
     torque, _ = fit.predict(samples.velocity, samples.load)
     assert np.abs(torque - samples.friction).max() < 1e-4 * samples.torque_rms
-    if name != "makkar":  # two of its tangents are equal here, and then cannot be told apart to first order
+    if name != "makkar":  # two of its tangents are equal here, and then cannot be separated to first order
         np.testing.assert_allclose(fit.values, truth, rtol=1e-4, atol=1e-5)
 
 

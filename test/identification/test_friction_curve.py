@@ -54,7 +54,7 @@ def test_held_out_errors_stand_beside_predict_zero(result, curves):
 def test_friction_that_does_not_depend_on_velocity_is_called_useless(curves):
     noise = replace(curves["knee"], friction=coloured(np.random.default_rng(3), curves["knee"].velocity.size))
     result = identify_friction_curve([as_motion({"knee": noise, "ankle": curves["ankle"]})], "coulomb_viscous", OPTIONS)
-    assert "knee: coulomb_viscous leaves" in result.verdicts[0] and "predicting zero" in result.verdicts[0]
+    assert "knee: the error of coulomb_viscous is" in result.verdicts[0] and "predicting zero" in result.verdicts[0]
     assert result.scores[0].model_error > 0.9 * result.scores[0].torque_rms
 
 

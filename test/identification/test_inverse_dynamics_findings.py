@@ -19,9 +19,9 @@ def stribeck_of_the_shoulder(velocity):
 
 
 def test_friction_of_another_shape_than_its_law_is_reported_for_that_joint_only():
-    told = [text for text in verdicts(stribeck_of_the_shoulder) if "another shape" in text]
-    assert [text.split(":")[0] for text in told] == ["shoulder"]
-    assert "six_slope" in told[0]
+    reported = [text for text in verdicts(stribeck_of_the_shoulder) if "another shape" in text]
+    assert [text.split(":")[0] for text in reported] == ["shoulder"]
+    assert "six_slope" in reported[0]
     assert not any("another shape" in text for text in verdicts())
 
 
@@ -31,5 +31,5 @@ def test_a_torque_in_millinewtonmetres_is_reported():
 
 
 def test_constant_torques_of_all_joints_are_one_sentence():
-    told = [text for text in verdicts() if "constant torque" in text]
-    assert len(told) == 1 and all(joint in told[0] for joint in JOINTS)
+    reported = [text for text in verdicts() if "constant torque" in text]
+    assert len(reported) == 1 and all(joint in reported[0] for joint in JOINTS)

@@ -50,7 +50,7 @@ def test_friction_has_the_names_of_the_motors(found):
     assert found.friction.law_names == ("asymmetric_stribeck",) * 3
     np.testing.assert_array_equal(found.friction.values.ravel(), found.parameters.values.reshape(3, -1)[:, :4].ravel())
     assert any(
-        "pitch, roll, yaw are moved together by 0B3M0, 0B3M1, 0B4M0" in said for said in found.provenance.choices
+        "pitch, roll, yaw are moved together by 0B3M0, 0B3M1, 0B4M0" in text for text in found.provenance.choices
     )
 
 
@@ -185,8 +185,8 @@ def test_a_drive_that_was_not_recorded_is_refused(logs):
 
 def test_static_friction_that_was_not_seen_is_reported(logs):
     fast = replace(KNOWN, stick=StickOptions(stop_velocity=0.08))
-    told = identify_motor(logs[0], [], TORSO, fast).verdicts
-    assert sum("static friction there is taken to be Coulomb friction" in text for text in told) == 3
+    reported = identify_motor(logs[0], [], TORSO, fast).verdicts
+    assert sum("static friction there is taken to be Coulomb friction" in text for text in reported) == 3
 
 
 def test_a_stribeck_velocity_that_is_not_seen_is_reported(logs):

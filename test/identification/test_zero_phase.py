@@ -136,15 +136,15 @@ def test_a_measured_velocity_that_lags_is_not_taken() -> None:
     log = recording(encoder=1e-3)
     late = exact_motion(log.time - 0.02)[1]
     motion = to_motion(replace(log, velocity=late))
-    told = next(text for text in motion.choices if text.startswith("velocity"))
-    assert "from the position" in told and "lag 20 ms" in told
+    reported = next(text for text in motion.choices if text.startswith("velocity"))
+    assert "from the position" in reported and "lag 20 ms" in reported
 
 
 def test_a_joint_whose_velocity_is_not_measured_but_zero_is_not_believed() -> None:
     log = recording(encoder=2e-2)
     assert log.velocity is not None
-    told = to_motion(replace(log, velocity=log.velocity * [1.0, 0.0])).choices
-    assert any("velocity from the position" in text for text in told)
+    reported = to_motion(replace(log, velocity=log.velocity * [1.0, 0.0])).choices
+    assert any("velocity from the position" in text for text in reported)
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def test_friction_of_a_motor_may_drive_a_joint(recording: Recording) -> None:
     velocity[:, 0], velocity[:, 1] = 1.0, -0.4
     friction[:, :2] = [2.0, 2.0]  # motor m turns with 0.6 rad/s against 2 N m
     coupled = replace(recording, velocity=velocity, friction=friction)
-    told = replace(coupled, description=replace(recording.description, coupling=coupling))
+    reported = replace(coupled, description=replace(recording.description, coupling=coupling))
     assert "passivity" in diagnose_recording(coupled)[1][1].kinds
-    assert not any("passivity" in diagnosis.kinds for diagnosis in diagnose_recording(told)[1])
-    written = told.description.to_custom_data()
-    assert RunDescription.from_custom_data(written) == told.description
+    assert not any("passivity" in diagnosis.kinds for diagnosis in diagnose_recording(reported)[1])
+    written = reported.description.to_custom_data()
+    assert RunDescription.from_custom_data(written) == reported.description

@@ -50,7 +50,7 @@ def usual_period(time: FloatArray) -> float:
         When there are fewer than two samples.
     """
     if time.size < 2:
-        raise InputError(f"{time.size} samples make no motion")
+        raise InputError(f"the log has {time.size} samples: a motion needs at least two")
     steps = np.diff(time)
     median = float(np.median(steps))
     return float(np.mean(steps[np.abs(steps - median) < 0.5 * median]))  # the clock may count coarsely
