@@ -130,7 +130,7 @@ class _Stamped:
             sec, nanosec, *numbers = self._struct.unpack_from(raw)
         except (ValueError, struct.error) as error:
             raise _malformed(self._topic, self._type_name, raw, error) from None
-        return sec * NANOSECONDS + nanosec, numbers
+        return _stamp(self._topic, sec, nanosec), numbers
 
     def _find_numbers(self, raw: bytes) -> None:
         """Store the offsets of the numbers after the frame_id of this message."""
@@ -210,7 +210,7 @@ class _JointStates:
         if not math.isfinite(sum(values.reshape(-1).tolist())):
             values = self._finite(values)
         sec, nanosec = layout.stamp.unpack_from(raw, BODY)
-        return sec * NANOSECONDS + nanosec, values
+        return _stamp(self._topic, sec, nanosec), values
 
     def _read_layout(self, raw: bytes) -> _Layout:
         """Parse a message: names, and length of every array."""
@@ -279,6 +279,15 @@ _NEEDED = {
     "velocity": "the joint velocities",
     "effort": "the motor torques",
 }
+
+
+def _stamp(topic: str, sec: int, nanosec: int) -> int:
+    """Stamp [ns]; outputs could not hold one that is a second or more beyond ``sec``."""
+    if nanosec >= NANOSECONDS:
+        raise InputError(
+            f"{topic}: the stamp has {nanosec} nanoseconds beside its seconds; less than {NANOSECONDS} fit"
+        )
+    return sec * NANOSECONDS + nanosec
 
 
 def _malformed(topic: str, type_name: str, raw: bytes, reason: Any) -> InputError:

@@ -109,7 +109,7 @@ class FrictionMarkers:
     def build(self, estimate: FrictionEstimate) -> bytes:
         """Bytes of a visualization_msgs/MarkerArray: an arc and a text for every joint."""
         seconds, nanoseconds = divmod(estimate.stamp_ns, NANOSECONDS)
-        self._integers[self._stamps], self._integers[self._stamps + 1] = seconds, nanoseconds
+        self._integers[self._stamps], self._integers[self._stamps + 1] = seconds % 2**32, nanoseconds  # before 1970
         self._reals[self._colors] = np.where(np.repeat(estimate.measured, 2)[:, None], _MEASURED, _MODELLED)
         part = np.clip(estimate.friction / self._full_scale, -1.0, 1.0)
         angles = np.linspace(0.0, part * _FULL_TURN, _POINTS, axis=1)[:, :, None]

@@ -148,6 +148,18 @@ def test_reader_recovers_after_a_refused_message(types: Types) -> None:
         assert reader.joint_state(joint_message(types, ["a", "b"])).position.tolist() == [0.0, 1.0]
 
 
+def test_a_stamp_with_a_second_of_nanoseconds_is_refused(types: Types, reader: InputReader) -> None:
+    raw = bytearray(imu_message(types))
+    raw[8:12] = (10**9).to_bytes(4, "little")
+    with pytest.raises(InputError, match="the stamp has 1000000000 nanoseconds"):
+        reader.imu(bytes(raw))
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    raw = bytearray(joint_message(types, ["a", "b"]))
+    raw[8:12] = (10**9).to_bytes(4, "little")
+    with pytest.raises(InputError, match="the stamp has 1000000000 nanoseconds"):
+        reader.joint_state(bytes(raw))
+
+
 def test_huge_but_finite_values_are_accepted() -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     sample = reader.joint_state(joint_message(TYPES, ["a", "b"], position=[1e200, -1e200]))

@@ -39,6 +39,15 @@ def test_the_first_estimate_leaves_on_every_topic(outputs: OutputMessages, make_
     assert [topic for topic, _ in outputs.build(make_estimate(MS))] == [topics.FRICTION, topics.SIGMA]
 
 
+@pytest.mark.parametrize("stamp_ns", [-(2**31) * 10**9, -1, 2**31 * 10**9 - 1])
+def test_every_stamp_that_a_message_can_have_comes_back(
+    outputs: OutputMessages, make_estimate: MakeEstimate, decoded: Decode, stamp_ns: int
+) -> None:
+    built = decoded(outputs.build(replace(make_estimate(0), stamp_ns=stamp_ns)))
+    assert header_stamp(built[topics.FRICTION.name]) == stamp_ns
+    assert header_stamp(built[topics.FRICTION_MARKERS.name].markers[0]) == stamp_ns
+
+
 def test_what_nobody_wants_is_left_out_but_for_the_friction(
     outputs: OutputMessages, make_estimate: MakeEstimate
 ) -> None:
