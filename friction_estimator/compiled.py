@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -120,7 +121,7 @@ def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
     name = f"kernels-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     package = Path(__file__).resolve().parent
-    for parent in (package / "__pycache__", user / "friction_estimator", Path(tempfile.gettempdir())):
+    for parent in (package / "__pycache__", user / "friction_estimator"):
         folder = parent / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -128,4 +129,15 @@ def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
             continue
         if os.access(folder, os.W_OK):
             return folder
-    return Path(tempfile.mkdtemp())
+    return _private_folder(Path(tempfile.gettempdir()) / f"friction_estimator-{os.getuid()}") / name
+
+
+def _private_folder(folder: Path) -> Path:
+    """A folder that nobody else can write to, because machine code is loaded from it: this one, or a new one."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return Path(tempfile.mkdtemp())
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return folder if private else Path(tempfile.mkdtemp())

@@ -32,6 +32,7 @@ from benchmarks.shared.pages import DOCS, add_page
 from benchmarks.shared.walks import CASES, case_names
 from friction_estimator.config import parameter_fields
 from friction_estimator.errors import ConfigError
+from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import load_robot
 
 PAGE = DOCS / "results" / "accuracy.md"
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = read_json(options.source)
     else:
         results = _run(options, command_line("accuracy", arguments), options.results / "accuracy.json")
-    (options.results / "accuracy_details.md").write_text(details(results), encoding="utf-8")
+    write_atomically(options.results / "accuracy_details.md", details(results))
     for place, lines in page_tables(results).items():
         options.output.fill(place, lines)
     print(options.results / "accuracy_details.md", options.output.path, sep="\n")

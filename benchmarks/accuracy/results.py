@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.errors import InputError
+from friction_estimator.io.documents import write_atomically
 from friction_estimator.types import FloatArray
 
 Numbers = tuple[float, ...]
@@ -135,7 +136,7 @@ def write_json(results: Results, path: Path) -> None:
     for name in _RECORDS:
         rows = (json.dumps(_plain(dataclasses.asdict(record))) for record in getattr(results, name))
         lines.append(f'"{name}": [\n' + ",\n".join(rows) + "\n]")
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_atomically(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def read_json(path: Path) -> Results:

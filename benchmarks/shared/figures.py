@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from friction_estimator.io.documents import write_atomically
 from friction_estimator.types import FloatArray
 
 BLACK, BLUE, RED, GREY, LIGHT_BLUE, LIGHT_GREY = "#000000", "#4c72b0", "#c44e52", "#7f7f7f", "#9ecae1", "#d9d9d9"
@@ -80,7 +81,7 @@ def draw(path: Path, rows: Sequence[Sequence[Panel]], width: float = 900.0, heig
             parts.append(f'<g transform="translate({column * cell_width:g} {row * cell_height:g})">')
             parts += _panel(panel, cell_width - _LEFT - _RIGHT, cell_height - _TOP - _BOTTOM, f"clip{row}_{column}")
             parts.append("</g>")
-    path.write_text("\n".join([*parts, "</svg>\n"]), encoding="utf-8")
+    write_atomically(path, "\n".join([*parts, "</svg>\n"]))
 
 
 def share_limits(panels: Sequence[Panel], axis: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.shared.command import output_file
+from friction_estimator.io.documents import write_atomically
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NOTHING = "–"
@@ -33,7 +34,7 @@ class Page:
     def __init__(self, path: str | Path, names: Sequence[str]) -> None:
         self.path = output_file(str(path))
         if not self.path.exists():
-            self.path.write_text("\n".join(f"{_begin(name)}\n{_end(name)}\n" for name in names), encoding="utf-8")
+            write_atomically(self.path, "\n".join(f"{_begin(name)}\n{_end(name)}\n" for name in names))
         text = self.path.read_text(encoding="utf-8")
         for name in names:
             if not 0 <= text.find(_begin(name)) < text.find(_end(name)):
@@ -54,7 +55,7 @@ class Page:
         before, _, rest = text.partition(_begin(name))
         _, _, after = rest.partition(_end(name))
         content = "\n".join(lines).strip("\n")
-        self.path.write_text(f"{before}{_begin(name)}\n\n{content}\n\n{_end(name)}{after}", encoding="utf-8")
+        write_atomically(self.path, f"{before}{_begin(name)}\n\n{content}\n\n{_end(name)}{after}")
 
 
 def add_page(parser: argparse.ArgumentParser, default: Path, *names: str) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,19 +185,29 @@ def _where(error: Exception) -> str:
 def write_atomically(target: Path, text: str) -> None:
     """Replace a file; line ends are written as they stand in the text.
 
+    A symbolic link stays, and the file that it leads to is replaced. The new file has owner and permissions of the old
+    one. What is no file, such as ``/dev/stdout``, is written to as it is.
+
     Raises
     ------
     OSError
         When it cannot be written; the old file is still there then.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    target = target.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    target = Path(os.path.realpath(target))
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8", newline="")
+        return
+    # of a random name, and never an existing file or link: others may write to the folder
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
-        with temporary.open("w", encoding="utf-8", newline="") as stream:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            if target.exists():
+                _keep_owner(target.stat(), descriptor)
             stream.write(text)
             stream.flush()
-            os.fsync(stream.fileno())
+            os.fsync(descriptor)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -203,3 +216,10 @@ def write_atomically(target: Path, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _keep_owner(old: os.stat_result, descriptor: int) -> None:
+    """Give an open file owner and permissions of another one, as far as this user may."""
+    with suppress(PermissionError):
+        os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))

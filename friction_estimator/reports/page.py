@@ -15,6 +15,7 @@ from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
 from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.io.documents import write_atomically
 
 
 class ReportError(FrictionEstimatorError):
@@ -84,11 +85,8 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
         When the file cannot be written.
     """
     target = Path(path).expanduser()
-    partial = target.with_name(f".{target.name}.partial")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
+        write_atomically(target, text)
     except OSError as error:
         raise ReportError(f"cannot write the report {target}: {error.strerror or error}") from None
 

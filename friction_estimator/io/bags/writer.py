@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +30,8 @@ STORAGES = tuple(_PLUGINS)
 class BagWriter:
     """A context manager that writes one rosbag2.
 
-    The bag is written in a hidden folder next to its final path and moved there at the end. Ctrl-C ends it early,
-    readable; any other error leaves nothing.
+    The bag is written in a hidden folder of a random name next to its final path and moved there at the end. Ctrl-C
+    ends it early, readable; any other error leaves nothing. Folders of killed runs are deleted.
 
     Parameters
     ----------
@@ -61,15 +63,12 @@ class BagWriter:
         self._plugin = _PLUGINS[storage]
         self._connections: dict[tuple[str, str], Connection] = {}
         self._writer: Writer | None = None
+        self._workshop = Path()
         self._check_target()
-
-    @property
-    def _workshop(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.partial")
 
     def __enter__(self) -> BagWriter:
         try:
-            shutil.rmtree(self._workshop, ignore_errors=True)  # of a run that was killed
+            self._make_workshop()
             self._writer = Writer(self._workshop / self.path.name, version=9, storage_plugin=self._plugin)
             for key, value in self._custom_data.items():
                 self._writer.set_custom_data(key, value)
@@ -94,6 +93,13 @@ class BagWriter:
             raise BagError(f"cannot write the bag {self.path}: {problem}") from None
         finally:
             shutil.rmtree(self._workshop, ignore_errors=True)
+
+    def _make_workshop(self) -> None:
+        parent, begin, end = self.path.parent, f".{self.path.name[:100]}.", ".partial"
+        parent.mkdir(parents=True, exist_ok=True)
+        for old in parent.glob(f"{glob.escape(begin)}????????{end}"):
+            shutil.rmtree(old, ignore_errors=True)  # a link is left alone
+        self._workshop = Path(tempfile.mkdtemp(end, begin, parent))
 
     def write(self, topic: str, time_ns: int, message: Any) -> None:
         """Write a message made by :attr:`types`.

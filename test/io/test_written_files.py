@@ -1,0 +1,113 @@
+"""Claims about files that are written: permissions and links stay, and planted links are never followed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+import pytest
+
+from friction_estimator.compiled import _private_folder
+from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.io.documents import write_atomically
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("permissions", [0o600, 0o640, 0o664])
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, permissions: int) -> None:
+    path = tmp_path / "friction.yaml"
+    path.write_text("old")
+    path.chmod(permissions)
+    write_atomically(path, "new")
+    assert (path.read_text(), mode(path)) == ("new", permissions)
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "friction.yaml", "new")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "friction.yaml") == 0o640
+
+
+def test_a_link_stays_and_the_file_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "robots").mkdir()
+    target, link = tmp_path / "robots" / "friction.yaml", tmp_path / "friction.yaml"
+    link.symlink_to(target)
+    for text in ("new", "newer"):  # first the target is missing, then it is there
+        write_atomically(link, text)
+        assert link.is_symlink() and target.read_text() == text
+    assert os.listdir(target.parent) == ["friction.yaml"]
+
+
+def test_a_circle_of_links_is_replaced_by_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    write_atomically(tmp_path / "a", "text")
+    assert (tmp_path / "a").read_text() == "text"
+
+
+def test_a_planted_link_in_place_of_the_temporary_file_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda count: "guessed")
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / ".friction.yaml.guessed.tmp").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "friction.yaml", "text")
+    assert victim.read_text() == "precious"
+
+
+def test_names_of_temporary_files_cannot_be_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = []
+
+    def look(descriptor: int) -> None:
+        names.extend(name for name in os.listdir(tmp_path) if name.endswith(".tmp"))
+
+    monkeypatch.setattr(os, "fsync", look)
+    for text in ("a", "b"):
+        write_atomically(tmp_path / "friction.yaml", text)
+    assert len(set(names)) == 2 and all(len(name) > 30 for name in names)
+
+
+def test_a_long_name_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 250 + ".yaml")
+    write_atomically(path, "text")
+    assert path.read_text() == "text"
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "null"
+    link.symlink_to("/dev/null")
+    write_atomically(link, "text")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_a_planted_link_in_place_of_the_folder_of_a_bag_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("precious")
+    for name in (".bag.partial", ".bag.abcdefgh.partial"):
+        (tmp_path / name).symlink_to(victim)
+    with BagWriter(tmp_path / "bag"):
+        pass
+    assert os.listdir(victim) == ["precious"]
+
+
+def test_machine_code_is_not_loaded_from_a_folder_that_others_can_write(tmp_path: Path) -> None:
+    own, open_to_all, link = tmp_path / "own", tmp_path / "open", tmp_path / "link"
+    assert _private_folder(own) == own and mode(own) == 0o700
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    link.symlink_to(own)
+    for planted in (open_to_all, link):
+        other = _private_folder(planted)
+        assert other != planted and mode(other) == 0o700
+        other.rmdir()
