@@ -203,9 +203,7 @@ def identify(
             progress=progress,
             warn=note,
         )
-    for log in experiments.logs:
-        for text in data_warnings(log, _position_limits(experiments.robot, log.joint_names)):
-            note(text)
+    _warn_about_data(experiments, note)
     arm = _described(experiments.robot)
     name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
     keywords, law_choice = _keywords(find_method(name), experiments, law, tuple(joint_laws), options)
@@ -214,10 +212,7 @@ def identify(
     logs, notes = measured_friction(experiments, namespace, working, note) if measures else (experiments.logs, ())
     with working(f"identifying, method {name}") as progress:
         found = find_method(name).run(logs, arm, fitted, progress, note)
-    decisions = (*experiments.notes, reason, *law_choice, *notes, *found.provenance.choices)
-    provenance = replace(found.provenance, command=command, choices=decisions)
-    friction = replace(found.friction, velocity_range=velocity_ranges(found.samples))
-    found = replace(found, friction=friction, provenance=provenance)
+    found = _with_record(found, command, (*experiments.notes, reason, *law_choice, *notes))
     joint_names = experiments.logs[0].joint_names
     motors = tuple(name for name in found.friction.joint_names if name not in joint_names)
     return IdentificationResult(found, tuple(warnings), () if coupling is None else motors)
@@ -299,12 +294,22 @@ def _described(robot: Robot | None) -> RobotDescription | None:
     return None if robot is None else RobotDescription(robot.urdf_xml, robot.config.robot.fixed_base)
 
 
-def _position_limits(robot: Robot | None, joint_names: Sequence[str]) -> FloatArray | None:
-    """(n, 2) of the URDF, None without one."""
-    if robot is None:
-        return None
-    model = FixedBaseModel(robot.urdf_xml, joint_names)
-    return np.column_stack([model.lower_limit, model.upper_limit])
+def _warn_about_data(experiments: Experiments, warn: Warn) -> None:
+    """Look for the usual mistakes in all recordings, with the limits of the URDF where there is one."""
+    for log in experiments.logs:
+        limits = None
+        if experiments.robot is not None:
+            model = FixedBaseModel(experiments.robot.urdf_xml, log.joint_names)
+            limits = np.column_stack([model.lower_limit, model.upper_limit])
+        for text in data_warnings(log, limits):
+            warn(text)
+
+
+def _with_record(found: Identification, command: str, decisions: tuple[str, ...]) -> Identification:
+    """The result with what was decided before the method ran, and with the speeds that identified the friction."""
+    provenance = replace(found.provenance, command=command, choices=(*decisions, *found.provenance.choices))
+    friction = replace(found.friction, velocity_range=velocity_ranges(found.samples))
+    return replace(found, friction=friction, provenance=provenance)
 
 
 def measured_friction(
