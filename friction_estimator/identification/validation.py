@@ -213,10 +213,8 @@ def _verdict(score: JointScore, before: JointScore | None) -> str:
         return (
             f"{score.joint}: never faster than the slowest sample of the identification; its friction is not validated"
         )
-    quality = (
-        f"{score.joint}: RMS error {score.model_error:.3g} N m of {score.torque_rms:.3g} N m torque "
-        f"({100.0 * score.relative_error:.1f} %)"
-    )
+    share = f" ({100.0 * score.relative_error:.1f} %)" if score.torque_rms > 0.0 else ""
+    quality = f"{score.joint}: RMS error {score.model_error:.3g} N m of {score.torque_rms:.3g} N m torque{share}"
     if before is None or not before.model_error > 0.0:
         return quality
     ratio = score.model_error / before.model_error
