@@ -300,7 +300,7 @@ def _killed(walk: Walk, folder: Path) -> Wrong:
         try:
             again.await_output("estimating")
             read = "identified parameters read" in again.output
-            return [*wrong, *_whole(live.saved), *_exit_code(again, again.end()), *([] if read else ["it is not read"])]
+            return [*wrong, *_exit_code(again, again.end()), *_whole(live.saved), *([] if read else ["it is not read"])]
         finally:
             again.kill()
     finally:

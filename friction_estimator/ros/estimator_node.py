@@ -74,6 +74,7 @@ class EstimatorNode(ManagedNode):
         self._active = False
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
         self._warn_again: dict[str, float] = {}
+        self._saving: Future[None] | None = None
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # diagnostics must come even if /clock does not
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
         self._queue = InputQueue(leave_out=not self._own["inputs_reliable"])
@@ -213,7 +214,8 @@ class EstimatorNode(ManagedNode):
     def _save(self, estimator: Estimator, file: ParameterFile) -> Future[None]:
         """Save identified parameters without blocking the only thread of the node."""
         self._next_save = time.monotonic() + self._own["save_period"]
-        return file.save_in_background(estimator.identified)
+        self._saving = file.save_in_background(estimator.identified)
+        return self._saving
 
     def _listen(self, estimator: Estimator, undo: ExitStack) -> None:
         """Subscribe to the sensors, and to the commands if friction is compensated."""
@@ -304,15 +306,22 @@ class EstimatorNode(ManagedNode):
             return [self._status("estimates", DiagnosticStatus.WARN, message)]
         statuses = [*self._diagnostics.report(), self._outputs_status()]
         if self._file is not None:
-            if self._own["save_period"] and time.monotonic() > self._next_save and self._estimator.health.frames:
+            if self._must_save(self._estimator):
                 self._save(self._estimator, self._file)
             statuses.append(self._file_status(self._file))
         return statuses
 
+    def _must_save(self, estimator: Estimator) -> bool:
+        due = bool(self._own["save_period"]) and time.monotonic() > self._next_save
+        return due and estimator.health.frames > 0 and (self._saving is None or self._saving.done())
+
     def _outputs_status(self) -> DiagnosticStatus:
         topic, others = self._outputs.rivals()
         if others:
-            message = f"{others} other nodes publish on {topic}: end them, or give each its own namespace"
+            message = (
+                f"{others} other nodes publish on {topic}: end them, or give each its own namespace; "
+                "a killed node counts for some 20 s more"
+            )
             return self._status("outputs", DiagnosticStatus.WARN, message)
         return self._status("outputs", DiagnosticStatus.OK, f"only this node publishes on {topic}")
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
@@ -82,6 +82,8 @@ class ManagedNode(LifecycleNode):
         self._undo: list[ExitStack] = []
         self._error: Exception | None = None
         self._logs_errors, self._finalized = True, False
+        self._change_state = self._service_change_state.callback
+        self._service_change_state.callback = self._change_state_or_refuse
 
     @abstractmethod
     def configure(self, undo: ExitStack) -> None:
@@ -126,6 +128,15 @@ class ManagedNode(LifecycleNode):
         """Undo all after an error that no transition expects; the node may be configured again."""
         return self._outcome(self._leave_all)
 
+    def _change_state_or_refuse(self, request: Any, response: Any) -> Any:
+        """Answer a request for a transition; one that the state does not have would end the process in rclpy."""
+        try:
+            return self._change_state(request, response)
+        except RuntimeError as error:
+            self.get_logger().error(f"transition {request.transition.label or request.transition.id} refused: {error}")
+            response.success = False
+            return response
+
     def _enter(self, make: Callable[[ExitStack], None]) -> None:
         with ExitStack() as undo:
             make(undo)
@@ -145,7 +156,9 @@ class ManagedNode(LifecycleNode):
         """Do the work of a transition; ``on_error``: result after an error of this package."""
         try:
             work()
-        except (FrictionEstimatorError, ExternalShutdownException) as error:
+        except ExternalShutdownException as error:
+            self._error, text, outcome = error, "the process ends", on_error
+        except FrictionEstimatorError as error:
             self._error, text, outcome = error, str(error), on_error
         except Exception as error:  # rclpy would drop it without a word
             self._error, text, outcome = error, traceback.format_exc(), TransitionCallbackReturn.ERROR

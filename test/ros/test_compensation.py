@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import JointState
@@ -112,6 +114,13 @@ def test_torque_follows_the_commands_and_ends_with_zero(commanded):
     assert future.result().results[0].successful
     half = talking.sent_and_answered(100, commands=True)
     np.testing.assert_allclose(half, 0.5 * (COULOMB + VISCOUS * COMMAND), atol=0.05)
+
+    for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE):
+        request = ChangeState.Request(transition=Transition(id=transition))
+        assert talking.call(ChangeState, "change_state", request).success
+        assert (talking.torques(-1) == 0.0).all()
+    talking.connect()
+    np.testing.assert_allclose(talking.sent_and_answered(100, commands=True), half, atol=0.05)
 
     assert process.end(signal.SIGHUP) == 0, process.output()  # the terminal was closed
     talking.spin_until(lambda: bool((talking.torques(-1) == 0.0).all()), "zero torque at the end")

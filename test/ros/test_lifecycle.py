@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import signal
 
-import numpy as np
 import pytest
 import yaml
 from lifecycle_msgs.msg import Transition
@@ -85,12 +84,13 @@ def test_parameters_are_saved_again_and_again_so_that_a_killed_process_loses_lit
     talking.send(300)
     name = "identified parameters"
     talking.await_report(lambda d: name in d and d[name].message.startswith("written"), "saved")
+    talking.spin_until(lambda: bool(load_parameters(saved).values.any()), "saved again, with something identified")
     talking.await_report(
         lambda d: "1 other nodes publish on /lifecycle/joint_friction" in d["outputs"].message, "rival"
     )
     talking.node.destroy_publisher(rival)
     first.kill()
-    assert np.abs(load_parameters(saved).values).max() > 0.0
+    assert load_parameters(saved).values.any()
     assert not list(tmp_path.glob("*.previous.yaml"))
 
     third = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
@@ -148,6 +148,7 @@ def test_a_managed_node_finds_errors_when_it_is_configured_and_keeps_its_law_whe
     assert change(Transition.TRANSITION_CONFIGURE)
 
     assert change(Transition.TRANSITION_ACTIVATE) and estimates()
+    assert not change(Transition.TRANSITION_ACTIVATE) and not change(99)
     count = len(talking.estimated())
     assert change(Transition.TRANSITION_DEACTIVATE)
     learned = load_parameters(law).values.tolist()
