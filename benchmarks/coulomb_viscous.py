@@ -113,10 +113,8 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     part.visited = truth = TrueLine(stage.laws, run.friction)
     estimates: list[FrictionEstimate] = []
     for truth.row, sample in enumerate(run.samples):
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-        estimates += estimator.add_imu(sample.imu)
-        estimates += estimator.add_joints(sample.joints)
+        for reading in sample.readings:
+            estimates += estimator.add(reading)
     law = estimates[-1].joints.law
     difference = np.column_stack((law.coulomb, law.viscous)) - truth.parameters
     low, high = law.velocity_range.T

@@ -16,12 +16,10 @@ prepare()  # compile the numerical kernels before the first sample
 
 knee = estimator.joint_names.index("l_knee")
 while simulator.time < simulator.duration:
-    sample = simulator.step()  # your robot: JointSample, ImuSample and WrenchSample with stamps and arrays
+    sample = simulator.step()
     estimates = []
-    for wrench in sample.wrenches:
-        estimates += estimator.add_wrench(wrench)
-    estimates += estimator.add_imu(sample.imu)
-    estimates += estimator.add_joints(sample.joints)
+    for reading in sample.readings:  # your robot: JointSample, ImuSample and WrenchSample with stamps and arrays
+        estimates += estimator.add(reading)
     for estimate in estimates:  # one for every joint sample, as soon as the other sensors have caught up
         if estimate.stamp_ns % 500_000_000 == 0:
             print(

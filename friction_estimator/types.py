@@ -88,6 +88,10 @@ class WrenchSample:
     wrench: FloatArray
 
 
+Reading = JointSample | ImuSample | WrenchSample
+"""One sample of a sensor."""
+
+
 @record(frozen=True, slots=True)
 class CommandSample:
     """What the joint controller wants, in model order.

@@ -106,7 +106,7 @@ def exact_law(robot: Robot) -> Feedforward:
     names = Estimator(robot.config, robot.urdf_xml).joint_names
     half = len(names) // 2
     law = InjectedFriction((FrictionSetting(leg=TABLE_I),), names, (names[:half], names[half:]))
-    return lambda sample: law.torque(sample.joints.velocity, sample.joints.effort)
+    return lambda sample: law.torque(sample.joints.position, sample.joints.velocity, sample.joints.effort, PERIOD)
 
 
 def published_torque_loop(friction: Feedforward) -> Feedforward:
@@ -148,10 +148,7 @@ class InTheLoop:
         """Estimate that belongs to a sample."""
         estimator = self.estimator
         estimator.add_command(CommandSample(sample.joints.stamp_ns, sample.reference.velocity))
-        estimates = estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
-        return (estimates + estimator.add_joints(sample.joints))[-1]
+        return [estimate for reading in sample.readings for estimate in estimator.add(reading)][-1]
 
 
 NOISE = "paper_std"

@@ -60,10 +60,8 @@ def drive(estimator: Estimator | SmoothedEstimator, samples: Sequence[Simulation
     """One estimate for each of these samples."""
     estimates: list[FrictionEstimate] = []
     for sample in samples:
-        estimates += estimator.add_joints(sample.joints)
-        estimates += estimator.add_imu(sample.imu)
-        for wrench in sample.wrenches:
-            estimates += estimator.add_wrench(wrench)
+        for reading in sample.readings:
+            estimates += estimator.add(reading)
     return held(estimates + estimator.flush(), [sample.joints.stamp_ns for sample in samples])
 
 

@@ -217,10 +217,8 @@ def _feed(
     for done, sample in enumerate(source.samples):
         if progress is not None and done % _STRIDE == 0:
             progress(done, len(source.samples))
-        for wrench in sample.wrenches:
-            rows.extend(estimator.add_wrench(wrench))
-        rows.extend(estimator.add_imu(sample.imu))
-        rows.extend(estimator.add_joints(sample.joints))
+        for reading in sample.readings:
+            rows.extend(estimator.add(reading))
     rows.extend(estimator.flush())
     return estimator
 

@@ -26,14 +26,14 @@ _PROGRESS_STRIDE = 100
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Sensor readings and ground truth of ``m`` samples at 1 kHz.
+    """Sensor readings and ground truth of a walk with ``m`` joint states.
 
     Attributes
     ----------
     robot : configuration and URDF of the robot that walked
     joint_names : (n) order of the joint arrays
     source : what was simulated, in words
-    samples : (m) samples; all stamps of one sample are equal
+    samples : one each millisecond, with the sensor readings of that time
     """
 
     robot: Robot
@@ -43,29 +43,33 @@ class Simulation:
 
     @property
     def time(self) -> FloatArray:
-        """Time since the first sample, (m,) [s]."""
-        stamps = np.array([sample.joints.stamp_ns for sample in self.samples])
+        """Time of each joint state since the first one, (m,) [s]."""
+        stamps = np.array([sample.joints.stamp_ns for sample in self._with_joints()])
         return (stamps - stamps[0]) * 1e-9
 
     @property
     def position(self) -> FloatArray:
         """Measured joint positions, (m, n) [rad]."""
-        return np.array([sample.joints.position for sample in self.samples])
+        return np.array([sample.joints.position for sample in self._with_joints()])
 
     @property
     def velocity(self) -> FloatArray:
         """Measured joint velocities, (m, n) [rad/s]."""
-        return np.array([sample.joints.velocity for sample in self.samples])
+        return np.array([sample.joints.velocity for sample in self._with_joints()])
 
     @property
     def effort(self) -> FloatArray:
         """Measured motor torques reflected to the joints, (m, n) [N m]."""
-        return np.array([sample.joints.effort for sample in self.samples])
+        return np.array([sample.joints.effort for sample in self._with_joints()])
 
     @property
     def friction(self) -> FloatArray:
         """True friction torques, (m, n) [N m]."""
-        return np.array([sample.truth.friction for sample in self.samples])
+        return np.array([sample.truth.friction for sample in self._with_joints()])
+
+    def _with_joints(self) -> list[SimulationSample]:
+        """Samples with a joint state: all of them unless the sensor level has slower joint states."""
+        return [sample for sample in self.samples if sample.readings and sample.readings[-1] is sample.joints]
 
     def save(self, path: str | os.PathLike[str], *, storage: str = STORAGES[0], overwrite: bool = False) -> None:
         """Write sensor and ground-truth messages as a rosbag2.
@@ -160,7 +164,7 @@ def write_simulation(
     with BagWriter(path, storage, description.to_custom_data(), overwrite) as writer:
         sensors, truths = SensorMessages(config, joint_names), TruthMessages(config, joint_names)
         for sample in samples:
-            sensed = sensors.build(sample.joints, sample.imu, sample.wrenches)
+            sensed = sensors.build(sample.readings)
             for topic, message in (*sensed, *truths.build(sample.truth)):
                 writer.write_raw(topic.name, topic.type, sample.joints.stamp_ns, message)
             count += 1

@@ -61,7 +61,7 @@ class Walk:
         with BagWriter(path) as writer:
             messages = SensorMessages(self.robot.config, self.joint_names)
             for sample in self.samples[:samples]:
-                for topic, raw in messages.build(sample.joints, sample.imu, sample.wrenches):
+                for topic, raw in messages.build(sample.readings):
                     writer.write_raw(topic.name, topic.type, sample.joints.stamp_ns, raw)
 
 

@@ -27,6 +27,7 @@ from friction_estimator.types import (
     FrictionEstimate,
     ImuSample,
     JointSample,
+    Reading,
     SensorFrame,
     WrenchSample,
 )
@@ -211,6 +212,18 @@ class Estimator:
         """Add a foot wrench; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
         self._refuse_glitch(sample.wrench, *self._wrench_limits[sample.foot], _WRENCH_NAMES)
         return self._estimates(self._synchronizer.add_wrench(sample))
+
+    def add(self, reading: Reading) -> list[FrictionEstimate]:
+        """Add a sample of any sensor; return the estimates that became possible.
+
+        Raises
+        ------
+        InputError
+            As :meth:`add_joints`.
+        """
+        if isinstance(reading, JointSample):
+            return self.add_joints(reading)
+        return self.add_imu(reading) if isinstance(reading, ImuSample) else self.add_wrench(reading)
 
     def add_command(self, sample: CommandSample) -> list[FrictionEstimate]:
         """Add desired velocities for friction compensation; like the other ``add_*``, but no estimate waits for them.

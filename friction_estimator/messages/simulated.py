@@ -12,7 +12,7 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate, StampedTemplate, serialize_string
 from friction_estimator.messages.outputs import OdometryTemplate, OutputSchedule
 from friction_estimator.messages.topics import Topic, When
-from friction_estimator.types import GroundTruth, ImuSample, JointSample, WrenchSample
+from friction_estimator.types import GroundTruth, ImuSample, JointSample, Reading, WrenchSample
 
 _NO_ORIENTATION = np.array([0.0, 0.0, 0.0, 1.0, -1.0] + 8 * [0.0])
 """Quaternion and covariance of an IMU that does not measure its orientation."""
@@ -39,13 +39,16 @@ class SensorMessages:
         self._wrenches = [StampedTemplate(6, foot.frame) for foot in config.feet]
         self._flip = [foot.flip for foot in config.feet]
 
-    def build(self, joints: JointSample, imu: ImuSample, wrenches: Sequence[WrenchSample]) -> list[tuple[Topic, bytes]]:
-        """Messages of one instant, as (topic, serialized message).
+    def build(self, readings: Sequence[Reading]) -> list[tuple[Topic, bytes]]:
+        """Messages of these samples in their order, as (topic, serialized message)."""
+        return [self._message(reading) for reading in readings]
 
-        Joints come last, so that their estimate does not wait for other sensors of the same instant.
-        """
-        raw = self.joint_state(joints), self.imu(imu), *map(self.wrench, wrenches)
-        return list(zip(self.topics, raw, strict=True))[::-1]
+    def _message(self, reading: Reading) -> tuple[Topic, bytes]:
+        if isinstance(reading, JointSample):
+            return self.topics[0], self.joint_state(reading)
+        if isinstance(reading, ImuSample):
+            return self.topics[1], self.imu(reading)
+        return self.topics[2 + reading.foot], self.wrench(reading)
 
     def joint_state(self, sample: JointSample) -> bytes:
         """Bytes of a sensor_msgs/JointState."""

@@ -127,7 +127,7 @@ class SimulationNode(Node):
 
     def _publish(self, sample: SimulationSample) -> None:
         publishers = self._sensor_publishers
-        sensed = self._sensors.build(sample.joints, sample.imu, sample.wrenches)
+        sensed = self._sensors.build(sample.readings)
         for topic, message in (*sensed, *self._truth.build(sample.truth)):
             publishers[topic.name].publish(message)
         if self._clock_publisher is not None:

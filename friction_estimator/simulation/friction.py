@@ -1,4 +1,4 @@
-"""True friction of the simulated joints: any registered law, per joint, changeable at given times."""
+"""True friction of the simulated joints: any registered law, stiction, presliding, ripple, warming, changes in time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, SimulationError, choices
 from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.laws.law import Role
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, IntArray
 
 _SMALL_VELOCITY = 1e-3  # at which the slope of friction near rest is taken [rad/s]
+_SMALLEST_SPEED = 1e-6  # at which laws are evaluated for joints at rest [rad/s]
+_SLOW = 0.1  # speed at which a joint has most of its dry friction [rad/s]
+_DRY = (Role.COULOMB, Role.STRIBECK, Role.LOAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +55,39 @@ TABLE_I = tuple(
 class FrictionSetting:
     """Friction of the whole robot from a time on.
 
+    Dry friction is what remains of a law without its viscous and constant terms.
+
     Attributes
     ----------
     start : [s]
     leg : friction of each leg joint from hip yaw to ankle roll, the same for both legs
-    leg_stiction : (6,) or empty, dry friction of each leg joint in addition to its law, solved as a constraint: a
-        resting joint stays at rest while the other torques on it are smaller than this [N m]
     joints : friction of further joints by name, or of leg joints other than in ``leg``; other joints have none
+    sticks : True: dry friction is solved as a constraint, so that a resting joint stays at rest while the other torques
+        on it are smaller than its dry friction. The laws must jump at zero velocity
+    presliding : distance over which dry friction builds up after a reversal (LuGre model); 0: at once [rad]. The laws
+        must jump at zero velocity
+    bristle_damping : damping of the LuGre model within the presliding distance [N m s/rad]
+    ripple : amplitude of a periodic change of the torque with the joint position, as a fraction of the torque
+    ripples_per_turn : periods of that change in one turn of the joint
+    warming : fraction of the viscous friction that is lost until ``warming_time``, linearly in time
+    warming_time : since the beginning of the scenario [s]
     """
 
     start: float = 0.0
     leg: tuple[JointFriction, ...] = TABLE_I
-    leg_stiction: tuple[float, ...] = ()
     joints: tuple[tuple[str, JointFriction], ...] = ()
+    sticks: bool = False
+    presliding: float = 0.0
+    bristle_damping: float = 0.0
+    ripple: float = 0.0
+    ripples_per_turn: float = 60.0
+    warming: float = 0.0
+    warming_time: float = 60.0
+
+    @property
+    def is_law(self) -> bool:
+        """Whether the friction torque is that of the laws alone."""
+        return not (self.sticks or self.presliding or self.ripple or self.warming)
 
 
 class InjectedFriction:
@@ -89,48 +113,85 @@ class InjectedFriction:
         ordered = sorted(settings, key=lambda setting: setting.start)
         self._starts = [setting.start for setting in ordered[1:]] + [np.inf]
         self._tables = [_Table(setting, joint_names, legs) for setting in ordered]
-        self._active = 0
+        self._active, self._time = 0, 0.0
         self._motors = motors or Transmission.of(None, joint_names)
-        stuck = np.logical_or.reduce([table.stiction > 0.0 for table in self._tables])
-        if (stuck & (self._motors.weights[:, 1:] != 0.0).any(axis=1)).any():
-            raise SimulationError("joints that share motors cannot be held by stiction: leave leg_stiction out")
-
-    @property
-    def stiction(self) -> FloatArray:
-        """Largest dry friction that the constraint solver may apply now (n,) [N m]."""
-        return self._tables[self._active].stiction
+        self._strain = np.zeros(len(joint_names))
+        self._none = np.zeros(len(joint_names))
+        if self._motors.couples and any(setting.sticks for setting in ordered):
+            raise SimulationError("joints that share motors cannot be held by stiction: set sticks to False")
 
     def slope(self) -> FloatArray:
         """Steepest rise of each joint's friction over its velocity near rest, at any time (n,) [N m s/rad]."""
-        velocity = np.full(len(self._tables[0].stiction), _SMALL_VELOCITY)
-        torque = [table.torque(velocity, np.zeros_like(velocity)) for table in self._tables]
-        return self._motors.viscous_at_joints(np.max(torque, axis=0) / _SMALL_VELOCITY)
+        return self._motors.viscous_at_joints(np.max([table.slope() for table in self._tables], axis=0))
 
     def advance(self, time: float) -> None:
         """Switch to the setting that holds at this time; time never runs backward."""
+        self._time = time
         while time >= self._starts[self._active]:
             self._active += 1
 
-    def torque(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
-        """Friction torque (n,) at joint velocities (n,) [rad/s] and motor torques (n,) [N m]."""
+    def stiction(self, position: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Largest dry friction that the constraint solver may apply now, arguments as in :meth:`torque` (n,) [N m]."""
+        table = self._tables[self._active]
+        if not table.setting.sticks:
+            return self._none
+        return table.dry(velocity, load) * table.ripple(position)
+
+    def torque(self, position: FloatArray, velocity: FloatArray, load: FloatArray, dt: float) -> FloatArray:
+        """Friction torque without stiction, once for each integration step.
+
+        Parameters
+        ----------
+        position, velocity : of the joints (n,) [rad], [rad/s]
+        load : motor torques (n,) [N m]
+        dt : since the previous call [s]
+        """
         motors, table = self._motors, self._tables[self._active]
         if not motors.couples:
+            return self._motor_torque(table, position, velocity, load, dt)
+        at_motors = motors.velocity(position), motors.velocity(velocity), motors.torque(load)  # angles like rates
+        return motors.at_joints(self._motor_torque(table, *at_motors, dt))
+
+    def _motor_torque(
+        self, table: _Table, position: FloatArray, velocity: FloatArray, load: FloatArray, dt: float
+    ) -> FloatArray:
+        setting = table.setting
+        if setting.is_law:
             return table.torque(velocity, load)
-        return motors.at_joints(table.torque(motors.velocity(velocity), motors.torque(load)))
+        warming = setting.warming * min(self._time / setting.warming_time, 1.0)
+        torque = table.offset(velocity, load) + (1.0 - warming) * table.viscous(velocity, load)
+        if setting.presliding > 0.0:
+            self._strain = advance_strain(self._strain, velocity, setting.presliding, dt)
+            torque += table.dry(velocity, load) * self._strain
+            torque += setting.bristle_damping * (velocity - np.abs(velocity) * self._strain)
+        elif not setting.sticks:
+            torque += np.sign(velocity) * table.dry(velocity, load)
+        return torque * table.ripple(position)
+
+
+@kernel("V V f8 f8")
+def advance_strain(strain: FloatArray, velocity: FloatArray, presliding: float, dt: float) -> FloatArray:
+    """Deflection of the LuGre bristles as a fraction of the presliding distance, after one time step (n,).
+
+    Canudas de Wit et al. 1995, eq. 2, ``dz/dt = v - |v| z / z_s``, with ``s = z / z_s``, exact for a constant velocity.
+    """
+    result = np.empty(velocity.size)
+    for joint in range(velocity.size):
+        direction = np.sign(velocity[joint])
+        result[joint] = direction + (strain[joint] - direction) * np.exp(-abs(velocity[joint]) * dt / presliding)
+    return result
 
 
 class _Table:
     """One setting, joints grouped by law so that each law is called once."""
 
     def __init__(self, setting: FrictionSetting, joint_names: Sequence[str], legs: Sequence[Sequence[str]]) -> None:
+        self.setting = setting
         by_name: dict[str, JointFriction] = {}
-        self.stiction = np.zeros(len(joint_names))
         for leg in legs:
             if len(setting.leg) != len(leg):
                 raise SimulationError(f"leg friction is given for {len(setting.leg)} joints, a leg has {len(leg)}")
             by_name.update(zip(leg, setting.leg, strict=True))
-            if setting.leg_stiction:
-                self.stiction[[joint_names.index(name) for name in leg]] = _checked(setting.leg_stiction, len(leg))
         by_name.update(setting.joints)
         unknown = set(by_name) - set(joint_names)
         if unknown:
@@ -141,17 +202,77 @@ class _Table:
             members = [k for k, name in enumerate(joint_names) if name in by_name and by_name[name].law == law_name]
             law = _known_law(law_name)
             parameters = _parameter_rows(law, [by_name[joint_names[k]] for k in members])
-            self._groups.append((COMPILED_LAWS.get(law_name, law.torque), np.array(members), parameters))
-        self._uniform = len(self._groups) == 1 and self._groups[0][1].size == self._size
+            self._groups.append(_Group(law, np.array(members), parameters))
+        self._uniform = len(self._groups) == 1 and self._groups[0].members.size == self._size
+        if setting.sticks or setting.presliding > 0.0:
+            self._check_jump()
 
     def torque(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Friction of the laws (n,) [N m]."""
         if self._uniform:
-            law_torque, _, parameters = self._groups[0]
-            return law_torque(parameters, velocity, load)
+            group = self._groups[0]
+            return group.torque(group.parameters, velocity, load)
+        return self._sum(velocity, load, tuple(Role))
+
+    def viscous(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Viscous terms of the laws (n,) [N m]."""
+        return self._sum(velocity, load, (Role.VISCOUS,))
+
+    def offset(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Constant terms of the laws (n,) [N m]."""
+        return self._sum(velocity, load, (Role.OFFSET,))
+
+    def dry(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Size of the other terms at these speeds, at rest their limit from above (n,) [N m]."""
+        speed = np.maximum(np.abs(velocity), _SMALLEST_SPEED)
+        direction = np.where(velocity < 0.0, -1.0, 1.0)
+        return np.maximum(direction * self._sum(direction * speed, load, _DRY), 0.0)
+
+    def ripple(self, position: FloatArray) -> FloatArray | float:
+        """Factor of the torque at these positions (n,)."""
+        setting = self.setting
+        return 1.0 + setting.ripple * np.sin(setting.ripples_per_turn * position) if setting.ripple else 1.0
+
+    def slope(self) -> FloatArray:
+        """Rise of the torque over the velocity near rest (n,) [N m s/rad]."""
+        velocity, load, setting = np.full(self._size, _SMALL_VELOCITY), np.zeros(self._size), self.setting
+        held = setting.sticks or setting.presliding > 0.0
+        torque = self.viscous(velocity, load) if held else self.torque(velocity, load)
+        return torque / _SMALL_VELOCITY + setting.bristle_damping
+
+    def _sum(self, velocity: FloatArray, load: FloatArray, roles: Sequence[Role]) -> FloatArray:
+        """Torque of the terms with these roles; shapes always count."""
         torque = np.zeros(self._size)
-        for law_torque, members, parameters in self._groups:
-            torque[members] = law_torque(parameters, velocity[members], load[members])
+        for group in self._groups:
+            members = group.members
+            torque[members] = group.torque(group.only(roles), velocity[members], load[members])
         return torque
+
+    def _check_jump(self) -> None:
+        """Raise SimulationError for a law without dry friction at rest."""
+        still, load = np.zeros(self._size), np.ones(self._size)
+        smooth = self.dry(still, load) < 0.01 * self.dry(still + _SLOW, load)
+        for group in self._groups:
+            if smooth[group.members].any():
+                raise SimulationError(f"the law {group.law.name!r} has no dry friction at rest, so no joint can stick")
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Joints with one law: their indices (g,) and parameters (g, p)."""
+
+    law: FrictionLaw
+    members: IntArray
+    parameters: FloatArray
+
+    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+        """Torque (g,) of the law with these parameters (g, p) [N m]."""
+        return COMPILED_LAWS.get(self.law.name, self.law.torque)(parameters, velocity, load)
+
+    def only(self, roles: Sequence[Role]) -> FloatArray:
+        """Parameters (g, p), zero where a term has another role."""
+        wanted = [parameter.role in (*roles, Role.SHAPE) for parameter in self.law.parameters]
+        return np.where(wanted, self.parameters, 0.0)
 
 
 @kernel("M V V")
@@ -167,12 +288,6 @@ def _makkar(parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> F
 
 COMPILED_LAWS: dict[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {"makkar": _makkar}
 """Torques of laws (n,), from parameters (n, p), velocity and load (n,); other laws are evaluated by their classes."""
-
-
-def _checked(stiction: tuple[float, ...], size: int) -> tuple[float, ...]:
-    if len(stiction) != size or not min(stiction) >= 0.0:
-        raise SimulationError(f"leg_stiction must be {size} torques of at least 0 N m, got {list(stiction)}")
-    return stiction
 
 
 def _known_law(name: str) -> FrictionLaw:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from friction_estimator.errors import SimulationError, choices
 from friction_estimator.simulation.footsteps import Gait
@@ -90,11 +91,27 @@ def _friction_load(duration: float) -> Scenario:
     return Scenario("friction_load", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
 
 
+def _friction_load_stiction(duration: float) -> Scenario:
+    """The same friction, set-valued at rest: a joint stays at rest below its dry friction."""
+    return _with_setting(_friction_load(duration), "friction_load_stiction", sticks=True)
+
+
 def _friction_stiction(duration: float) -> Scenario:
     """Dry friction that holds a resting joint, solved as a constraint, and viscous friction as in Table I."""
-    viscous = JointFriction("coulomb_viscous", (0.0, 0.9))
-    setting = FrictionSetting(leg=(viscous,) * len(TABLE_I), leg_stiction=_STICTION)
-    return Scenario("friction_stiction", duration, friction=(setting,))
+    leg = tuple(JointFriction("coulomb_viscous", (dry, 0.9)) for dry in _STICTION)
+    return Scenario("friction_stiction", duration, friction=(FrictionSetting(leg=leg, sticks=True),))
+
+
+def _friction_lugre(presliding: float, duration: float, name: str) -> Scenario:
+    """LuGre friction: breakaway torques 1.3 times the Coulomb torques, Stribeck velocity 0.05 rad/s."""
+    leg = tuple(JointFriction("stribeck_load", (dry, 1.3 * dry, 0.05, 0.9, 0.0)) for dry in _STICTION)
+    setting = FrictionSetting(leg=leg, presliding=presliding, bristle_damping=0.1)
+    return Scenario(name, duration, friction=(setting,))
+
+
+def _with_setting(scenario: Scenario, name: str, **changes: Any) -> Scenario:
+    """The same scenario with other fields of every friction setting."""
+    return replace(scenario, name=name, friction=tuple(replace(setting, **changes) for setting in scenario.friction))
 
 
 def _friction_stribeck(duration: float) -> Scenario:
@@ -122,8 +139,13 @@ _MAKERS: dict[str, Callable[[float], Scenario]] = {
     "push_knee": lambda duration: Scenario("push_knee", duration, pushes=_pushes(duration, "right_knee", 3.75)),
     "friction_change": _friction_change,
     "friction_load": _friction_load,
+    "friction_load_stiction": _friction_load_stiction,
+    "friction_lugre": lambda duration: _friction_lugre(2e-3, duration, "friction_lugre"),
+    "friction_lugre_stiff": lambda duration: _friction_lugre(5e-4, duration, "friction_lugre_stiff"),
+    "friction_ripple": lambda duration: _with_setting(Scenario("", duration), "friction_ripple", ripple=0.3),
     "friction_stiction": _friction_stiction,
     "friction_stribeck": _friction_stribeck,
+    "friction_warming": lambda duration: _with_setting(Scenario("", duration), "friction_warming", warming=0.4),
     "no_friction": _no_friction,
 }
 

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from friction_estimator.config import SensorNoise
 from friction_estimator.errors import SimulationError, choices
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, ImuSample, IntArray, JointSample, Reading, WrenchSample
 
 _NOISE_BLOCK = 256  # samples whose noise is drawn at once
+_MAX_JITTER = 0.45  # largest error of a stamp, in sample periods: stamps of a sensor stay in order
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Rates of the sensors, and errors of their stamps.
+
+    Attributes
+    ----------
+    joint_rate, imu_rate, wrench_rate : readings a second, at most that of the simulation [Hz]
+    stamp_jitter : standard deviation of the stamps' errors [s]
+    effort_delay, imu_delay, wrench_delay : age of what is read at the time of its stamp, in whole sample periods [s]
+    """
+
+    joint_rate: int = 1000
+    imu_rate: int = 1000
+    wrench_rate: int = 1000
+    stamp_jitter: float = 0.0
+    effort_delay: float = 0.0
+    imu_delay: float = 0.0
+    wrench_delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +48,16 @@ class NoiseLevel:
     encoder_step : resolution of the joint position, 0: continuous [rad]
     velocity_cutoff : the joint velocity is the differentiated position behind a first-order low-pass of this
         frequency; 0: the true velocity plus white noise [Hz]
+    imu_tilt : angle between the IMU and its frame in the URDF, about an axis that is drawn once per run [rad]
+    timing : rates and stamps
     """
 
     name: str
     errors: SensorNoise
     encoder_step: float = 0.0
     velocity_cutoff: float = 0.0
+    imu_tilt: float = 0.0
+    timing: Timing = Timing()
 
     def datasheet(self, period: float) -> SensorNoise:
         """Noise parameters for an estimator: ``errors``, with the rounding of the encoder as white noise.
@@ -49,6 +76,26 @@ class NoiseLevel:
 
 
 _PAPER_FEET = {"force_std": 1.0, "moment_std": 0.1}  # the foot sensors are not in the table
+
+_14_BIT = 2.0 * math.pi / 2**14
+
+_PAPER_STD = NoiseLevel(  # Lim et al. 2024, Table 3, with its numbers read as standard deviations
+    "paper_std",
+    SensorNoise(
+        position_std=1e-7,
+        velocity_std=2e-3,
+        specific_force_std=1e-4,
+        angular_velocity_std=5e-3,
+        **_PAPER_FEET,
+    ),
+)
+
+
+def _with(name: str, position_std: float = 1e-7, velocity_std: float = 2e-3, **fields: Any) -> NoiseLevel:
+    """``paper_std`` with other fields and other white noise of the joints."""
+    errors = replace(_PAPER_STD.errors, position_std=position_std, velocity_std=velocity_std)
+    return replace(_PAPER_STD, name=name, errors=errors, **fields)
+
 
 _LEVELS = {
     level.name: level
@@ -75,17 +122,7 @@ _LEVELS = {
                 **_PAPER_FEET,
             ),
         ),
-        # The same numbers read as standard deviations.
-        NoiseLevel(
-            "paper_std",
-            SensorNoise(
-                position_std=1e-7,
-                velocity_std=2e-3,
-                specific_force_std=1e-4,
-                angular_velocity_std=5e-3,
-                **_PAPER_FEET,
-            ),
-        ),
+        _PAPER_STD,
         NoiseLevel(
             "realistic",
             SensorNoise(
@@ -106,6 +143,14 @@ _LEVELS = {
             encoder_step=2.0 * math.pi / 2**19,
             velocity_cutoff=60.0,
         ),
+        # Troubles of real robots, one by one, on top of paper_std.
+        _with("encoder_14_bit", position_std=0.0, velocity_std=0.0, encoder_step=_14_BIT, velocity_cutoff=60.0),
+        _with("tilted_imu", imu_tilt=math.radians(3.0)),
+        _with("late_wrench", timing=Timing(wrench_delay=5e-3)),
+        _with("late_effort", timing=Timing(effort_delay=1e-3)),
+        _with("mixed_rates", timing=Timing(1000, 400, 100, stamp_jitter=3e-4)),
+        _with("mixed_rates_500", timing=Timing(500, 500, 250, stamp_jitter=3e-4)),
+        _with("mixed_rates_200", timing=Timing(200, 400, 100, stamp_jitter=3e-4)),
     )
 }
 
@@ -159,6 +204,13 @@ class SensorModel:
         self._gain = 1.0 + gain_std * self._rng.standard_normal(self._std.size)
         self._noise: FloatArray = np.empty((0, self._std.size))
         self._row = 0
+        self._tilt = _rotation(level.imu_tilt, self._rng) if level.imu_tilt else None
+        timing = level.timing
+        delays = self._per_channel(
+            0.0, 0.0, timing.effort_delay, timing.imu_delay, timing.imu_delay, timing.wrench_delay, timing.wrench_delay
+        )
+        self._age: IntArray = np.rint(delays / period).astype(np.intp)
+        self._recent: deque[FloatArray] = deque(maxlen=int(self._age.max()) + 1)
         self._smoothing = 1.0 - math.exp(-2.0 * math.pi * level.velocity_cutoff * period)
         self._last_position: FloatArray | None = None
         self._filtered: FloatArray = np.zeros(joints)
@@ -166,6 +218,11 @@ class SensorModel:
     def measure(self, exact: FloatArray) -> FloatArray:
         """Signals (3 n + 6 + 6 k,) with the errors of the level."""
         n = self._n
+        exact = self._delayed(exact)
+        if self._tilt is not None:
+            exact = exact.copy()
+            for start in (3 * n, 3 * n + 3):
+                exact[start : start + 3] = self._tilt @ exact[start : start + 3]
         signals = exact * self._gain
         signals += self._bias
         signals += self._next_noise()
@@ -174,6 +231,55 @@ class SensorModel:
         if self._level.velocity_cutoff > 0.0:
             signals[n : 2 * n] += self._differentiated(signals[:n]) - exact[n : 2 * n]
         return signals
+
+    def samples(
+        self, count: int, stamp_ns: int, signals: FloatArray
+    ) -> tuple[JointSample, ImuSample, tuple[WrenchSample, ...], tuple[Reading, ...]]:
+        """Samples of joints, IMU and feet, and those of them that the sensors deliver: wrenches, IMU, joints.
+
+        Parameters
+        ----------
+        count : number of the sample since the start
+        stamp_ns : its time [ns]
+        signals : :meth:`measure` of it
+        """
+        timing, n, stamp = self._level.timing, self._n, self._stamp
+        imu, feet = 3 * n, 3 * n + 6
+        joints = JointSample(stamp(stamp_ns), signals[:n], signals[n : 2 * n], signals[2 * n : imu])
+        inertial = ImuSample(stamp(stamp_ns), signals[imu + 3 : feet], signals[imu : imu + 3])
+        starts = range(feet, signals.size, 6)
+        wrenches = tuple(
+            [WrenchSample(stamp(stamp_ns), foot, signals[start : start + 6]) for foot, start in enumerate(starts)]
+        )
+        readings = (
+            *(wrenches if self._is_due(timing.wrench_rate, count) else ()),
+            *((inertial,) if self._is_due(timing.imu_rate, count) else ()),
+            *((joints,) if self._is_due(timing.joint_rate, count) else ()),
+        )
+        return joints, inertial, wrenches, readings
+
+    def _is_due(self, rate: int, count: int) -> bool:
+        """Whether a sensor with this rate has a reading with the sample of this number."""
+        if rate * self._period >= 1.0:
+            return True
+        now, before = (math.floor(number * rate * self._period + 1e-9) for number in (count, count - 1))
+        return now > before or count == 0
+
+    def _stamp(self, stamp_ns: int) -> int:
+        """Stamp of a reading with its error [ns]."""
+        jitter = self._level.timing.stamp_jitter
+        if jitter == 0.0:
+            return stamp_ns
+        largest = _MAX_JITTER * self._period
+        return stamp_ns + round(1e9 * min(max(jitter * self._rng.standard_normal(), -largest), largest))
+
+    def _delayed(self, exact: FloatArray) -> FloatArray:
+        """Signals of each channel at the time that its reading shows."""
+        if not self._age.any():
+            return exact
+        self._recent.appendleft(exact)
+        history = np.array(self._recent)
+        return history[np.minimum(self._age, len(history) - 1), np.arange(exact.size)]
 
     def _differentiated(self, position: FloatArray) -> FloatArray:
         """Low-passed backward difference of the measured position."""
@@ -196,3 +302,11 @@ class SensorModel:
         position, velocity, effort, specific_force, rate, force, moment = values
         joints = [position] * self._n + [velocity] * self._n + [effort] * self._n
         return np.array(joints + [specific_force] * 3 + [rate] * 3 + ([force] * 3 + [moment] * 3) * self._k)
+
+
+def _rotation(angle: float, rng: np.random.Generator) -> FloatArray:
+    """Rotation (3, 3) by an angle [rad] about a random axis (Rodrigues' formula)."""
+    axis = rng.standard_normal(3)
+    x, y, z = axis / np.linalg.norm(axis)
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross

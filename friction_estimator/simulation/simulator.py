@@ -22,7 +22,7 @@ from friction_estimator.simulation.physics import Physics, as_slice
 from friction_estimator.simulation.scenario import Scenario
 from friction_estimator.simulation.sensors import NoiseLevel, SensorModel
 from friction_estimator.simulation.walk_plan import WalkPlan
-from friction_estimator.types import FloatArray, GroundTruth, ImuSample, IntArray, JointSample, WrenchSample
+from friction_estimator.types import FloatArray, GroundTruth, ImuSample, IntArray, JointSample, Reading, WrenchSample
 
 PERIOD_NS = 1_000_000  # control period [ns]
 _PERIOD = PERIOD_NS * 1e-9
@@ -53,13 +53,16 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class SimulationSample:
-    """One control period, all stamps equal.
+    """One control period; without stamp jitter all stamps are equal.
 
     At stamp t: position, velocity and the truth's base pose and twist are the state at t. Effort, friction, wrenches
     and specific force are what acts on the robot from t on: the motor torque computed at t, held until the next stamp;
     the friction law at the velocity of t and the dry friction that the solver found; contact forces and accelerations
     that follow from these. The friction follows the velocity within the period (it is evaluated anew at every
     integration step), so the truth is its value at t, not its mean over the period.
+
+    ``readings`` are the samples that the sensors deliver: of sensors slower than the simulation not every one. They
+    are in the order wrenches, IMU, joints. The stamp of the truth is that of the joint sample.
     """
 
     joints: JointSample
@@ -67,6 +70,7 @@ class SimulationSample:
     wrenches: tuple[WrenchSample, ...]
     truth: GroundTruth
     reference: Reference
+    readings: tuple[Reading, ...]
 
 
 class Simulator:
@@ -203,8 +207,9 @@ class Simulator:
         pose, twist = physics.base_pose, physics.base_twist
         self._check_upright(pose, float(block.base[row, 2]))
         effort = self._controller.torque(block, row, position, velocity, pose[3:], twist[3:], feedforward)
-        physics.set_stiction(self._friction.stiction)
-        friction = self._friction.torque(velocity, effort)
+        step = _PERIOD / self._substeps
+        physics.set_stiction(self._friction.stiction(position, velocity, effort))
+        friction = self._friction.torque(position, velocity, effort, step)
         physics.advance(effort - friction)
         friction = friction + physics.stiction
         exact, wrenches = physics.signals(position, velocity, effort, self._joint_indices)
@@ -214,24 +219,16 @@ class Simulator:
         )  # fmt: skip
         sample = self._sample(self._sensors.measure(exact), truth, block, row)
         for _ in range(self._substeps - 1):
-            physics.advance(effort - self._friction.torque(physics.velocity, effort))
+            physics.advance(effort - self._friction.torque(physics.position, physics.velocity, effort, step))
         return sample
 
     def _sample(self, measured: FloatArray, truth: GroundTruth, block: ReferenceBlock, row: int) -> SimulationSample:
-        stamp, columns, n = truth.stamp_ns, self._columns, len(self.joint_names)
-        imu, feet = 3 * n, 3 * n + 6
-        return SimulationSample(
-            JointSample(stamp, measured[:n], measured[n : 2 * n], measured[2 * n : imu]),
-            ImuSample(stamp, measured[imu + 3 : feet], measured[imu : imu + 3]),
-            tuple(
-                [
-                    WrenchSample(stamp, foot, measured[start : start + 6])
-                    for foot, start in enumerate(range(feet, measured.size, 6))
-                ]
-            ),
-            truth,
-            Reference(block.position[row, columns], block.velocity[row, columns], block.com[row]),
-        )
+        columns = self._columns
+        joints, imu, wrenches, readings = self._sensors.samples(self._count, truth.stamp_ns, measured)
+        if joints.stamp_ns != truth.stamp_ns:
+            truth = replace(truth, stamp_ns=joints.stamp_ns)
+        reference = Reference(block.position[row, columns], block.velocity[row, columns], block.com[row])
+        return SimulationSample(joints, imu, wrenches, truth, reference, readings)
 
     def _lay_ground(self) -> None:
         now = self.time

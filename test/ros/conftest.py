@@ -145,7 +145,7 @@ class TalkingRobot:
     def _at_stamp(self, sample: SimulationSample) -> dict[str, object]:
         built = {
             topic.name: deserialize_message(raw, message_class(topic.type))
-            for topic, raw in self._messages.build(sample.joints, sample.imu, sample.wrenches)
+            for topic, raw in self._messages.build(sample.readings)
         }
         for message in built.values():
             stamp = message.header.stamp

@@ -89,8 +89,8 @@ def test_friction_is_injected_at_the_motors_and_felt_at_the_joints():
     motors = coupling.motor_velocity(velocity[1:])
     parameters = np.array([entry[1].parameters for entry in setting.joints])
     expected = coupling.joint_torque(make_law("makkar").torque(parameters, motors))
-    np.testing.assert_allclose(friction.torque(velocity, np.zeros(3)), [0.0, *expected], rtol=1e-12)
-    stuck = replace(setting, leg=(MOTOR, MOTOR), leg_stiction=(1.0, 1.0))
+    np.testing.assert_allclose(friction.torque(np.zeros(3), velocity, np.zeros(3), 1e-3), [0.0, *expected], rtol=1e-12)
+    stuck = replace(setting, leg=(MOTOR, MOTOR), sticks=True)
     with pytest.raises(SimulationError, match="cannot be held by stiction"):
         InjectedFriction([stuck], names, (JOINTS[:2],), Transmission.of(coupling, names))
 

@@ -21,6 +21,12 @@ from friction_estimator.simulation.friction import COMPILED_LAWS, InjectedFricti
 
 LEGS = [[f"l{k}" for k in range(6)], [f"r{k}" for k in range(6)]]
 JOINTS = LEGS[0] + LEGS[1] + ["neck"]
+DRY = JointFriction("coulomb_viscous", (2.0, 0.5))
+
+
+def at_speed(friction, velocity, dt=1e-3, position=0.0):
+    """Torques (13,) when all joints have this velocity and no load."""
+    return friction.torque(np.full(13, position), np.full(13, velocity), np.zeros(13), dt)
 
 
 def test_friction_of_the_walk_is_equation_56_at_the_sampled_velocity(walk):
@@ -47,7 +53,7 @@ def test_a_compiled_law_is_the_registered_one(name):
 
 def test_unnamed_joints_are_frictionless_and_named_ones_override_the_leg():
     setting = FrictionSetting(joints=(("r3", JointFriction("coulomb_viscous", (2.0, 0.5))),))
-    friction = InjectedFriction([setting], JOINTS, LEGS).torque(np.full(13, 2.0), np.zeros(13))
+    friction = at_speed(InjectedFriction([setting], JOINTS, LEGS), 2.0)
     assert friction[JOINTS.index("neck")] == 0.0
     assert friction[JOINTS.index("r3")] == pytest.approx(3.0)
     assert friction[JOINTS.index("l3")] == pytest.approx(0.3 + 1.8)
@@ -59,7 +65,7 @@ def test_settings_take_over_at_their_start():
     seen = []
     for time in (0.0, 1.999, 2.0, 3.0):
         friction.advance(time)
-        seen.append(friction.torque(np.ones(13), np.zeros(13))[0])
+        seen.append(at_speed(friction, 1.0)[0])
     assert seen == [1.0, 1.0, 5.0, 5.0]
 
 
@@ -97,7 +103,7 @@ def test_stiction_holds_a_resting_joint_and_the_truth_is_what_the_solver_applied
 
 def test_stiction_of_a_walk_is_bounded_and_resists_the_motion(recorded):
     setting = make_scenario("friction_stiction").friction[0]
-    limit = np.array(setting.leg_stiction * 2)
+    limit = np.array([joint.parameters[0] for joint in setting.leg] * 2)
     samples = recorded("friction_stiction", 2.5)
     velocity = np.array([sample.joints.velocity for sample in samples])
     dry = np.array([sample.truth.friction for sample in samples]) - 0.9 * velocity
@@ -107,10 +113,50 @@ def test_stiction_of_a_walk_is_bounded_and_resists_the_motion(recorded):
     np.testing.assert_allclose(dry[moving], (np.sign(velocity) * limit)[moving], atol=1e-6)
 
 
-def test_stiction_of_the_wrong_size_or_sign_is_refused():
-    for wrong in ((1.0, 2.0), (1.0, -1.0, 1.0, 1.0, 1.0, 1.0)):
-        with pytest.raises(SimulationError, match="leg_stiction must be 6 torques"):
-            InjectedFriction([FrictionSetting(leg_stiction=wrong)], JOINTS, LEGS)
+def test_stiction_grows_with_the_load_of_a_resting_joint():
+    law = JointFriction("stribeck_load", (5.0, 7.0, 1.5, 4.0, 0.002))
+    friction = InjectedFriction([FrictionSetting(leg=(law,) * 6, sticks=True)], JOINTS, LEGS)
+    still, load = np.zeros(13), np.full(13, 100.0)
+    assert friction.stiction(still, still, load)[0] == pytest.approx(7.0 + 0.002 * 100.0**2, rel=1e-5)
+    assert friction.torque(still, still + 2.0, load, 1e-3)[0] == pytest.approx(4.0 * 2.0)
+
+
+def test_lugre_friction_builds_up_over_the_presliding_distance_and_is_a_spring_below_it():
+    friction = InjectedFriction([FrictionSetting(leg=(DRY,) * 6, presliding=2e-3)], JOINTS, LEGS)
+    speed, dt, travelled, torque = 1e-3, 1e-3, [], []
+    for step in range(10_000):
+        torque.append(at_speed(friction, speed, dt)[0])
+        travelled.append(speed * dt * (step + 1))
+    expected = 2.0 * (1.0 - np.exp(-np.array(travelled) / 2e-3)) + 0.5 * speed
+    np.testing.assert_allclose(torque, expected, rtol=1e-9)
+    backward = [at_speed(friction, -speed, dt)[0] for _ in range(10)]
+    expected = 2.0 * 2.0 * (1.0 - np.exp(-10 * speed * dt / 2e-3)) + 2.0 * 0.5 * speed
+    assert torque[-1] - backward[-1] == pytest.approx(expected, rel=0.01)
+
+
+def test_ripple_has_its_amplitude_and_number_of_periods_in_a_turn():
+    setting = FrictionSetting(leg=(DRY,) * 6, ripple=0.3, ripples_per_turn=60.0)
+    friction = InjectedFriction([setting], JOINTS, LEGS)
+    turn = np.linspace(0.0, 2.0 * np.pi, 600, endpoint=False)
+    torque = np.array([at_speed(friction, 1.0, position=angle)[0] for angle in turn])
+    spectrum = np.abs(np.fft.rfft(torque)) / torque.size
+    assert spectrum[0] == pytest.approx(2.5)
+    assert 2.0 * spectrum[60] == pytest.approx(0.3 * 2.5)
+
+
+def test_warming_takes_its_part_of_the_viscous_friction_only():
+    friction = InjectedFriction([FrictionSetting(leg=(DRY,) * 6, warming=0.4)], JOINTS, LEGS)
+    torques = []
+    for time in (0.0, 30.0, 60.0, 90.0):
+        friction.advance(time)
+        torques.append(at_speed(friction, 2.0)[0])
+    assert torques == pytest.approx([3.0, 2.8, 2.6, 2.6])
+
+
+@pytest.mark.parametrize("changes", [{"sticks": True}, {"presliding": 1e-3}])
+def test_laws_without_dry_friction_at_rest_cannot_stick(changes):
+    with pytest.raises(SimulationError, match="'makkar' has no dry friction at rest"):
+        InjectedFriction([FrictionSetting(**changes)], JOINTS, LEGS)
 
 
 def test_steep_friction_does_not_make_light_joints_chatter(robot):
