@@ -341,6 +341,13 @@ class LimbBank:
         limb_filter.close(window.time)
         self._gather(index)
 
+    def wrench_delay(self) -> FloatArray:
+        """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
+        delay = np.zeros(self._shape[2])
+        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
+            delay[limb.feet] = limb_filter.state[limb_filter.layout.wrench_delay]
+        return delay
+
     def publish(self) -> None:
         """Let all limbs' newest estimates count."""
         self.estimates = self._next

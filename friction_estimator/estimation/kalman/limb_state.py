@@ -17,10 +17,15 @@ _SENSOR_ERRORS = {
     "moment_bias_std": 0.1,  # [N m]
     "force_gain_std": 0.01,
     "effort_gain_std": 0.01,
-    "specific_force_bias_std": 0.02,  # [m/s^2]
+    "specific_force_bias_std": 0.3,  # [m/s^2]: also an IMU whose mounting is wrong by two degrees
 }
 """Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
-_BLOCKS = ("momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias")
+WRENCH_DELAY_STD, TORQUE_DELAY_STD = 3e-3, 1e-3
+"""Usual standard deviations of delays [s]: of wrenches after motor torques, and of both after the joint motion."""
+_BLOCKS = (
+    "momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias",
+    "wrench_delay", "torque_delay",
+)  # fmt: skip
 _SWEEPS = 2
 """Moving to one bound may leave another."""
 
@@ -30,13 +35,14 @@ class LimbState:
     """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
 
     ``[momentum (m), model error (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
-    accelerometer bias (3)]``; everything from ``links`` on is called calibration. Law and links are joint by joint;
-    model error and law of joints that share motors are motor by motor.
+    accelerometer bias (3), wrench delay (f), torque delay (1)]``; everything from ``links`` on is called calibration.
+    Law and links are joint by joint; model error and law of joints that share motors are motor by motor. The torque
+    delay is that of motor torques and wrenches after the joint motion, the wrench delay comes on top of it.
 
     Attributes
     ----------
     size : of the state
-    starts : (8,) first state of each block
+    starts : (10,) first state of each block
     prior_std : (size,) before any data; zero for what is known, or switched off
     """
 
@@ -48,6 +54,8 @@ class LimbState:
     foot_gain: slice
     effort_gain: slice
     accelerometer_bias: slice
+    wrench_delay: slice
+    torque_delay: slice
     size: int
     starts: IntArray
     prior_std: FloatArray
@@ -98,6 +106,8 @@ def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNois
         np.full(6 * f, errors.force_gain_std),
         np.full(m, errors.effort_gain_std),
         np.full(3, errors.specific_force_bias_std if floating else 0.0),
+        np.full(f, WRENCH_DELAY_STD if config.calibrate_sensors else 0.0),
+        np.full(1, TORQUE_DELAY_STD if config.calibrate_sensors else 0.0),
     )
     ends = np.cumsum([block.size for block in blocks]).tolist()
     parts = dict(

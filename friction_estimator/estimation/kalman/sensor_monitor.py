@@ -47,8 +47,8 @@ _TELLING = 10.0
 """Uneven sampling is judged only if it would move the fastest joint by at least this many times the encoder's noise."""
 _EVEN_SAMPLING = 0.3
 """Part of what uneven sampling would show, below which the sampling is even."""
-_GAP = 1.8
-"""Intervals longer than this many medians contain missing samples."""
+_SPAN = 10
+"""Number of intervals over which the period of noisy stamps is measured: only the stamps at both ends add noise."""
 _MISSING = 1.7
 """An interval counts as two periods only beyond this many: a late stamp is likelier than a missing sample."""
 _FOLLOW = 0.03
@@ -255,8 +255,8 @@ class StampClock:
         if np.ptp(self._steps) <= _UNEVEN * self._steps.mean():
             self._period = 0.0
             return
-        period = float(np.median(self._steps))
-        period = float(self._steps[self._steps < _GAP * period].mean())
+        stamps = np.cumsum(self._steps)
+        period = float(np.median(stamps[_SPAN:] - stamps[:-_SPAN])) / _SPAN
         speed = np.median(np.abs(np.diff(self._positions, axis=0)), axis=0) / period
         fastest = int(speed.argmax())
         expected = float(speed[fastest]) * float(self._steps.std()) / math.sqrt(2.0)

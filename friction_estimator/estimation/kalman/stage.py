@@ -126,6 +126,7 @@ class KalmanFriction:
         """Use one frame."""
         if self._schedule.step(self.frozen):
             self._publish_law()
+            self._buffer.wrench_delay = self.bank.wrench_delay()
         dt = self._clock.interval(frame.dt, frame.position)
         if dt != frame.dt:
             frame = dataclasses.replace(frame, dt=dt)

@@ -159,7 +159,7 @@ def _variance_of_mean(noise: float, rough: float, readings: float, duration: flo
     return rough * (_CORRELATION_TIME / duration) if rough > CLEARLY * noise else noise / readings
 
 
-@kernel("I I I M V V M V V T T M V V M M V M V i8 V f8 V M M")
+@kernel("I I I M V V M V V T T M V V M M V M V M V V i8 V f8 V M M")
 def limb_terms(
     rows: IntArray,
     feet: IntArray,
@@ -179,6 +179,9 @@ def limb_terms(
     regressor: FloatArray,
     force_roughness: FloatArray,
     wrench_roughness: FloatArray,
+    effort_rate: FloatArray,
+    wrench_rate: FloatArray,
+    wrench_shift: FloatArray,
     variances: FloatArray,
     samples: int,
     readings: FloatArray,
@@ -195,11 +198,12 @@ def limb_terms(
     starts : first state of each block, in the order of :class:`LimbState`
     to_joints : (m, m) S of the limb's motors
     state : (size,) of the limb's filter
+    effort_rate, wrench_rate, wrench_shift : of :class:`~friction_estimator.estimation.kalman.windows.Window`
     variances : (8,) of the white noise of motor torque, accelerometer, and the six components of a wrench
     samples, readings : of the joints, and (1 + k,) of IMU and foot sensors
     """
-    model_error, law, links, foot_bias, foot_gain, effort_gain, accelerometer_bias = (
-        starts[1], starts[2], starts[3], starts[4], starts[5], starts[6], starts[7],
+    model_error, law, links, foot_bias, foot_gain, effort_gain, accelerometer_bias, wrench_delay, torque_delay = (
+        starts[1], starts[2], starts[3], starts[4], starts[5], starts[6], starts[7], starts[8], starts[9],
     )  # fmt: skip
     m, p = rows.size, regressor.shape[1]
     columns[:], variance[:] = 0.0, 0.0
@@ -208,6 +212,7 @@ def limb_terms(
         force[a] = effort[i] + bias[i]
         variance[a, a] = variances[0] / samples
         columns[a, effort_gain + a] = effort_before[i]
+        columns[a, torque_delay] = -effort_rate[i]
         for b in range(m):
             j = rows[b]
             columns[a, model_error + b] = to_joints[a, b]
@@ -232,9 +237,11 @@ def limb_terms(
             calibrated = wrenches_before[foot, axis] - state[bias_state]
             for a in range(m):
                 lever = foot_jacobian[foot, axis, rows[a]]
-                force[a] += lever * wrenches[foot, axis]
+                force[a] += lever * (wrenches[foot, axis] - wrench_rate[foot, axis] * wrench_shift[foot])
                 columns[a, bias_state] = lever
                 columns[a, gain_state] = lever * calibrated
+                columns[a, wrench_delay + place] -= lever * wrench_rate[foot, axis]
+                columns[a, torque_delay] -= lever * wrench_rate[foot, axis]
                 for b in range(m):
                     variance[a, b] += lever * white * foot_jacobian[foot, axis, rows[b]]
     for c in range(m):
@@ -411,6 +418,9 @@ class WindowDynamics:
             window.regressor,
             window.specific_force_roughness,
             window.wrench_roughness,
+            window.effort_rate,
+            window.wrench_rate,
+            window.wrench_shift,
             self._variances,
             window.samples,
             window.readings,

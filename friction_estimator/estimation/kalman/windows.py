@@ -17,7 +17,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.types import Attitude, BoolArray, FloatArray, SensorFrame, record
+from friction_estimator.types import Attitude, BoolArray, FloatArray, IntArray, SensorFrame, record
 
 CLEARLY = 4.0
 """Variances that are this many times those of the noise are no noise."""
@@ -206,7 +206,9 @@ class Window:
     acceleration : (n,) of the joints at the end
     mean_acceleration, mean_acceleration_std : (3 + n,) of base and joints, by the readings of this window alone
     effort, specific_force, wrenches : means (n,), (3,), (k, 6)
+    wrench_shift : (k,) the means of the wrenches, and their rates, are those of a window that is later by this [s]
     normal_force : (2, k) smallest and largest normal force [N]
+    effort_rate, wrench_rate : (n,), (k, 6) mean rates of change [N m/s], [N/s, N m/s]
     specific_force_roughness, wrench_roughness : (3,), (k, 6) variance of the readings about a smooth course
     regressor : (n, p) mean
     regressor_variance : (n,) mean
@@ -227,7 +229,10 @@ class Window:
     effort: FloatArray
     specific_force: FloatArray
     wrenches: FloatArray
+    wrench_shift: FloatArray
     normal_force: FloatArray
+    effort_rate: FloatArray
+    wrench_rate: FloatArray
     specific_force_roughness: FloatArray
     wrench_roughness: FloatArray
     regressor: FloatArray
@@ -306,7 +311,7 @@ def _fill_weights(weights: FloatArray, rows: FloatArray, held: bool) -> None:
             weights[k + 1] += 0.5 * step
 
 
-@kernel("M i8 i8 b1 i8 i8 M M")
+@kernel("M i8 i8 b1 i8 i8 I M M")
 def summarise_window(
     rows: FloatArray,
     half: int,
@@ -314,6 +319,7 @@ def summarise_window(
     held: bool,
     first: int,
     law: int,
+    shift: IntArray,
     means: FloatArray,
     extremes: FloatArray,
 ) -> float:
@@ -324,6 +330,7 @@ def summarise_window(
     half, end : rows of the first and of the last sample; this many samples around both are used by the fits
     held : True when readings act until the next one
     first, law : first column that is summarised, and first column of the law; c columns in all
+    shift : (c,) rows by which a column is late: the summary is that of later rows, of columns before the law only
     means : (2, c) output: mean by held readings (or the trapezoid rule), and variance about a smooth course; of the
         law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
         what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
@@ -337,9 +344,10 @@ def summarise_window(
     means[:] = 0.0
     for k in range(N):
         for j in range(first, law):
-            means[0, j] += weights[k] * inside[k, j]
+            row = half + k + shift[j]
+            means[0, j] += weights[k] * rows[row, j]
             if k >= 2:
-                second = inside[k, j] - 2.0 * inside[k - 1, j] + inside[k - 2, j]
+                second = rows[row, j] - 2.0 * rows[row - 1, j] + rows[row - 2, j]
                 means[1, j] += second * second / (6.0 * (N - 2))
         for j in range(law, c):
             means[0, j] += trapezoid[k] * inside[k, j]
@@ -371,9 +379,11 @@ class WindowBuffer:
     Attributes
     ----------
     fit : motion at the ends of windows
+    wrench_delay : (k,) delay of each foot's wrenches after the motor torques, as far as it is known [s]
     """
 
     def __init__(self, config: KalmanConfig, noise: SensorNoise, held: bool) -> None:
+        self.wrench_delay: FloatArray = np.zeros(0)
         self._length = config.window
         self._held = held
         self.fit = LocalMotionFit(noise)
@@ -452,6 +462,8 @@ class WindowBuffer:
         ).split()
         self._columns = {name: slice(a, b) for name, a, b in zip(names, [0, *ends], ends, strict=False)}
         self._shape = n, k, p
+        if self.wrench_delay.size != k:
+            self.wrench_delay = np.zeros(k)
         rows = np.empty((max(64, 2 * len(self._rows)), ends[-1]))
         if self._size:
             rows[: self._size] = self._rows[: self._size]
@@ -470,13 +482,19 @@ class WindowBuffer:
         rows, columns = self._rows, self._columns
         means, extremes = np.empty((2, rows.shape[1])), np.empty((4, rows.shape[1]))
         first, law = columns["effort"].start, columns["regressor_variance"].start
-        longest = summarise_window(rows, half, end, self._held, first, law, means, extremes)
+        wrenches, flags, last = columns["wrenches"], columns["imu_fresh"].start, rows[end]
+        duration = float(last[0] - rows[half, 0])
+        late = np.clip(np.rint(self.wrench_delay / max(self._period, _FINEST)), -half, half).astype(np.intp)
+        shift = np.zeros(rows.shape[1], dtype=np.intp)
+        shift[wrenches] = np.repeat(late, 6)
+        longest = summarise_window(rows, half, end, self._held, first, law, shift, means, extremes)
         mean, rough = means
-        last, wrenches, flags = rows[end], columns["wrenches"], columns["imu_fresh"].start
+        every = np.arange(rows.shape[1])
+        rate = (rows[end + shift, every] - rows[half + shift, every]) / max(duration, _FINEST)
         mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
         return Window(
             time=float(last[0]),
-            duration=float(last[0] - rows[half, 0]),
+            duration=duration,
             samples=end - half,
             readings=(end - half) * readings,
             end=self.fit.at_middle(rows[end - half : end + half + 1], n),
@@ -487,7 +505,10 @@ class WindowBuffer:
             effort=mean[columns["effort"]],
             specific_force=mean[columns["specific_force"]],
             wrenches=mean[wrenches].reshape(k, 6),
+            wrench_shift=self._period * late.astype(np.float64),
             normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6],
+            effort_rate=rate[columns["effort"]],
+            wrench_rate=rate[wrenches].reshape(k, 6),
             specific_force_roughness=rough[columns["specific_force"]],
             wrench_roughness=rough[wrenches].reshape(k, 6),
             regressor=mean[columns["regressor"]].reshape(n, p),

@@ -23,8 +23,9 @@ def test_blocks_cover_the_state_without_gaps():
     blocks = [
         found.momentum, found.model_error, found.law, found.links,
         found.foot_bias, found.foot_gain, found.effort_gain, found.accelerometer_bias,
+        found.wrench_delay, found.torque_delay,
     ]  # fmt: skip
-    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3]
+    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop
     assert found.law.start == 6 and found.calibration == slice(18, found.size)
@@ -42,12 +43,12 @@ def test_a_joint_whose_law_is_shorter_has_nothing_to_learn_in_the_other_columns(
     [
         ("force_gain_std", "foot_gain", 0.01),
         ("effort_gain_std", "effort_gain", 0.01),
-        ("specific_force_bias_std", "accelerometer_bias", 0.02),
+        ("specific_force_bias_std", "accelerometer_bias", 0.3),
         ("moment_bias_std", "foot_bias", 0.1),
     ],
 )
 def test_the_larger_of_usual_and_given_sensor_errors_counts(name, block, usual):
-    for calibrate, given, expected in ((False, 0.0, 0.0), (False, 0.3, 0.3), (True, 0.003, usual), (True, 0.3, 0.3)):
+    for calibrate, given, expected in ((False, 0.0, 0.0), (False, 0.4, 0.4), (True, 0.003, usual), (True, 0.4, 0.4)):
         found = layout(KalmanConfig(calibrate_sensors=calibrate), SensorNoise(**{name: given}))
         np.testing.assert_array_equal(found.prior_std[getattr(found, block)][-1], expected)
 

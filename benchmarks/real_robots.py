@@ -1,0 +1,194 @@
+"""What do the troubles of real robots do to the estimate, does sigma hold, and does the diagnosis name the joints?
+
+    python -m benchmarks.real_robots [--cases stiction_load ...] [--seeds 1]
+
+Every case is a walk with one trouble that the built-in walk does not have. The estimator gets the robot's YAML alone,
+or also the datasheet of the sensors. Fills the table of docs/results/real_robots.md. Takes ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from benchmarks.shared.command import add_processes, command, command_line, count, make_parser
+from benchmarks.shared.estimates import CONSISTENT, SETTLED, configure, held, joint_groups
+from benchmarks.shared.pages import DOCS, add_page, number, table
+from benchmarks.shared.walks import PERIOD, SimulatedRun, simulate
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.estimation.diagnosis import JointDiagnosis
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.io.robot import load_robot
+from friction_estimator.metrics import joint_errors, mean
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.simulation import make_scenario
+from friction_estimator.types import BoolArray, FloatArray
+
+PAGE = DOCS / "results" / "real_robots.md"
+ROBOT = "suralp"
+WRONG, UNCOVERED = 0.25, 0.85
+"""A joint is wrong with a larger relative error in stance or swing, or a smaller part of errors within 1.96 sigma."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One trouble.
+
+    Attributes
+    ----------
+    scenario, noise : of the simulation
+    required : largest relative error in stance and in swing, and smallest coverage, of the worst joint
+    duration : [s]
+    start : the estimator gets the samples from here on [s]
+    """
+
+    scenario: str
+    noise: str
+    required: tuple[float, float, float]
+    duration: float = 22.0
+    start: float = 0.0
+
+
+CASES = {
+    "walk": Case("walk", "paper_std", (0.10, 0.12, 0.93)),
+    "stiction_load": Case("friction_load_stiction", "paper_std", (0.10, 0.12, 0.90)),
+    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90)),
+    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90)),
+    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), start=3.4),
+    "mixed_rates": Case("walk", "mixed_rates", (0.12, 0.15, 0.93)),
+    "mixed_rates_500": Case("walk", "mixed_rates_500", (0.20, 0.20, 0.90)),
+    "mixed_rates_200": Case("walk", "mixed_rates_200", (0.20, 0.20, 0.90)),
+    "late_wrench": Case("walk", "late_wrench", (0.15, 0.12, 0.90)),
+    "late_effort": Case("walk", "late_effort", (0.15, 0.12, 0.90)),
+    "tilted_imu": Case("walk", "tilted_imu", (0.10, 0.12, 0.90)),
+    "encoder_14_bit": Case("walk", "encoder_14_bit", (0.25, 0.20, 0.90)),
+    "ripple": Case("friction_ripple", "paper_std", (0.15, 0.15, 0.90)),
+    "warming": Case("friction_warming", "paper_std", (0.08, 0.10, 0.93), duration=60.0),
+}
+
+_HEADING = (
+    "case", "datasheet", "relative error, stance", "swing", "required", "coverage", "required", "wrong joints",
+    "of these named", "right joints named", "problems",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Result of one run, joints of both legs together.
+
+    Attributes
+    ----------
+    labels : (g) names of the joints
+    stance, swing : (g,) relative errors
+    coverage : (g,) fraction of the errors within 1.96 sigma
+    named : (g,) True where the diagnosis names the joint
+    problems : kinds of problems, and the warnings of the estimator about sensors
+    """
+
+    labels: tuple[str, ...]
+    stance: FloatArray
+    swing: FloatArray
+    coverage: FloatArray
+    named: BoolArray
+    problems: tuple[str, ...]
+
+    @property
+    def wrong(self) -> BoolArray:
+        """Joints (g,) that the diagnosis should name."""
+        return (np.fmax(self.stance, self.swing) > WRONG) | (self.coverage < UNCOVERED)
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("real_robots", __doc__)
+    parser.add_argument("--cases", nargs="+", default=list(CASES), metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--seeds", type=count, default=1, help="runs of each case")
+    add_processes(parser)
+    add_page(parser, PAGE, "command", "cases")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.cases) - set(CASES):
+        raise ConfigError(f"unknown case {choices(unknown)}; the cases are {choices(CASES)}")
+    jobs = list(product(options.cases, range(options.seeds)))
+    lines = []
+    with ProcessPoolExecutor(options.processes) as pool:
+        for (name, seed), outcomes in zip(jobs, pool.map(perform, *zip(*jobs, strict=True)), strict=True):
+            for told, outcome in outcomes.items():
+                lines.append(_cells(name, told, outcome))
+                print(*lines[-1], sep=" | ", flush=True)
+            del seed
+    options.output.fill("command", [f"`{command_line('real_robots', arguments)}`"])
+    options.output.fill("cases", table(_HEADING, lines))
+
+
+def perform(name: str, seed: int) -> dict[str, Outcome]:
+    """Simulate a case, and estimate without and with the datasheet of its sensors."""
+    case, robot = CASES[name], load_robot(ROBOT)
+    model = RobotModel(robot.config, robot.urdf_xml)
+    run = simulate(robot, model, make_scenario(case.scenario, case.duration), case.noise, seed)
+    groups = joint_groups(model.joint_names, model.limb)
+    outcomes = {}
+    for told, config in (("no", robot.config), ("yes", configure(ROBOT, case.noise, {}))):
+        estimator = Estimator(config, robot.urdf_xml)
+        friction, sigma = _estimate(estimator, run, case.start)
+        late = run.time[:, None] > max(SETTLED, case.start + SETTLED)
+        folded = [groups.fold(values) for values in (friction, run.friction, sigma)]
+        stance, swing = (groups.fold(late & where) for where in (run.stance, ~run.stance))
+        squares = np.where(groups.fold(np.broadcast_to(late, friction.shape)), _squares(*folded), np.nan)
+        inside = np.where(np.isnan(squares), np.nan, squares <= CONSISTENT)
+        outcomes[told] = Outcome(
+            groups.labels,
+            joint_errors(*folded, stance).relative_rmse,
+            joint_errors(*folded, swing).relative_rmse,
+            mean(inside),
+            _named(estimator.diagnose())[groups.members].any(axis=1),
+            tuple(_problems(estimator)),
+        )
+    return outcomes
+
+
+def _estimate(estimator: Estimator, run: SimulatedRun, start: float) -> tuple[FloatArray, FloatArray]:
+    """Friction and sigma (m, n) at the time of every sample; NaN before the first estimate."""
+    first = round(start / PERIOD)
+    estimates = [one for sample in run.samples[first:] for reading in sample.readings for one in estimator.add(reading)]
+    estimates = held(estimates + estimator.flush(), [sample.joints.stamp_ns for sample in run.samples[first:]])
+    missing = np.full((first, run.friction.shape[1]), np.nan)
+    friction, sigma = (np.array([getattr(one, name) for one in estimates]) for name in ("friction", "sigma"))
+    return np.concatenate((missing, friction)), np.concatenate((missing, sigma))
+
+
+def _squares(estimate: FloatArray, truth: FloatArray, sigma: FloatArray) -> FloatArray:
+    return np.asarray(((estimate - truth) / sigma) ** 2)
+
+
+def _named(diagnoses: Sequence[JointDiagnosis]) -> BoolArray:
+    return np.array([bool(diagnosis.problems) for diagnosis in diagnoses])
+
+
+def _problems(estimator: Estimator) -> Iterator[str]:
+    kinds = [kind for diagnosis in estimator.diagnose() for kind in diagnosis.kinds]
+    yield from dict.fromkeys(kinds)
+    yield from estimator.health.wrench_sign_suspect
+
+
+def _cells(name: str, told: str, outcome: Outcome) -> list[str]:
+    required = CASES[name].required
+    stance, swing = (_worst(values, outcome.labels, np.nanargmax(values)) for values in (outcome.stance, outcome.swing))
+    covered = _worst(outcome.coverage, outcome.labels, np.nanargmin(outcome.coverage))
+    wrong = outcome.wrong
+    return [
+        name, told, stance, swing, f"{required[0]} / {required[1]}", covered, f"{required[2]}", str(int(wrong.sum())),
+        str(int((wrong & outcome.named).sum())), str(int((~wrong & outcome.named).sum())), ", ".join(outcome.problems),
+    ]  # fmt: skip
+
+
+def _worst(values: FloatArray, labels: Sequence[str], index: np.intp) -> str:
+    return f"{number(float(values[index]))} {labels[index]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
