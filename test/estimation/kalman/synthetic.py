@@ -99,8 +99,6 @@ class SyntheticLimb:
             columns[:, block] = size * rng.normal(size=(JOINTS, block.stop - block.start))
         columns[:, layout.effort_gain] = np.diag(30.0 * rng.normal(size=JOINTS))
         columns[:, layout.accelerometer_bias] = 3.0 * rng.normal(size=(JOINTS, 3))
-        columns[:, layout.wrench_delay] = 2e3 * rng.normal(
-            size=(JOINTS, layout.wrench_delay.stop - layout.wrench_delay.start)
-        )
-        columns[:, layout.torque_delay] = 2e3 * rng.normal(size=(JOINTS, 1))
+        for block in (layout.wrench_delay, layout.torque_delay):
+            columns[:, block] = 300.0 * rng.normal(size=(JOINTS, block.stop - block.start))
         return columns
