@@ -67,6 +67,7 @@ class SensorChecks:
         self._read_delays = delays
         self._joints = config.output.joint_states_topic
         self._sensors = [] if config.robot.fixed_base else [(config.imu.topic, LOWEST_IMU_RATE)]
+        self._first = 1 - len(self._sensors)  # of frames' flags: those of a fixed base begin with an IMU, too
         self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in config.feet]
         self._loaded_above = _LOADED * weight
         self._held: dict[str, tuple[int, str]] = {}
@@ -125,8 +126,8 @@ class SensorChecks:
         rate = frames / elapsed
         rates = [(self._joints, rate, LOWEST_RATE)]
         if not restarts:
-            fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :]
-            readings = frame.readings.tolist()[-len(self._sensors) :]
+            fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
+            readings = frame.readings.tolist()[self._first :]
             rates += [
                 (topic, part * rate, lowest)
                 for (topic, lowest), used, part in zip(self._sensors, fresh, readings, strict=True)
@@ -143,7 +144,7 @@ class SensorChecks:
         """Sensors that deliver, but whose stamps differ too much from those of the joint states to be used."""
         delays, wait = np.array(self._delays), self._config.synchronizer
         period = elapsed / max(self._health.frames - self._frames, 1)
-        fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :]
+        fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
         for (topic, _), used, delay in zip(self._sensors, fresh, delays.T, strict=True):
             if not delay[-1] - delay[0] < 0.5 * elapsed:  # nothing arrives, or never did
                 continue
