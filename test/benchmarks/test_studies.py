@@ -27,7 +27,8 @@ FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.
 WRONG = {
     **dict.fromkeys(("export_models", "icub", "pendulum", "tx40"), ["no/such/folder"]),
     **dict.fromkeys(
-        ("accuracy", "compensation", "constrained", "egle", "guedelha", "kalman"), ["-o", "no/such/page.md"]
+        ("accuracy", "compensation", "constrained", "egle", "guedelha", "kalman", "real_robots"),
+        ["-o", "no/such/page.md"],
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
     "damaged_recordings": ["no_such_log.csv"],
