@@ -36,7 +36,7 @@ PAGE = DOCS / "results" / "reliability.md"
 STREAMS, PROCESSES, RANDOM = "faults of the streams", "faults of process and files", "random faults"
 _WALK = 36.0
 """Duration of the simulated walk, which is repeated [s]."""
-_BEFORE, _AFTER = 6.0, 3.0
+_BEFORE, _AFTER = 6.0, 5.0
 """Good data before a fault and after it [s]."""
 _SEED = 1
 _PROCESS = "process"
@@ -147,7 +147,7 @@ def _process(fault: ProcessFault, walk: Walk, folder: Path) -> Outcome:
         wrong = fault.run(walk, place)
     except FrictionEstimatorError as error:
         wrong = [str(error)]
-    return Outcome(fault.name, _PROCESS, 0, *(5 * [math.nan]), "", tuple(wrong))
+    return Outcome(fault.name, _PROCESS, 0, *(5 * [math.nan]), "", (), tuple(wrong))
 
 
 def _random(options: argparse.Namespace, walk: Walk, faults: Sequence[Fault], folder: Path, line: str) -> int:

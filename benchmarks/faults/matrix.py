@@ -16,6 +16,8 @@ SAME = 2.0
 """Largest RMS error in a fault that the estimator bridges, as a multiple of the error before it."""
 RECOVERY = 2.0
 """Good data after which the error is as before the fault [s]."""
+_LEARNED = 3.0
+"""The same after data that were plausible but wrong, and so were learned from [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=(knee,),
             error=wrong,
             seconds=4.0,
+            recovery=_LEARNED,
         ),
         Fault(
             "torque_constant",
@@ -132,6 +135,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("effort", knee),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "torques_constant",
@@ -140,6 +144,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("effort",),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "imu_g",
@@ -148,6 +153,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("imu",),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "imu_degrees",
@@ -156,6 +162,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("imu",),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "joints_degrees",
@@ -166,6 +173,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             ("position",),
             "none",
             wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "wrench_kilonewton",
@@ -174,6 +182,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("foot",),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "imu_turned_x",
@@ -182,6 +191,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("imu",),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "imu_turned_z",
@@ -191,6 +201,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("imu",),
             error=wrong,
             seconds=4.0,
+            recovery=_LEARNED,
         ),
         Fault(
             "wrench_turned",
@@ -199,6 +210,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("foot",),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "wrench_flipped",
@@ -207,6 +219,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("flip", "l_foot"),
             error=wrong,
+            recovery=_LEARNED,
         ),
         Fault(
             "torque_flipped",
@@ -216,6 +229,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=(knee,),
             error=wrong,
             seconds=4.0,
+            recovery=_LEARNED,
         ),
         Fault(
             "torque_flipped_knee",
@@ -225,6 +239,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=(knee,),
             error=wrong,
             seconds=4.0,
+            recovery=_LEARNED,
         ),
         Fault(
             "imu_late",
@@ -266,6 +281,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("imu",),
             error=wrong,
             seconds=4.5,
+            recovery=_LEARNED,
         ),
         Fault(
             "wrench_stuck",
@@ -275,6 +291,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("l_foot",),
             error=wrong,
             seconds=4.5,
+            recovery=_LEARNED,
         ),
         Fault(
             "joints_stuck",
@@ -284,6 +301,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("joint",),
             error=wrong,
             seconds=4.5,
+            recovery=_LEARNED,
         ),
         Fault(
             "encoder_stuck",
@@ -293,6 +311,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=(knee,),
             error=wrong,
             seconds=4.5,
+            recovery=_LEARNED,
         ),
         Fault("imu_silent", "no IMU", streams.silent(IMU), sensors, words=("imu",), error=wrong),
         Fault(
@@ -441,7 +460,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             "all sensors deliver at 1 Hz",
             streams.rate(1.0),
             sensors,
-            words=("joint_states",),
+            words=("restarted",),
             friction="none",
             error=wrong,
             seconds=4.0,

@@ -119,6 +119,7 @@ class Outcome:
     within : share of the errors in the fault and after it that are within three sigma
     recovery : good data until the error was as before [s]; NaN if it was not
     shown : status and text that showed the fault
+    errors : unhandled exceptions, and whatever else no fault may cause
     shortcomings : expectations that were not met, in words
     """
 
@@ -131,7 +132,8 @@ class Outcome:
     within: float
     recovery: float
     shown: str
-    shortcomings: tuple[str, ...]
+    errors: tuple[str, ...] = ()
+    shortcomings: tuple[str, ...] = ()
 
     def but(self, shortcomings: Sequence[str]) -> Outcome:
         """Copy with more shortcomings."""
@@ -180,9 +182,9 @@ class Scorer:
             within=float(inside.mean()) if inside.size else math.nan,
             recovery=self._recovery(window, instants[after], errors[after]),
             shown=_shown(fault, driver, estimates),
-            shortcomings=(),
+            errors=tuple(estimates.errors),
         )
-        return _judged(fault, measured, estimates, bool(finite[after].all()))
+        return _judged(fault, measured, bool(finite[after].all()))
 
     def _recovery(self, window: Window, instants: IntArray, errors: FloatArray) -> float:
         """Time after the fault until the moving RMS error stays as before [s]; NaN without an end."""
@@ -221,8 +223,8 @@ def _shown(fault: Fault, driver: str, estimates: Estimates) -> str:
     return ""
 
 
-def _judged(fault: Fault, outcome: Outcome, estimates: Estimates, finite_after: bool) -> Outcome:
-    missed = list(estimates.errors)
+def _judged(fault: Fault, outcome: Outcome, finite_after: bool) -> Outcome:
+    missed = list(outcome.errors)
     if fault.status and not outcome.shown:
         missed.append(f"`{fault.status}` does not name {', '.join(fault.words)}")
     if fault.friction == "estimated" and not outcome.not_finite <= 0.0:
