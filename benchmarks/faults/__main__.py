@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import json
 import math
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         require("rclpy", "Faults of the live node")
     from benchmarks.faults import node, processes  # they need ROS
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the node must end with this process
     walk, others = simulated_walk(load_robot("suralp"), _WALK), processes.process_faults()
     streams = stream_faults(walk)
     unknown = sorted(set(options.only or ()) - {*streams, *others})
