@@ -144,21 +144,26 @@ def _files() -> list[ProcessFault]:
         return lambda joint: joint["values"].update({next(iter(joint["values"])): number})
 
     return [
-        entry("parameters_1e300", "a value of 1e300", first_value(1e300), "l_hip_yaw"),
-        entry("parameters_negative", "a Coulomb friction of -50 N m", first_value(-50.0), "l_hip_yaw"),
-        entry("parameters_nan", "a value that is NaN", first_value(float("nan")), "l_hip_yaw"),
+        entry("parameters_1e300", "a value of 1e300", first_value(1e300), "l_knee"),
+        entry(
+            "parameters_negative",
+            "a viscous friction of -50 N m s/rad",
+            lambda joint: joint["values"].update(viscous=-50.0),
+            "l_knee",
+        ),
+        entry("parameters_nan", "a value that is NaN", first_value(float("nan")), "l_knee"),
         entry(
             "parameters_asymmetric",
             "a covariance that is not symmetric",
             covariance(lambda P: P + np.triu(np.ones_like(P), 1)),
-            "l_hip_yaw",
+            "l_knee",
             "covariance",
         ),
         entry(
             "parameters_indefinite",
             "a covariance with a negative eigenvalue",
             covariance(lambda P: P + 2.0 * P.max() * (1.0 - np.eye(len(P)))),
-            "l_hip_yaw",
+            "l_knee",
             "covariance",
         ),
         ProcessFault(
@@ -331,7 +336,7 @@ def _stopped(walk: Walk, folder: Path) -> Wrong:
 def _good_parameters(walk: Walk, file: Path) -> dict[str, Any]:
     """Content of a parameter file after some seconds of walking."""
     driver = EstimatorDriver(walk)
-    driver.feed(walk.readings(0, 2000, 1))
+    driver.feed(walk.readings(0, 6000, 1))
     save_parameters(file, driver.estimator.identified)
     document: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     return document
@@ -342,7 +347,7 @@ def _bad_parameters(
 ) -> Wrong:
     file = folder / "bad.yaml"
     document = _good_parameters(walk, file)
-    change(document["joints"]["l_hip_yaw"])
+    change(document["joints"]["l_knee"])
     file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     return _refused(folder, (file.name, *words), f"identified_parameters:={file}")
 

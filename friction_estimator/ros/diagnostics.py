@@ -58,12 +58,14 @@ class InputCounters:
     ----------
     received, refused : number of messages since the start
     last_error : reason for which the newest refused message was refused
+    mismatch : why messages of a publisher cannot arrive, empty when they can
     new : messages received and refused between the previous two reports
     """
 
     received: int = 0
     refused: int = 0
     last_error: str = ""
+    mismatch: str = ""
     new: tuple[int, int] = (0, 0)
     _before: tuple[int, int] = (0, 0)
 
@@ -167,7 +169,11 @@ class NodeDiagnostics:
         if item.refusal:
             return self._status(label, DiagnosticStatus.ERROR, item.refusal, values)
         if rate == 0.0:
-            message = "no message since the last report: check that the driver runs and publishes on this topic"
+            message = "no message since the last report: " + (
+                f"{item.mismatch}; set inputs_reliable to false, or publish it reliably"
+                if item.mismatch
+                else "check that the driver runs and publishes on this topic"
+            )
             return self._status(label, DiagnosticStatus.WARN, message, values)
         return self._status(label, DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 

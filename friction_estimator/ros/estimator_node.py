@@ -15,7 +15,9 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import Executor
+from rclpy.qos import qos_policy_name_from_kind
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
@@ -265,8 +267,14 @@ class EstimatorNode(ManagedNode):
             counters.received += 1
             put(raw)
 
+        def mismatch(event: Any) -> None:
+            counters.mismatch = f"a publisher offers another QoS ({qos_policy_name_from_kind(event.last_policy_kind)})"
+            self._warn(f"QoS of {topic}", f"{topic}: {counters.mismatch}, so its messages do not arrive")
+
         qos = RELIABLE_INPUT if self._own["inputs_reliable"] else SENSOR_INPUT
-        undo.callback(self.destroy_subscription, self.create_subscription(message_type, topic, receive, qos, raw=True))
+        events = SubscriptionEventCallbacks(incompatible_qos=mismatch)
+        subscription = self.create_subscription(message_type, topic, receive, qos, event_callbacks=events, raw=True)
+        undo.callback(self.destroy_subscription, subscription)
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)
