@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
 
 from friction_estimator.messages import topics
@@ -118,6 +120,16 @@ def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
         talking.await_estimate(talking.sent[-1])
         assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
     talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "data of all sensors")
+
+
+def test_a_publisher_whose_qos_does_not_match_is_named_while_nothing_arrives(talking):
+    best_effort = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    publisher = talking.node.create_publisher(WrenchStamped, "l_foot/wrench", best_effort)
+    words = "offers another QoS (RELIABILITY); set inputs_reliable to false"
+    try:
+        talking.await_report(lambda d: words in d["input l_foot/wrench"].message, words)
+    finally:
+        talking.node.destroy_publisher(publisher)
 
 
 def test_the_load_of_the_node_is_reported(talking):
