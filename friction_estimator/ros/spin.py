@@ -13,8 +13,8 @@ import sys
 import time
 import traceback
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 
-from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.ros.executables import on_end_signals
 
 _Node = TypeVar("_Node", bound=Node)
@@ -252,13 +252,16 @@ def _run(
     loop: Callable[[_Node, Executor, Running], None],
     end: _EndRequest,
 ) -> None:
-    rclpy.init(
-        args=None if arguments is None else [sys.argv[0], *arguments], signal_handler_options=SignalHandlerOptions.NO
-    )
+    with _clear_security_errors():
+        rclpy.init(
+            args=None if arguments is None else [sys.argv[0], *arguments],
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
     node: _Node | None = None
     executor: Executor | None = None
     try:
-        node = make_node()
+        with _clear_security_errors():
+            node = make_node()
         executor = make_executor()
         on_end_signals(end.record)  # some releases of EventsExecutor replace the handlers
         executor.add_node(node)
@@ -267,6 +270,28 @@ def _run(
             loop(node, executor, end.running)
     finally:
         _close(node, executor)
+
+
+@contextmanager
+def _clear_security_errors() -> Iterator[None]:
+    """Turn an error of ROS into one that names the keystore, where security is switched on.
+
+    Raises
+    ------
+    ConfigError
+        Instead of the error of ROS.
+    """
+    try:
+        yield
+    except RuntimeError as error:  # RCLError
+        if os.environ.get("ROS_SECURITY_ENABLE") != "true":
+            raise
+        reason = str(error).partition(", at /")[0].splitlines()[0]
+        raise ConfigError(
+            f"ROS cannot start with security (ROS_SECURITY_ENABLE is true): {reason}; ROS_SECURITY_KEYSTORE is "
+            f"{os.environ.get('ROS_SECURITY_KEYSTORE') or 'not set'}. Make the keystore and the enclave of this node "
+            "(docs/guides/security.md), or leave ROS_SECURITY_ENABLE out"
+        ) from None
 
 
 def end_if_asked(running: Running) -> None:
