@@ -209,9 +209,9 @@ def make_venv(python: str, environment: Dict[str, str]) -> None:
 
 def install_packages(environment: Dict[str, str]) -> None:
     """Install the pinned packages; their list is complete, so pip need not search for dependencies."""
-    pins = [line for line in REQUIREMENTS.read_text().splitlines() if line and not line.startswith("#")]
+    pins = [line for line in REQUIREMENTS.read_text().splitlines() if line[:1].isalnum()]
     say("installing {} packages, about 1.2 GB, once".format(len(pins)))
-    run_pip(["--no-deps", "-r", str(REQUIREMENTS)], environment, len(pins))
+    run_pip(["--no-deps", "--require-hashes", "-r", str(REQUIREMENTS)], environment, len(pins))
 
 
 def install_this(environment: Dict[str, str]) -> None:

@@ -120,6 +120,8 @@ def test_an_unsuitable_python_is_refused_with_the_versions(
 def test_every_requirement_of_the_package_is_pinned() -> None:
     package = run_setup(str(ROOT / "setup.py"), stop_after="init")
     wanted = {re.split(r"[\[<>=]", name)[0] for name in (*package.install_requires, *package.extras_require["all"])}
-    lines = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    text = (ROOT / "requirements.txt").read_text()
+    lines = [line for line in text.splitlines() if line[:1].isalnum()]
     assert wanted <= {line.split("==")[0] for line in lines}
     assert all("==" in line for line in lines)
+    assert len(re.findall(r"^[a-z0-9].*\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)) == len(lines)
