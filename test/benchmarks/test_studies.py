@@ -35,6 +35,7 @@ WRONG = {
     "faults": ["--random", "0"],
     "hamon": ["--slowest", "0.3"],
     "sigma_coverage": ["--seeds", "0"],
+    "sigma_parts": ["--duration", "0"],
     "walk_stability": ["--scenario", "dance"],
 }
 
