@@ -13,8 +13,40 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.types import FloatArray
 
+LARGEST = 1e12
+"""No state or result of a filter is larger, in SI units; one that is has failed, even where it is still finite."""
+_ROUNDED = 1e-12
+"""Variances, in SI units, below which rounding decides on sign and correlation."""
+_LARGEST_CORRELATION = 1.005
+_NEGATIVE = 1e-6
+"""Negative eigenvalues of a correlation matrix within this are rounding."""
 _VANISHES = 1e-14
 """A pivot below this part of its diagonal element is rounding: the row depends on those before it."""
+
+
+@kernel
+def bounded(values: FloatArray) -> bool:
+    """Whether all values of an array are finite and plausible: at most ``LARGEST`` in size."""
+    count = 0
+    for value in values.flat:  # counting has no branches, and is four times faster
+        count += int(abs(value) <= LARGEST)
+    return count == values.size
+
+
+@kernel("M")
+def is_covariance(P: FloatArray) -> bool:
+    """Whether a matrix (m, m) can be a covariance: plausible variances, and no correlation beyond one."""
+    m = P.shape[0]
+    variance, count = np.empty(m), 0
+    for i in range(m):
+        if not -_ROUNDED <= P[i, i] <= LARGEST:
+            return False
+        variance[i] = P[i, i] + 2.0 * _ROUNDED
+    for i in range(m):
+        row, limit = P[i], _LARGEST_CORRELATION**2 * variance[i]
+        for j in range(i):
+            count += row[j] * row[j] <= limit * variance[j]
+    return count == m * (m - 1) // 2
 
 
 @kernel
@@ -88,6 +120,12 @@ def solve_positive(A: FloatArray, B: FloatArray) -> tuple[FloatArray, bool]:
     """
     L, definite = cholesky(A)
     return solve_cholesky(L, B), definite
+
+
+def positive_semidefinite(P: FloatArray) -> bool:
+    """Whether a symmetric matrix (m, m) of finite numbers has no negative eigenvalue but for rounding."""
+    std = np.sqrt(np.maximum(np.diagonal(P), _ROUNDED))
+    return bool(np.linalg.eigvalsh(P / (std * std[:, None]))[0] > -_NEGATIVE)
 
 
 @kernel("M M")

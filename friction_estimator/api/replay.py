@@ -11,7 +11,8 @@ import numpy as np
 
 from friction_estimator import compiled
 from friction_estimator.api.simulate import Progress, Simulation
-from friction_estimator.errors import ConfigError, choices
+from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.bags import replay as bags
@@ -24,7 +25,15 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.metrics import JointErrors, joint_errors
-from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
+from friction_estimator.types import (
+    BoolArray,
+    FloatArray,
+    FrictionEstimate,
+    ImuSample,
+    IntArray,
+    Reading,
+    WrenchSample,
+)
 
 _OF_JOINTS = (
     "position", "velocity", "effort", "friction", "sigma", "measured", "model", "model_sigma", "external_torque",
@@ -148,6 +157,8 @@ def replay(
         When the bag lacks a topic, or no message of it can be used.
     ConfigError
         When no robot is known, or the observer cannot be smoothed.
+    InputError
+        When no sample of the simulation can be used.
 
     Examples
     --------
@@ -162,8 +173,13 @@ def replay(
         if output is not None:
             raise ConfigError("a simulation is replayed in memory: save it as a bag first, then replay that bag")
         chosen = source.robot if robot is None else as_robot(robot)
-        estimator = _feed(source, chosen, start, smooth, rows, progress)
-        return rows.result(chosen, estimator.joint_names, source.friction, estimator.identified, estimator.warnings())
+        estimator, refused = _feed(source, chosen, start, smooth, rows, progress)
+        warnings = (*refused, *estimator.warnings())
+        if not rows.stamps.size:
+            raise InputError(f"no estimate could be made from the simulation: {'; '.join(warnings)}")
+        order = {sample.joints.stamp_ns: row for row, sample in enumerate(source.samples)}
+        true_friction = source.friction[[order[stamp] for stamp in rows.stamps.tolist()]]
+        return rows.result(chosen, estimator.joint_names, true_friction, estimator.identified, warnings)
     chosen = as_robot(robot_of_bag(source, namespace) if robot is None else robot)
     summary = bags.replay(
         source,
@@ -207,10 +223,11 @@ def _feed(
     smooth: float | None,
     rows: _Rows,
     progress: Progress | None,
-) -> Estimator:
-    """Run an estimator over the samples of a simulation."""
+) -> tuple[Estimator, list[str]]:
+    """Run an estimator over the samples of a simulation; the estimator, and what it refused, one sentence a topic."""
     config, xml = robot.config, robot.urdf_xml
     estimator = Estimator(config, xml) if smooth is None else SmoothedEstimator(config, xml, smooth)
+    refused = bags.Refused()
     compiled.prepare()
     if start is not None:
         estimator.restore(start)
@@ -218,9 +235,19 @@ def _feed(
         if progress is not None and done % _STRIDE == 0:
             progress(done, len(source.samples))
         for reading in sample.readings:
-            rows.extend(estimator.add(reading))
+            try:
+                rows.extend(estimator.add(reading))
+            except InputError as error:
+                refused.note(_topic(config, reading), error)
     rows.extend(estimator.flush())
-    return estimator
+    return estimator, refused.in_words()
+
+
+def _topic(config: Config, reading: Reading) -> str:
+    """Topic on which a reading would arrive."""
+    if isinstance(reading, WrenchSample):
+        return config.feet[reading.foot].wrench_topic
+    return config.imu.topic if isinstance(reading, ImuSample) else config.output.joint_states_topic
 
 
 def _true_friction(reader: BagReader, joint_names: tuple[str, ...], stamps: IntArray) -> FloatArray | None:

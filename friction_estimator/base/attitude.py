@@ -20,6 +20,8 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
+    bounded,
+    is_covariance,
     matrix_from_quaternion,
     product,
     quaternion_exp,
@@ -190,8 +192,13 @@ def attitude_output(
     gyro_std: float,
     silent_variance: float,
     out: FloatArray,
-) -> None:
-    """Write the fields of :class:`Attitude` into the rows of ``out`` (12, 3), in the order of :func:`_attitude`."""
+) -> bool:
+    """Write the fields of :class:`Attitude` into the rows of ``out`` (12, 3), in the order of :func:`_attitude`.
+
+    Returns
+    -------
+    False where the state has become useless: not finite, or no covariance
+    """
     rotation = matrix_from_quaternion(q)
     tilt = tilt_covariance(rotation, x[:3], P)
     for i in range(3):
@@ -204,6 +211,7 @@ def attitude_output(
         out[9, i] = gyro[i] - x[9 + i]
         out[10, i] = angular_acceleration[i]
         out[11, i] = specific_force[i]
+    return bounded(x) and is_covariance(P) and is_covariance(P_q) and bounded(out)
 
 
 @kernel("V M V M V V V M V V f8 f8 f8 f8 f8 f8 f8 M")
@@ -226,8 +234,13 @@ def advance_attitude(
     bias_walk: float,
     cutoff: float,
     out: FloatArray,
-) -> None:
-    """Use one IMU sample in IMU axes: both filters in place, the differentiated gyroscope behind its low-pass."""
+) -> bool:
+    """Use one IMU sample in IMU axes: both filters in place, the differentiated gyroscope behind its low-pass.
+
+    Returns
+    -------
+    That of :func:`attitude_output`
+    """
     gyro, specific_force = turned(imu_to_base, angular_velocity), turned(imu_to_base, accelerometer)
     mean_gyro, rate = np.empty(3), np.empty(3)
     for i in range(3):
@@ -247,10 +260,12 @@ def advance_attitude(
     for i in range(3):
         angular_acceleration[i] += part * ((gyro[i] - last_gyro[i]) / dt - angular_acceleration[i])
         last_gyro[i] = gyro[i]
-    attitude_output(x, P, q, P_q, angular_acceleration, gyro, specific_force, gyro_std, 0.0, out)
+    return attitude_output(x, P, q, P_q, angular_acceleration, gyro, specific_force, gyro_std, 0.0, out)
 
 
-def _attitude(out: FloatArray) -> Attitude:
+def _attitude(sound: bool, out: FloatArray) -> Attitude:
+    if not sound:
+        raise FloatingPointError("the state of its filter was not finite")
     return Attitude(out[0:3], out[9], out[10], out[11], out[3:6], out[6:9])
 
 
@@ -311,10 +326,15 @@ class AttitudeEstimator:
 
         While the IMU is silent (``fresh`` False) the last attitude stays, ever less certain. With the first new reading
         the tilt is found anew, and the yaw is the last known.
+
+        Raises
+        ------
+        FloatingPointError
+            When the state is no longer finite; :meth:`reset` mends it.
         """
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
             out = np.empty((12, 3))
-            advance_attitude(
+            sound = advance_attitude(
                 self.gravity_state,
                 self.gravity_covariance,
                 self.quaternion,
@@ -329,7 +349,7 @@ class AttitudeEstimator:
                 *self._tuning,
                 out,
             )
-            return _attitude(out)
+            return _attitude(sound, out)
         gyro, specific_force = self._imu_to_base @ angular_velocity, self._imu_to_base @ specific_force
         if not fresh:
             self._silent_for += dt
@@ -365,7 +385,7 @@ class AttitudeEstimator:
 
     def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
         out = np.empty((12, 3))
-        attitude_output(
+        sound = attitude_output(
             self.gravity_state,
             self.gravity_covariance,
             self.quaternion,
@@ -379,4 +399,4 @@ class AttitudeEstimator:
         )
         if not self._running:
             out[3:6] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
-        return _attitude(out)
+        return _attitude(sound, out)

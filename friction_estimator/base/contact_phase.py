@@ -36,14 +36,14 @@ def step_contact(
             since[foot] = math.inf
         else:
             crossed_for[foot] = crossed_for[foot] + dt if wants != contact[foot] and fresh[foot] else 0.0
-            change = crossed_for[foot] > debounce - 1e-9
+            change = not crossed_for[foot] <= debounce - 1e-9
             returned = fresh[foot] and not was_fresh[foot]
             if change:
                 contact[foot] = not contact[foot]
                 crossed_for[foot] = 0.0
             if returned:
                 contact[foot] = force > on
-            since[foot] = 0.0 if change or returned else since[foot] + dt
+            since[foot] = 0.0 if change or returned or not since[foot] >= 0.0 else since[foot] + dt
         was_fresh[foot] = fresh[foot]
         contact_out[foot], since_out[foot] = contact[foot], since[foot]
 

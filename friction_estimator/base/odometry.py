@@ -25,7 +25,7 @@ from friction_estimator.base.soles import (
 from friction_estimator.base.velocity import ACCELERATION_ERROR_TIME, InertialVelocity, level_attitude, step_velocity
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import cross, product, skew, turned
+from friction_estimator.linear_algebra import bounded, cross, is_covariance, product, skew, turned
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
 
@@ -118,13 +118,17 @@ def step_odometry(
     imu_fresh: bool,
     state: FloatArray,
     covariances: FloatArray,
-) -> None:
+) -> bool:
     """Advance all filters by one sample, in place, and write the fields of :class:`BaseState`.
 
     Parameters
     ----------
     state : (6, 3) rotation, position, velocity, angular velocity
     covariances : (12, 6) of the pose, of the twist
+
+    Returns
+    -------
+    False where a state has become useless: not finite, or no covariance
     """
     rest_speed, error_time, sole_speed_variance = settings[0], settings[1], settings[2]
     k = contact.size
@@ -182,6 +186,11 @@ def step_odometry(
     for i in range(6):
         for j in range(6):
             covariances[i, j], covariances[6 + i, j] = pose[i, j], twist[i, j]
+    return (
+        is_covariance(heading_covariance) and is_covariance(height_covariance) and bounded(velocity_state)
+        and bounded(heading) and bounded(height) and bounded(landed_as) and bounded(sole_place)
+        and bounded(sole_place_variance) and bounded(speed) and bounded(state) and bounded(covariances)
+    )  # fmt: skip
 
 
 class Odometry:
@@ -222,9 +231,15 @@ class Odometry:
         )
 
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
-        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``."""
+        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``.
+
+        Raises
+        ------
+        FloatingPointError
+            When a state is no longer finite; :meth:`reset` mends it.
+        """
         state, covariances = np.empty((6, 3)), np.empty((12, 6))
-        step_odometry(
+        sound = step_odometry(
             *self._state,
             attitude.rotation_base_to_world,
             attitude.angular_velocity,
@@ -245,4 +260,6 @@ class Odometry:
             state,
             covariances,
         )
+        if not sound:
+            raise FloatingPointError("the state of its filters was not finite")
         return BaseState(state[3], state[:3], state[4], state[5], covariances[:6], covariances[6:])

@@ -96,7 +96,8 @@ class FrictionCompensation:
         confident = confident_torque(friction, estimate.model_sigma / self._max_relative_sigma)
         wanted = bounded(self.gain * faded(confident, velocity, self._fade_velocity), self._limit)
         self.idle, self.compensated = "", confident != 0.0
-        self._torque = self._torque + bounded(wanted - self._torque, self._slew_rate * elapsed)
+        torque = bounded(self._torque + bounded(wanted - self._torque, self._slew_rate * elapsed), self._limit)
+        self._torque = np.where(torque == torque, torque, 0.0)  # no NaN lasts
         return self._torque
 
     def _elapsed(self, stamp_ns: int) -> float | None:

@@ -15,7 +15,7 @@ from friction_estimator.estimation.compensation import FrictionCompensation, Tra
 from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.pipeline import Pipeline
+from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Pipeline
 from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
@@ -113,7 +113,7 @@ class Estimator:
         self.config = config
         self._health = Health(foot_stale={foot.name: True for foot in config.feet})
         self._newest_frame: SensorFrame | None = None
-        self._pipeline = Pipeline(config, urdf_xml)
+        self._pipeline = Pipeline(config, urdf_xml, self._health)
         for text in self._pipeline.robot.warnings:
             self._health.add_event("robot_model", None, text)
         self._synchronizer = Synchronizer(
@@ -269,7 +269,11 @@ class Estimator:
     @property
     def identified(self) -> IdentifiedParameters:
         """Parameters worth keeping over a restart."""
-        return self._pipeline.friction.identified
+        try:
+            return self._pipeline.friction.identified
+        except NUMERICAL_ERRORS as error:
+            self._restart(error)
+            return self._pipeline.friction.identified
 
     def restore(self, identified: IdentifiedParameters) -> tuple[str, ...]:
         """Start from saved parameters; those of nonlinear laws are fitted by the linear laws of the filters.
@@ -308,6 +312,8 @@ class Estimator:
 
     @staticmethod
     def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
+        if values.size != len(names):
+            raise InputError(f"{what} has {values.size} values; {len(names)} are needed: {', '.join(names)}")
         if all_within(values, limit):
             return
         worst = int(np.flatnonzero(~(np.abs(values) <= limit))[0])
@@ -316,14 +322,29 @@ class Estimator:
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
         if not frames:
             return []
-        estimates = [self._pipeline.step(frame) for frame in frames]
-        if (compensation := self.compensation) is not None:
-            estimates = [replace(estimate, compensation=compensation.step(estimate)) for estimate in estimates]
-        for estimate in estimates:
-            if estimate.joints is not self._pipeline.unknown:
-                self.monitor.add(estimate)
+        estimates: list[FrictionEstimate] = []
+        for frame in frames:
+            try:
+                estimates += self._use(frame)
+            except NUMERICAL_ERRORS as error:
+                self._restart(error, frame)
         self._note(frames[-1])
         return estimates
+
+    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """Estimates that a frame makes possible, oldest first."""
+        estimate = self._pipeline.step(frame)
+        if (compensation := self.compensation) is not None:
+            estimate = replace(estimate, compensation=compensation.step(estimate))
+        if estimate.joints is not self._pipeline.unknown:
+            self.monitor.add(estimate)
+        return [estimate]
+
+    def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:
+        """Restart all filters after an error that no stage could mend; its frame gets no estimate."""
+        frame = frame or self._newest_frame
+        self._health.add_error_restart("all filters", 0 if frame is None else frame.stamp_ns, error)
+        self.reset()
 
     def _note(self, frame: SensorFrame) -> None:
         """Check the sensors with the newest frame."""

@@ -20,7 +20,7 @@ class Event:
     Attributes
     ----------
     code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
-        ``missing_effort``, ``gap``, ``time_jump`` or ``sensor``
+        ``missing_effort``, ``gap``, ``time_jump``, ``error_restart`` or ``sensor``
     stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
     text : what happened, and what was done about it
     """
@@ -45,6 +45,7 @@ class Health:
     without_effort : joint samples that carried no motor torques
     gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``
     time_jumps : times the clock jumped back and the filters restarted
+    error_restarts : times a stage restarted because its result was not finite, or a computation failed
     imu_stale, foot_stale : sensors that deliver nothing now
     findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     delays : how far the stamps of a topic are behind those of the joint states, by topic [s]
@@ -58,6 +59,7 @@ class Health:
     without_effort: int = 0
     gaps: int = 0
     time_jumps: int = 0
+    error_restarts: int = 0
     imu_stale: bool = True
     foot_stale: dict[str, bool] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
@@ -77,10 +79,22 @@ class Health:
         self.events.append(Event(code, stamp_ns, text))
         self.event_count += 1
 
-    def add_lasting_event(self, code: str, stamp_ns: int, text: str) -> None:
-        """Keep an event when a condition begins; while it lasts, further calls add nothing."""
-        newest = self._newest_ns.get(code)
-        self._newest_ns[code] = stamp_ns
+    def add_error_restart(self, stage: str, stamp_ns: int, error: Exception) -> None:
+        """Count that a stage restarts after an error, and keep an event unless the stage does so again and again."""
+        self.error_restarts += 1
+        self.add_lasting_event("error_restart", stamp_ns, f"{stage} restarted: {error}", condition=stage)
+
+    def add_lasting_event(self, code: str, stamp_ns: int, text: str, condition: str = "") -> None:
+        """Keep an event when a condition begins; while it lasts, further calls add nothing.
+
+        Parameters
+        ----------
+        code, stamp_ns, text : of the event
+        condition : tells conditions with the same code apart
+        """
+        condition += code
+        newest = self._newest_ns.get(condition)
+        self._newest_ns[condition] = stamp_ns
         if newest is None or not 0 <= stamp_ns - newest <= _PAUSE_NS:
             self.add_event(code, stamp_ns, text)
 

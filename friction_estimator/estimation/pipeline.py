@@ -12,6 +12,7 @@ from friction_estimator.base.attitude import AttitudeEstimator
 from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
 from friction_estimator.config import Config
+from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
@@ -28,6 +29,9 @@ from friction_estimator.types import (
     LawEstimate,
     SensorFrame,
 )
+
+NUMERICAL_ERRORS = (ArithmeticError, ValueError)
+"""What a computation raises that cannot go on, ``LinAlgError`` included, and a stage whose result is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,9 @@ def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
 
 class FrictionStage(Protocol):
     """Interface of a friction stage: one estimate per frame, and identification of the law.
+
+    A stage whose result is not finite raises ``FloatingPointError``. By then what it has learned is sound again, and
+    :meth:`reset` mends the rest.
 
     Attributes
     ----------
@@ -96,6 +103,10 @@ class Pipeline:
     ----------
     config : the whole configuration
     urdf_xml : text of the URDF
+    health : counters to update
+
+    A stage that fails restarts and uses the frame again. It fails when its result is not finite or a computation raises
+    one of ``NUMERICAL_ERRORS``.
 
     With ``stages: friction`` attitude and contact phase are estimated, because the friction needs them, and the base
     state is NaN. With ``stages: base_state`` friction is NaN. What is estimated has the same numbers as with both.
@@ -107,7 +118,8 @@ class Pipeline:
     sensed : results of the stages before the friction for the newest frame; None before the first one
     """
 
-    def __init__(self, config: Config, urdf_xml: str) -> None:
+    def __init__(self, config: Config, urdf_xml: str, health: Health | None = None) -> None:
+        self._health = health or Health()
         self.robot = robot = RobotModel(config, urdf_xml)
         self.attitude = AttitudeEstimator(config.attitude, config.sensors, robot.rotation_imu_to_base)
         names = tuple(foot.support_name for foot in config.feet)
@@ -139,7 +151,12 @@ class Pipeline:
         if self._has_friction and has_effort(frame):
             if self._without_effort:  # the friction stage may not bridge the time without torques
                 self.friction.reset()
-            friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+            try:
+                friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+            except NUMERICAL_ERRORS as error:
+                self._health.add_error_restart("friction filters", frame.stamp_ns, error)
+                self.friction.reset()
+                friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
         else:
             friction = self.unknown
         self._without_effort = friction is self.unknown
@@ -149,11 +166,21 @@ class Pipeline:
         """All stages before the friction; ``frame.dt == 0`` restarts the filters."""
         if frame.dt == 0.0:
             self.reset()
-        attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
+        try:
+            attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
+        except NUMERICAL_ERRORS as error:
+            self._health.add_error_restart("attitude", frame.stamp_ns, error)
+            self.attitude.reset()
+            attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
         phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
         rate, specific_force = attitude.angular_velocity, attitude.specific_force
         dynamics = self.robot.dynamics(frame.position, frame.velocity, rate, specific_force)
-        base = self._given_base or self.base_state.step(attitude, phase, dynamics, frame)
+        try:
+            base = self._given_base or self.base_state.step(attitude, phase, dynamics, frame)
+        except NUMERICAL_ERRORS as error:
+            self._health.add_error_restart("base state", frame.stamp_ns, error)
+            self.base_state.reset()
+            base = self.base_state.step(attitude, phase, dynamics, frame)
         self.sensed = sensed = SensedFrame(attitude, phase, dynamics, base)
         return sensed
 

@@ -9,7 +9,7 @@ from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.smoother import KalmanSmoother
-from friction_estimator.estimation.pipeline import SensedFrame, estimate_of, has_effort
+from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, SensedFrame, estimate_of, has_effort
 from friction_estimator.types import FrictionEstimate, JointFriction, JointSample, SensorFrame
 
 SMOOTHING_LAG = 2.0
@@ -54,7 +54,12 @@ class SmoothedEstimator(Estimator):
 
     def flush(self) -> list[FrictionEstimate]:
         """All estimates that still wait for later samples: the end of a recording."""
-        return super().flush() + self._complete(self._smoother.flush())
+        estimates = super().flush()
+        try:
+            return estimates + self._complete(self._smoother.flush())
+        except NUMERICAL_ERRORS as error:
+            self._restart(error)
+            return estimates
 
     def reset(self) -> None:
         """Restart all filters; frames that wait are lost."""
@@ -62,17 +67,11 @@ class SmoothedEstimator(Estimator):
         self._smoother.reset()
         super().reset()
 
-    def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
-        estimates: list[FrictionEstimate] = []
-        for frame in frames:
-            if frame.dt == 0.0:
-                estimates += self._complete(self._smoother.flush())
-            sensed = self._pipeline.sense(frame)
-            self._waiting.append((frame, sensed))
-            estimates += self._complete(self._smoother.step(frame, sensed.attitude, sensed.phase, sensed.dynamics))
-        if frames:
-            self._note(frames[-1])
-        return estimates
+    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        estimates = self._complete(self._smoother.flush()) if frame.dt == 0.0 else []
+        sensed = self._pipeline.sense(frame)
+        self._waiting.append((frame, sensed))
+        return estimates + self._complete(self._smoother.step(frame, sensed.attitude, sensed.phase, sensed.dynamics))
 
     def _complete(self, finished: list[JointFriction]) -> list[FrictionEstimate]:
         estimates = []

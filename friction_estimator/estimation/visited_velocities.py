@@ -16,6 +16,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
 from friction_estimator.laws.linear import Shape
+from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.types import BoolArray, FloatArray
 
 VISIT_PERIOD = 0.01
@@ -45,13 +46,17 @@ def visit(
     rows: FloatArray,
     times: FloatArray,
     velocity_range: FloatArray,
-) -> None:
+) -> bool:
     """Count the present velocity of every motor that moves, and renew rows and ranges.
 
     Parameters
     ----------
     regressor, velocity, std, duration : of :meth:`VisitedVelocities.visit`
     odd, gram, moments, rows, times, velocity_range : state of :class:`VisitedVelocities`, changed in place but ``odd``
+
+    Returns
+    -------
+    False where the state is not finite
     """
     n, p = regressor.shape
     for motor in range(n):
@@ -79,6 +84,7 @@ def visit(
                 left -= t[place]
                 place += 1
             velocity_range[motor, end] = LEAST_SPEED * 2.0 ** (0.5 * (place + left / t[place]))
+    return bounded(gram) and bounded(moments) and bounded(rows) and bounded(times)
 
 
 class VisitedVelocities:
@@ -121,8 +127,13 @@ class VisitedVelocities:
         velocity : (n,) of the motors [rad/s]
         std : (n,) its standard deviation [rad/s]; ``inf`` where a motor does not count now
         duration : for which the velocities stand [s]
+
+        Raises
+        ------
+        FloatingPointError
+            When the state of a motor was not finite; it has no velocities any more.
         """
-        visit(
+        sound = visit(
             regressor,
             velocity,
             std,
@@ -134,6 +145,14 @@ class VisitedVelocities:
             self._times,
             self.velocity_range,
         )
+        if not sound:
+            parts = self._gram, self._moments, self.rows.swapaxes(0, 1), self._times
+            failed = np.any([(~(np.abs(part) <= LARGEST)).reshape(len(part), -1).any(axis=1) for part in parts], axis=0)
+            self._imagine(failed, np.tile(_PRIOR_RANGE, (int(failed.sum()), 1)))
+            self.velocity_range[failed] = np.nan
+            raise FloatingPointError(
+                f"the velocities of {failed.sum()} motors so far were not finite, and are forgotten"
+            )
 
     def restore(self, identified: IdentifiedParameters, here: Sequence[int], there: Sequence[int]) -> None:
         """Start from the ranges of speeds of an earlier run, without load, until motors move.

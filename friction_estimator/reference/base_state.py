@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import cross, kalman_gain
+from friction_estimator.linear_algebra import LARGEST, cross, kalman_gain
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
@@ -162,7 +162,13 @@ class BaseStateEstimator:
         self._drift_variance = np.zeros(3)
 
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
-        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``."""
+        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``.
+
+        Raises
+        ------
+        FloatingPointError
+            When the state is no longer finite; :meth:`reset` mends it.
+        """
         standing = phase.contact & frame.wrench_fresh
         R = attitude.rotation_base_to_world
         com_in_base, com_velocity_in_base = self._robot.centre_of_mass(dynamics)
@@ -177,6 +183,8 @@ class BaseStateEstimator:
             if standing.any():
                 self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base)
         self._last_acceleration = acceleration
+        if not max(np.abs(self._kalman.state).max(), np.abs(self._kalman.covariance).max()) <= LARGEST:
+            raise FloatingPointError("the state of its filter was not finite")
         com_velocity = cross(attitude.angular_velocity, com_in_base) + com_velocity_in_base
         return self._output(attitude, com_from_base, R @ com_velocity)
 

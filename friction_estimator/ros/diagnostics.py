@@ -105,7 +105,6 @@ class NodeDiagnostics:
         self._published = 0
         self._newest: FrictionEstimate | None = None
         self._before: dict[str, int] = {}
-        self._resets = 0
         self._reported = time.monotonic()
 
     def input_counters(self, topic: str, joints: bool = False) -> InputCounters:
@@ -127,10 +126,6 @@ class NodeDiagnostics:
         if arrival is not None:
             self._processing.add(time.perf_counter() - arrival)
         self._age.add(1e-9 * (now_ns - estimate.stamp_ns))
-
-    def failed(self) -> None:
-        """Note that the filters restarted after an error."""
-        self._resets += 1
 
     def report(self) -> list[DiagnosticStatus]:
         """Statuses of the time since the previous call."""
@@ -206,7 +201,7 @@ class NodeDiagnostics:
             "repeated samples dropped": health.repeated,
             "gaps in time": health.gaps,
             "jumps back in time": health.time_jumps,
-            "restarts after an error": self._resets,
+            "restarts after an error": health.error_restarts,
             "events": health.event_count,
         }
         values |= {f"stamps of {topic}": f"{1e3 * delay:.1f} ms behind" for topic, delay in health.delays.items()}

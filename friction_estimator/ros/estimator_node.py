@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
@@ -23,7 +22,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from friction_estimator import compiled
-from friction_estimator.errors import ConfigError, FrictionEstimatorError, InputError, RobotModelError
+from friction_estimator.errors import ConfigError, InputError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
 from friction_estimator.io.parameters import ParameterFile, load_parameters
@@ -254,9 +253,6 @@ class EstimatorNode(ManagedNode):
                 counters.last_error = str(error)
                 self._warn(topic, str(error))
                 return False
-            except (FrictionEstimatorError, ArithmeticError, np.linalg.LinAlgError) as error:
-                self._recover(error)
-                return False
             for estimate in estimates:
                 self._publish(estimate)
             return bool(estimates)
@@ -282,13 +278,6 @@ class EstimatorNode(ManagedNode):
             self._guard.published(estimate.stamp_ns)
         now_ns = self.get_clock().now().nanoseconds if self._ros_time else time.time_ns()
         self._diagnostics.published(estimate, now_ns)
-
-    def _recover(self, error: Exception) -> None:
-        """Restart the filters after an error; identified parameters are kept."""
-        self._diagnostics.failed()
-        self._warn("estimator", f"the filters restart with the identified parameters, because of an error: {error}")
-        if self._estimator is not None:
-            self._estimator.reset()
 
     def _warn(self, key: str, text: str) -> None:
         """Log a warning, at most one every few seconds for each key."""

@@ -22,6 +22,7 @@ from friction_estimator.estimation.kalman.frame_friction import (
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
 from friction_estimator.estimation.observers.momentum import ResidualVariances, initial_residual, step_residual
+from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, Dynamics, FloatArray, SensorFrame, record
@@ -126,7 +127,7 @@ def step_disturbance(
     decay, found = math.exp(-gain * dt), False
     for i in range(effort.size):
         expected = law[TORQUE, i] + calibration_torque[i]
-        if math.isnan(filtered[i]):
+        if not abs(filtered[i] + last[i]) <= LARGEST:
             filtered[i] = expected
         elif dt > 0.0:
             filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
@@ -262,7 +263,7 @@ class DisturbanceWatch:
 
     def _push(self, index: int, large: bool, dt: float) -> bool:
         """Follow a push; True when it has lasted too long to be one. Then nothing is a push for as long again."""
-        large = large and self._since_release[index] > LONGEST_PUSH
+        large = large and not self._since_release[index] <= LONGEST_PUSH
         self._since_push[index] = 0.0 if large else self._since_push[index] + dt
         if self._since_push[index] >= PUSH_SETTLING:
             self._pushed_for[index] = 0.0

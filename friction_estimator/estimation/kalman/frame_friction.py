@@ -21,6 +21,7 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.laws.joint_laws import QUADRATURE_NODES, QUADRATURE_WEIGHTS, JointLaws, expected_friction
+from friction_estimator.linear_algebra import bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import (
@@ -173,7 +174,7 @@ def combine_law_and_model_error(
     oldest: float,
     measured: BoolArray,
     out: FloatArray,
-) -> None:
+) -> bool:
     """Law plus model error, or the law alone while nothing can be measured.
 
     Parameters
@@ -186,6 +187,10 @@ def combine_law_and_model_error(
     measured : (n,) output
     out : (6, n) output: friction, sigma, model sigma, external torque [N m]; variance of the friction without the part
         of the uncertain velocity, and that part where the friction of the instant may correct it, else zero [(N m)^2]
+
+    Returns
+    -------
+    False where the friction or a standard deviation is not finite
     """
     friction, sigma, model_sigma, external_torque, variance, correctable = (
         out[0],
@@ -206,6 +211,7 @@ def combine_law_and_model_error(
         model_sigma[i] = math.sqrt(alone + velocity_variance[i])
         external_torque[i] = external[i] + missed
         correctable[i] = velocity_variance[i] if measured[i] and not transition[i] else 0.0
+    return bounded(friction) and bounded(sigma) and bounded(model_sigma)
 
 
 @kernel("V V V V B V V")
@@ -227,7 +233,7 @@ def weigh_measurement(
     calibration_torque, calibration_variance : torque that the other errors of model and sensors make
     """
     for joint in range(friction.size):
-        if known[joint]:
+        if known[joint] and math.isfinite(measured[joint] * sigma[joint]):
             variance = sigma[joint] ** 2 + calibration_variance[joint]
             gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
             friction[joint] += gain * (measured[joint] - calibration_torque[joint] - friction[joint])

@@ -19,7 +19,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.linear_algebra import product
+from friction_estimator.linear_algebra import bounded, product
 from friction_estimator.types import FloatArray, record
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
@@ -277,13 +277,17 @@ def step_motion(
     log_determinant: FloatArray,
     velocity_variance: FloatArray,
     out: FloatArray,
-) -> None:
+) -> bool:
     """One period of the interacting models: states (m, 3, n), probabilities (m, n) in place, motion in ``out`` (4, n).
 
     Parameters
     ----------
     distance : (m, n) working array
     changed : probability that the motion of a joint has changed its model
+
+    Returns
+    -------
+    False where the motion is not finite
     """
     m, _, n = state.shape
     _mean_state(state, probability, out)
@@ -310,6 +314,7 @@ def step_motion(
         for model in range(m):
             probability[model, joint] /= total
     weighted_motion(state, probability, velocity_variance / dt**2, out)
+    return bounded(out)
 
 
 class MotionBank:
@@ -387,7 +392,13 @@ class JointMotionFilter:
         self._bank.retune(noise)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
-        """Use one reading of positions and velocities (n,)."""
+        """Use one reading of positions and velocities (n,).
+
+        Raises
+        ------
+        FloatingPointError
+            When the motion is no longer finite; :meth:`reset` mends it.
+        """
         if not self._running or dt == 0.0:
             self._state = self._bank.begin(position, velocity)
             self._probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
@@ -396,7 +407,7 @@ class JointMotionFilter:
             return self._bank.first_motion(self._state)
         filters = self._bank.filters(dt)
         out = np.empty((4, position.size))
-        step_motion(
+        sound = step_motion(
             self._state,
             self._probability,
             self._distance,
@@ -411,4 +422,6 @@ class JointMotionFilter:
             filters.velocity_variance,
             out,
         )
+        if not sound:
+            raise FloatingPointError("the filtered motion of the joints was not finite")
         return JointMotion(*out)

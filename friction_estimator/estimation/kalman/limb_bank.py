@@ -30,6 +30,7 @@ from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics,
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.robot.limbs import Limb, find_limbs
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, record
@@ -142,8 +143,12 @@ def gather_limb(
     coulomb_sigma: FloatArray,
     viscous_sigma: FloatArray,
     coulomb_viscous_covariance: FloatArray,
-) -> None:
+) -> bool:
     """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
+
+    Returns
+    -------
+    False, and nothing is written, where the state is not finite or P is no covariance
 
     Parameters
     ----------
@@ -155,6 +160,8 @@ def gather_limb(
     """
     m, g = group.shape
     p = coulomb_rows.shape[1]
+    if not (bounded(state) and is_covariance(P) and bounded(limb_model_error_variance)):
+        return False
     for a in range(m):
         joint = rows[a]
         for b in range(g):
@@ -184,6 +191,7 @@ def gather_limb(
         coulomb_sigma[joint] = math.sqrt(max(_spread_covariance(limb_coulomb, c, limb_coulomb, c, own, P), 0.0))
         viscous_sigma[joint] = math.sqrt(max(_spread_covariance(limb_viscous, v, limb_viscous, v, own, P), 0.0))
         coulomb_viscous_covariance[joint] = _spread_covariance(limb_coulomb, c, limb_viscous, v, own, P)
+    return True
 
 
 @kernel("I I I V M M V f8 V V V V V M M")
@@ -259,6 +267,7 @@ class LimbBank:
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws, history: bool = False) -> None:
         group = robot.motors.group.shape[1]
+        self._names = robot.joint_names
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
         self._bounds = law_bounds(laws)
@@ -329,17 +338,27 @@ class LimbBank:
         terms, link_columns : of :meth:`evaluate` and :meth:`link_columns`
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
+
+        Raises
+        ------
+        FloatingPointError
+            When the window was not finite, or the filter is not any more: it has gone back to an older state then.
         """
         limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
         known = window.complete and window.imu_fresh and window.wrench_fresh[limb.feet].all()
+        finite = True
         if not known or not usable or window.disturbed[limb.joints[0]]:
             limb_filter.skip(window.duration)
         elif limb_filter.running and window.duration > 0.0:
-            self._step(index, terms, link_columns, frozen)
+            finite = self._step(index, terms, link_columns, frozen)
         else:
             limb_filter.begin(*self._dynamics.momentum(terms, limb))
         limb_filter.close(window.time)
-        self._gather(index)
+        mended = self._gather(index)
+        if mended or not finite:
+            joints = ", ".join(self._names[joint] for joint in limb.joints)
+            raise FloatingPointError(f"{mended or 'the readings of a window were not finite'} ({joints})")
+        limb_filter.keep_copy(window.time)
 
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
@@ -359,19 +378,22 @@ class LimbBank:
             self._gather(index)
         self.publish()
 
-    def _step(self, index: int, terms: WindowTerms, link_columns: FloatArray, frozen: bool) -> None:
+    def _step(self, index: int, terms: WindowTerms, link_columns: FloatArray, frozen: bool) -> bool:
         limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
         layout, state = limb_filter.layout, limb_filter.state
         limb_window = self._dynamics.of_limb(terms, link_columns, limb, self._motors[index], layout, state)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _RESTING_SPEED
-        limb_filter.step(limb_window, frozen or resting, touching=bool(self.contact_transition[limb.joints[0]]))
+        touching = bool(self.contact_transition[limb.joints[0]])
+        if not limb_filter.step(limb_window, frozen or resting, touching):
+            return False
         if not frozen:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:
                     variance = self._dynamics.wrench_variance / window.readings[1 + foot]
                     limb_filter.update_foot_bias(place, self._readings[foot], variance)
         self._note_calibration(limb, limb_filter, limb_window, window.time)
+        return True
 
     def _note_calibration(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow, time: float) -> None:
         """Errors of model and sensors by now, and how well the window fitted."""
@@ -394,10 +416,13 @@ class LimbBank:
             estimates.wrench_gain,
         )
 
-    def _gather(self, index: int) -> None:
-        """Law and model error of a limb's motors, and their covariance joint by joint."""
+    def _gather(self, index: int) -> str:
+        """Law and model error of a limb's motors, and their covariance joint by joint.
+
+        A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
+        """
         limb_filter, motors, estimates = self.filters[index], self._motors[index], self._next
-        gather_limb(
+        sound = gather_limb(
             self.limbs[index].joints,
             limb_filter.state,
             limb_filter.covariance,
@@ -421,6 +446,11 @@ class LimbBank:
             estimates.viscous_sigma,
             estimates.coulomb_viscous_covariance,
         )
+        if sound:
+            return ""
+        mended = f"the filter of a limb was not finite, and {limb_filter.recover()}"
+        self._gather(index)
+        return mended
 
     def inflate_law_covariance(self, limbs: Sequence[int]) -> None:
         """Widen the covariance of these limbs' laws: what was taken for a push has lasted too long to be one."""

@@ -30,7 +30,7 @@ from friction_estimator.estimation.kalman.history import (
     Transition,
 )
 from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
-from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.linear_algebra import bounded, positive_semidefinite, solve_positive
 from friction_estimator.types import FloatArray, IntArray
 
 _MOMENTUM_NOISE = 1e-5
@@ -55,6 +55,8 @@ _MAX_IMPACT_DURATION = 0.25
 """Impacts of any direction for this long mean that the law is wrong [s]: no impact lasts that long."""
 LAW_INFLATION = 0.2
 """Standard deviation added to a law that has been wrong for long, as a fraction of the prior standard deviation."""
+_COPY_PERIOD = 1.0
+"""Time between two copies of what was learned, to go back to [s]: a copy costs less than a hundredth of a window."""
 _FEWEST_COHERENT = 2
 _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
@@ -94,7 +96,8 @@ def predict_limb(
 ) -> float:
     """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
-    Only the rows of the momentum mix: ``p += T (force - G x)``.
+    Only the rows of the momentum mix: ``p += T (force - G x)``. A window that is not finite changes nothing, and its
+    distance is NaN.
 
     Parameters
     ----------
@@ -104,6 +107,9 @@ def predict_limb(
     consistency : (m,) output: squared innovation of each joint over its variance
     """
     m, size = force.size, x.size
+    window_is_finite = bounded(force) and bounded(G) and bounded(force_variance) and bounded(momentum_covariance)
+    if not (window_is_finite and bounded(momentum)):
+        return math.nan
     drive = G @ x
     cross = G @ P
     for a in range(m):
@@ -375,7 +381,26 @@ class LimbFilter:
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self._law_power = np.zeros(self._joints)
         self.windows = 0
+        self._copy: tuple[FloatArray, FloatArray, FloatArray, FloatArray, int] | None = None
+        self._copied_at = math.nan
         self.restart()
+
+    def keep_copy(self, time: float) -> None:
+        """Keep a copy of all that was learned, at a time [s] at which it is sound; once in ``_COPY_PERIOD``."""
+        if not 0.0 <= time - self._copied_at < _COPY_PERIOD:
+            self._copied_at = time
+            arrays = self.state.copy(), self.covariance.copy(), self.model_error_variance.copy(), self._law_power.copy()
+            self._copy = *arrays, self.windows
+
+    def recover(self) -> str:
+        """Go back to the newest copy, once, else to the prior; what was done, in words."""
+        kept = self._copy
+        self.forget()
+        if kept is None or not positive_semidefinite(kept[1]):
+            return "starts anew from its prior"
+        self.state, self.covariance, self.model_error_variance, self._law_power, self.windows = kept
+        self.restart()
+        return f"goes back to what it had learned up to {_COPY_PERIOD:g} s before"
 
     def restart(self) -> None:
         """Momentum and model error are unknown again; law and calibration stay."""
@@ -402,8 +427,8 @@ class LimbFilter:
         self._record(Decay(self.layout.model_error, decay))
         self.running = False
 
-    def step(self, window: LimbWindow, frozen: bool, touching: bool) -> None:
-        """Use one window.
+    def step(self, window: LimbWindow, frozen: bool, touching: bool) -> bool:
+        """Use one window; False where it is not finite, and changes nothing.
 
         Parameters
         ----------
@@ -432,6 +457,8 @@ class LimbFilter:
             S,
             consistency,
         )
+        if math.isnan(distance):
+            return False
         if self.history is not None:
             transition = Transition(self._momentum, window.duration * window.force_columns)
             self._record(transition, Decay(layout.model_error, decay))
@@ -465,6 +492,7 @@ class LimbFilter:
                 self.model_error_variance,
                 self._law_power,
             )
+        return True
 
     def close(self, time: float) -> None:
         """The window that ends at ``time`` [s] has been used or skipped: keep model error and law in the history."""

@@ -25,6 +25,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
 from friction_estimator.estimation.kalman.windows import Window
+from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorFrame
 
 _BLOCK = 200
@@ -190,6 +191,9 @@ class SensorNoiseMonitor:
     def _compare_velocities(self) -> bool:
         """Least squares of ``velocity - slope of position = -delay * acceleration`` over all joints and blocks."""
         period, (late, acceleration, error) = self._period, self._delay_sums.tolist()
+        if not max(abs(late), acceleration, error) <= LARGEST:
+            self._delay_sums[:], self._delay_count = 0.0, 0
+            return False
         if self.noise.velocity_cutoff > 0.0 or acceleration <= 0.0:
             return False
         delay = -late / acceleration

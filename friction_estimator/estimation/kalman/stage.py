@@ -123,7 +123,14 @@ class KalmanFriction:
         self.reset()
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
-        """Use one frame."""
+        """Use one frame.
+
+        Raises
+        ------
+        FloatingPointError
+            When a result is not finite. Limbs whose law was not finite have their newest sound law again, or the prior;
+            :meth:`reset` mends the rest.
+        """
         if self._schedule.step(self.frozen):
             self._publish_law()
             self._buffer.wrench_delay = self.bank.wrench_delay()
@@ -217,7 +224,7 @@ class KalmanFriction:
         estimates = self.bank.estimates
         n = frame.effort.size
         measured, out = np.empty(n, dtype=bool), np.empty((6, n))
-        combine_law_and_model_error(
+        sound = combine_law_and_model_error(
             law.terms,
             disturbance.torque,
             self.unmodelled_variance,
@@ -228,6 +235,8 @@ class KalmanFriction:
             measured,
             out,
         )
+        if not sound:
+            raise FloatingPointError("the friction of the identified law was not finite")
         friction, sigma, model_sigma, external_torque, variance, correctable = out
         calibration = estimates.calibration_torque, estimates.calibration_variance
         corrected, left = self._correction.correct(

@@ -18,6 +18,7 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
 from friction_estimator.estimation.kalman.windows import CLEARLY, Window
+from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
@@ -306,6 +307,8 @@ def missing_acceleration(
     for i in range(power.size):
         difference = readings[i] - 0.5 * (first[i] + last[i])
         power[i] += part * (difference * difference - power[i])
+        if not power[i] <= LARGEST:
+            power[i] = 0.0
         noise = CLEARLY * std[i] ** 2
         more[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
     return more

@@ -21,11 +21,14 @@ from friction_estimator.types import Attitude, BoolArray, FloatArray, IntArray, 
 
 CLEARLY = 4.0
 """Variances that are this many times those of the noise are no noise."""
-_FEWEST = 3
+_FEWEST, _MOST = 3, 1000
+"""Samples of a window."""
 _TIMED = 9
 """Samples whose median distance gives the period."""
 _GAP = 2.5
 """Distances of more than this many periods are gaps: what acted there is not known."""
+_PATIENCE = 10.0
+"""A window that lasts for more of its lengths had a shorter period than the samples have now."""
 _FINEST = 1e-9
 _CACHED = 64
 
@@ -394,7 +397,7 @@ class WindowBuffer:
         """Begin anew."""
         self._size = 0
         self._count = 0
-        self._period = 0.0
+        self._period = self._opened = 0.0
         self._first = True
 
     def add(
@@ -442,6 +445,9 @@ class WindowBuffer:
         self._size += 1
         if not self._count and not self._set_length():
             return None
+        if time - self._opened > _PATIENCE * (self._length + _FEWEST * self._period):
+            self.reset()
+            return None
         half = (self._count - 1) // 2
         end = half if self._first else half + self._count
         if self._size <= end + half:
@@ -450,7 +456,10 @@ class WindowBuffer:
         kept = self._size - (end - half)
         self._rows[:kept] = self._rows[end - half : self._size]
         self._size = kept
-        self._first = False
+        self._first, self._opened = False, window.time
+        slower = not window.complete and self._newest_period() > _GAP * self._period
+        if slower or 0.0 < window.duration < self._count * self._period / _GAP:
+            self.reset()  # the period has changed: measure it again
         return window
 
     def _grow(self, n: int, k: int, p: int) -> None:
@@ -473,9 +482,12 @@ class WindowBuffer:
         """Set the number of samples a window once the period is known; False before."""
         if self._size < _TIMED:
             return False
-        self._period = float(np.median(np.diff(self._rows[: self._size, 0])))
-        self._count = max(_FEWEST, round(self._length / self._period)) if self._period > 0.0 else _FEWEST
+        self._period, self._opened = self._newest_period(), float(self._rows[0, 0])
+        self._count = round(min(max(self._length / self._period, _FEWEST), _MOST)) if self._period > 0.0 else _FEWEST
         return True
+
+    def _newest_period(self) -> float:
+        return float(np.median(np.diff(self._rows[: self._size, 0])))
 
     def _close(self, half: int, end: int, readings: FloatArray) -> Window:
         n, k, p = self._shape

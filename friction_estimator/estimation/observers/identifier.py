@@ -17,6 +17,7 @@ from friction_estimator.laws.joint_laws import (
     regressor_of_motors,
 )
 from friction_estimator.laws.linear import COULOMB_VISCOUS
+from friction_estimator.linear_algebra import LARGEST, bounded, is_covariance
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray, LawEstimate
 
@@ -106,6 +107,9 @@ def refresh_statistics(sums: FloatArray, statistics: FloatArray) -> None:
         statistics[2, motor] = noise + max(sums[0, motor], 1.0) * statistics[0, motor]
 
 
+LEARNED, NOTHING_LEARNED = -1, -2
+
+
 @kernel("M T M M V M M IM M V V B f8 f8 f8")
 def learn_laws(
     parameters: FloatArray,
@@ -123,16 +127,23 @@ def learn_laws(
     forgetting: float,
     outlier_gate: float,
     residual_window: float,
-) -> bool:
-    """Use one measurement of friction for the motors all of whose joints are ``active``; False where there is none.
+) -> int:
+    """Use one measurement of friction for the motors all of whose joints are ``active``.
+
+    A motor whose parameters would not be finite afterwards keeps those of before, and is returned.
 
     Parameters
     ----------
     parameters, covariance, sums, statistics, consistency : state of :class:`FrictionIdentifier`, changed in place
     matrix, group : of the motors
     regressor, measured, noise, active : of :meth:`FrictionIdentifier.learn`
+
+    Returns
+    -------
+    Number of the motor that failed, else ``LEARNED`` or ``NOTHING_LEARNED``
     """
-    learned = False
+    learned, p = False, parameters.shape[1]
+    old_theta, old_P, old_sums = np.empty(p), np.empty((p, p)), np.empty(len(sums))
     for motor in range(len(parameters)):
         known = True
         for joint in group[motor]:
@@ -147,6 +158,7 @@ def learn_laws(
                 torque += share * measured[joint]
                 noise_variance += (share * noise[joint]) ** 2
         phi, theta, P = regressor[motor], parameters[motor], covariance[motor]
+        old_theta[:], old_P[:], old_sums[:] = theta, P, sums[:, motor]
         predicted = _dot(phi, theta)
         variance = noise_variance + statistics[0, motor] + statistics[2, motor] * _spread(phi, P)
         error, limit = torque - predicted, outlier_gate * math.sqrt(variance)
@@ -161,9 +173,13 @@ def learn_laws(
         sums[1, motor] = keep * sums[1, motor] + 1.0
         sums[2, motor] = keep * sums[2, motor] + error * error
         sums[3, motor] = keep * sums[3, motor] + noise_variance
-    if learned:
-        refresh_statistics(sums, statistics)
-    return learned
+        if not (bounded(theta) and is_covariance(P) and bounded(sums[:, motor])):
+            theta[:], P[:], sums[:, motor] = old_theta, old_P, old_sums
+            return motor
+    if not learned:
+        return NOTHING_LEARNED
+    refresh_statistics(sums, statistics)
+    return LEARNED
 
 
 @kernel("M T M M M V V")
@@ -298,8 +314,15 @@ class FrictionIdentifier:
         measured : (n,) friction of the joints [N m]
         noise : (n,) standard deviation of the white noise in it [N m]
         active : (n,)
+
+        Raises
+        ------
+        FloatingPointError
+            When the measurement, or the law of a motor, was not finite. That law begins anew then.
         """
-        if not self.frozen and learn_laws(
+        if self.frozen:
+            return
+        outcome = learn_laws(
             self._parameters,
             self._covariance,
             self._sums,
@@ -315,8 +338,24 @@ class FrictionIdentifier:
             self._forgetting,
             _OUTLIER_GATE,
             _RESIDUAL_WINDOW,
-        ):
+        )
+        if outcome == LEARNED:
             self._publish()
+        elif outcome != NOTHING_LEARNED:
+            raise FloatingPointError(self._mend(outcome))
+
+    def _mend(self, motor: int) -> str:
+        """Let the law of a motor begin anew unless it is finite; what has happened, in words."""
+        name, sums = self._motors.names[motor], self._sums[:, motor]
+        parts = self._parameters[motor], np.diagonal(self._covariance[motor]), sums
+        finite = all(np.abs(part).max() <= LARGEST for part in parts)
+        if finite and is_covariance(self._covariance[motor]):
+            return f"the measured friction of {name} was not finite"
+        self._parameters[motor], sums[:], self._newest_consistency[motor] = 0.0, 0.0, np.nan
+        self._covariance[motor] = np.diag(self._initial_variance[motor])
+        refresh_statistics(self._sums, self._statistics)
+        self._publish()
+        return f"the friction law of {name} was not finite, and begins anew"
 
     def _publish(self) -> None:
         """Rebuild ``law`` and ``consistency`` from copies of the state."""

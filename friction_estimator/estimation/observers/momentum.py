@@ -18,6 +18,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import constant_vector, white_vector
+from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -93,7 +94,7 @@ def step_residual(
                 force = (held[i] if forward else 0.5 * (held[i] + held_now)) + 0.5 * (smooth[i] + smooth_now)
                 residual[i] = decay * residual[i] + (1.0 - decay) * (force - (p - momentum[i]) / dt)
                 running_for[i] += dt
-            else:
+            if not (known and abs(residual[i]) <= LARGEST and running_for[i] >= 0.0 and not math.isnan(momentum[i])):
                 residual[i] = running_for[i] = 0.0
         momentum[i], held[i], smooth[i] = p if known else math.nan, held_now, smooth_now
         friction[i] = residual[i] if known and running_for[i] * gain > _SETTLED else math.nan
@@ -196,7 +197,7 @@ class ResidualVariances:
     def due(self, dt: float) -> bool:
         """Whether they have become too old with this step of time [s]; call :meth:`compute` then."""
         self._age += dt
-        return self._age >= self._period and dt > 0.0
+        return not self._age < self._period and dt > 0.0
 
     def compute(self, frame: SensorFrame, dynamics: Dynamics, velocity_variance: float | None = None) -> None:
         """Compute them anew; ``velocity_variance`` replaces that of the joint velocities [rad^2/s^2]."""

@@ -20,6 +20,7 @@ from friction_estimator.estimation.observers.identifier import FrictionIdentifie
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
+from friction_estimator.linear_algebra import bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -48,7 +49,7 @@ def fuse(
     residual: FloatArray,
     residual_sigma: FloatArray,
     out: FloatArray,
-) -> None:
+) -> bool:
     """Measured friction where there is one, else the law (Hashlamon & Erbatur 2014, sections 5 and 6).
 
     The lag of an observer adds to its variance: the change of friction since then by the law, squared, the variance of
@@ -63,6 +64,10 @@ def fuse(
     residual, residual_sigma : (n,) of the momentum observer, NaN while unknown
     out : (6, n) output: friction, sigma; model, model sigma; momentum residual that neither foot wrenches nor the law
         explain, its sigma [N m]
+
+    Returns
+    -------
+    False where friction, model or a sigma of them is not finite
     """
     friction, sigma, model, model_sigma, external, external_sigma = out[0], out[1], out[2], out[3], out[4], out[5]
     predict_friction(parameters, covariance, statistics, to_joints, regressor, model, model_sigma)
@@ -81,6 +86,7 @@ def fuse(
             friction[i], sigma[i] = model[i], model_sigma[i]
         external[i] -= residual[i]
         external_sigma[i] = math.hypot(external_sigma[i], residual_sigma[i])
+    return bounded(friction) and bounded(sigma) and bounded(model) and bounded(model_sigma)
 
 
 class ObservedFriction:
@@ -141,7 +147,13 @@ class ObservedFriction:
         self.identifier.restore(identified)
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
-        """Measure, learn, and fuse."""
+        """Measure, learn, and fuse.
+
+        Raises
+        ------
+        FloatingPointError
+            When a result is not finite. Laws that were not finite have begun anew; :meth:`reset` mends the rest.
+        """
         observer, momentum, identifier = self.observer, self.momentum, self.identifier
         measured = observer.step(frame, attitude, phase, dynamics)
         residual = measured if momentum is observer else momentum.step(frame, attitude, phase, dynamics)
@@ -151,7 +163,7 @@ class ObservedFriction:
         identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
         self._visit(frame, regressor, learning)
         out = np.empty((6, frame.effort.size))
-        fuse(
+        sound = fuse(
             *identifier.state,
             regressor,
             delayed,
@@ -164,6 +176,8 @@ class ObservedFriction:
             residual.sigma,
             out,
         )
+        if not sound:
+            raise FloatingPointError("the measured friction was not finite")
         friction, sigma, model, model_sigma, external_torque, external_torque_sigma = out
         return JointFriction(
             friction,

@@ -64,12 +64,13 @@ class ReplaySummary:
 
 
 @dataclass(slots=True)
-class _Refused:
-    """Messages that could not be used."""
+class Refused:
+    """Samples that could not be used: newest reason and number, by topic."""
 
     by_topic: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, topic: str, error: Exception) -> None:
+        """Count a refused sample."""
         count, _ = self.by_topic.get(topic, (0, ""))
         self.by_topic[topic] = count + 1, str(error)
 
@@ -166,9 +167,6 @@ def replay(
         run.run(progress)
         if not run.estimates:
             raise BagError(run.nothing_message())
-    refused = [
-        f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in run.refused.by_topic.items()
-    ]
     damage = [reader.damage] if reader.damage else []
     return ReplaySummary(
         estimator.joint_names,
@@ -180,7 +178,7 @@ def replay(
         estimator.identified,
         estimator.diagnose(),
         restored,
-        (*damage, *missing, *restored, *refused, *estimator.warnings()),
+        (*damage, *missing, *restored, *run.refused.in_words(), *estimator.warnings()),
     )
 
 
@@ -215,7 +213,7 @@ class _Replay:
         if writer is not None:
             self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
             self._copied |= set(self._handlers) if copy_inputs else set()
-        self.refused = _Refused()
+        self.refused = Refused()
         self.estimates = 0
         self._stamp_ns = 0
         self._smoothed = isinstance(estimator, SmoothedEstimator)
@@ -241,8 +239,9 @@ class _Replay:
 
     def nothing_message(self) -> str:
         """Why there is no estimate."""
+        reasons = [*self.refused.in_words(), *map(str, self._estimator.health.events)]
         return f"no estimate could be made from {self._reader.path}: " + (
-            "; ".join(self.refused.in_words()) or "there is no joint-state message in it"
+            "; ".join(reasons) or "there is no joint-state message in it"
         )
 
     def _input_handlers(self, inputs: Mapping[str, str]) -> dict[str, _Handler]:
