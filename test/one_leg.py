@@ -47,11 +47,11 @@ def one_leg(
     data = model.createData()
     n = model.nv - 6
     frequency, shift = 2 * np.pi * np.tile(np.linspace(0.5, 0.9, n // 2), 2), np.arange(n) * 1.3
-    amplitude = np.where(np.arange(n) == held, 0.0, _AMPLITUDE)
+    amplitude = np.where(np.arange(n) == held, 0.0, _AMPLITUDE[-n:])
     for k in range(round(seconds / dt)):
         angle = frequency * (start + k * dt) + shift
         q, v, a = pin.neutral(model), np.zeros(n + 6), np.zeros(n + 6)
-        q[7:] = _MIDDLE + amplitude * np.sin(angle)
+        q[7:] = _MIDDLE[-n:] + amplitude * np.sin(angle)
         v[6:] = amplitude * frequency * np.cos(angle)
         a[6:] = -amplitude * frequency**2 * np.sin(angle)
         yield _instant(model, data, q, v, a, k, dt)

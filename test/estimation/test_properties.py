@@ -1,0 +1,213 @@
+"""Claims about what no input and no broken state can do to the estimator: whatever arrives, it goes on and recovers.
+
+``pytest test/estimation/test_properties.py --hypothesis-profile=long`` tries 20,000 examples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, target
+from hypothesis import strategies as st
+
+from friction_estimator.errors import InputError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
+from test.hopper import HOPPER, hopper_config, hopping
+
+WARM, FAULTY, GOOD, JUDGED = 125, 40, 500, 125
+"""Instants at 250 Hz before the faults, with faults, and of good data after them, the last of which are judged."""
+OBSERVERS = ("kalman", "momentum")
+Sample = JointSample | ImuSample | WrenchSample | CommandSample
+FIELDS = {
+    JointSample: ("position", "velocity", "effort"),
+    ImuSample: ("angular_velocity", "specific_force"),
+    WrenchSample: ("wrench",),
+    CommandSample: ("velocity",),
+}
+ACTIONS = ("drop", "repeat", "set", "add", "shift", "stop clock", "delay", "reverse")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """What happens to the samples of one kind, or of all kinds, for a while."""
+
+    action: str
+    kind: type | None
+    begin: int
+    length: int
+    field: int
+    element: int | None
+    value: float
+    stamp: int
+
+
+values = st.floats() | st.floats(-20.0, 20.0) | st.sampled_from((math.nan, math.inf, 1e300, 5e-324))
+stamps = st.integers(-3 * 10**9, 3 * 10**9) | st.integers(-(2**62), 2**62) | st.integers(-10, 10)
+faults = st.builds(
+    Fault,
+    action=st.sampled_from(ACTIONS),
+    kind=st.sampled_from((*FIELDS, None)),
+    begin=st.integers(0, 4 * FAULTY - 1),
+    length=st.integers(1, 4 * FAULTY),
+    field=st.integers(0, 2),
+    element=st.none() | st.integers(0, 5),
+    value=values,
+    stamp=stamps,
+)
+
+
+def messages(start: int, count: int) -> list[Sample]:
+    return [
+        sample
+        for instant in hopping(start, count)
+        for sample in (
+            instant.wrench,
+            instant.imu,
+            CommandSample(instant.joints.stamp_ns, instant.joints.velocity),
+            instant.joints,
+        )
+    ]
+
+
+def spoil(samples: list[Sample], fault: Fault) -> list[Sample]:
+    """The samples with a fault."""
+    chosen = [k for k, sample in enumerate(samples) if fault.kind in (type(sample), None)]
+    rows = chosen[fault.begin : fault.begin + fault.length]
+    if fault.action == "drop":
+        return [sample for k, sample in enumerate(samples) if k not in rows]
+    if fault.action == "repeat":
+        return [sample for k, sample in enumerate(samples) for _ in range(2 if k in rows else 1)]
+    if fault.action == "delay":
+        late = [samples[k] for k in rows]
+        rest = [sample for k, sample in enumerate(samples) if k not in rows]
+        return rest[: fault.stamp % 100] + late + rest[fault.stamp % 100 :]
+    if fault.action == "reverse":
+        return [*samples[: fault.begin], *samples[fault.begin :][::-1]]
+    changed = list(samples)
+    for k in rows:
+        changed[k] = changed_sample(samples[k], fault, samples[rows[0]].stamp_ns)
+    return changed
+
+
+def changed_sample(sample: Sample, fault: Fault, first_ns: int) -> Sample:
+    if fault.action == "stop clock":
+        return dataclasses.replace(sample, stamp_ns=first_ns + fault.stamp % 3)
+    if fault.action == "shift":
+        return dataclasses.replace(sample, stamp_ns=sample.stamp_ns + fault.stamp)
+    names = FIELDS[type(sample)]
+    name = names[fault.field % len(names)]
+    array = getattr(sample, name).copy()
+    where = slice(None) if fault.element is None else fault.element % array.size
+    array[where] = fault.value if fault.action == "set" else array[where] + fault.value
+    return dataclasses.replace(sample, **{name: array})
+
+
+def feed(estimator: Estimator, samples: list[Sample]) -> list[FrictionEstimate]:
+    """Estimates of samples in this order; refused samples are left out, as in the node."""
+    add = {
+        JointSample: estimator.add_joints,
+        ImuSample: estimator.add_imu,
+        WrenchSample: estimator.add_wrench,
+        CommandSample: estimator.add_command,
+    }
+    estimates = []
+    for sample in samples:
+        try:
+            estimates += add[type(sample)](sample)
+        except InputError:
+            pass
+    return estimates
+
+
+def new_estimator(observer: str) -> Estimator:
+    return Estimator(
+        hopper_config(observer=observer, compensation__enabled=True, compensation__velocity="desired"), HOPPER
+    )
+
+
+def rms_error(estimates: list[FrictionEstimate], until: int) -> float:
+    """Of the friction in the last instants."""
+    instants = hopping(until - JUDGED, JUDGED)
+    truth = {instant.joints.stamp_ns: instant.friction for instant in instants}
+    errors = [e.friction - truth[e.stamp_ns] for e in estimates if e.stamp_ns in truth and e.stamp_ns > 0]
+    assert len(errors) > 0.9 * JUDGED, "there are no estimates of good data"
+    return float(np.sqrt(np.square(errors[-JUDGED:]).mean()))
+
+
+@cache
+def usual_error(observer: str) -> float:
+    end = WARM + FAULTY + GOOD
+    return rms_error(feed(new_estimator(observer), messages(0, end)), end)
+
+
+def assert_sound(estimate: FrictionEstimate, unknown: object) -> None:
+    """Nothing that is published is infinite or NaN, but friction without motor torques."""
+    base, joints = estimate.base, estimate.joints
+    arrays = [getattr(base, field.name) for field in dataclasses.fields(base)]
+    if joints is not unknown:
+        arrays += [joints.friction, joints.sigma, joints.model, joints.model_sigma, joints.calibration_torque]
+        arrays += [getattr(joints.law, field.name) for field in dataclasses.fields(joints.law)[:-1]]
+    assert all(np.isfinite(array).all() for array in (*arrays, estimate.compensation))
+    for covariance in (base.pose_covariance, base.twist_covariance):
+        assert np.linalg.eigvalsh(covariance)[0] > -1e-9 * np.abs(covariance).max()
+
+
+def assert_identified_is_sound(estimator: Estimator) -> None:
+    identified = estimator.identified
+    for values, covariance in zip(identified.values, identified.covariance, strict=True):
+        assert np.isfinite(values).all() and np.isfinite(covariance).all()
+        assert np.linalg.eigvalsh(covariance)[0] > -1e-6 * np.abs(covariance).max()
+
+
+def parts(root: object) -> Iterator[tuple[str, Any]]:
+    """Arrays and queues below an object, with their path; each once."""
+    seen, waiting = set(), deque([("", root)])
+    while waiting:
+        path, item = waiting.popleft()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, (np.ndarray, deque)):
+            yield path, item
+        if isinstance(item, dict):
+            waiting.extend((f"{path}[{key}]", value) for key, value in item.items())
+        elif isinstance(item, (list, tuple, deque)):
+            waiting.extend((f"{path}[{index}]", value) for index, value in enumerate(item))
+        elif type(item).__module__.startswith("friction_estimator"):
+            names = [
+                *getattr(item, "__dict__", ()),
+                *(n for c in type(item).__mro__ for n in getattr(c, "__slots__", ())),
+            ]
+            waiting.extend((f"{path}.{name}", getattr(item, name)) for name in names if hasattr(item, name))
+
+
+def size(estimator: Estimator) -> int:
+    """Numbers and queue entries that an estimator holds."""
+    return sum(item.size if isinstance(item, np.ndarray) else len(item) for _, item in parts(estimator))
+
+
+@pytest.mark.parametrize("observer", OBSERVERS)
+@given(spoiling=st.lists(faults, min_size=1, max_size=5))
+def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(observer, spoiling):
+    estimator = new_estimator(observer)
+    estimates = feed(estimator, messages(0, WARM))
+    spoilt, end = messages(WARM, FAULTY), WARM + FAULTY + GOOD
+    for fault in spoiling:
+        spoilt = spoil(spoilt, fault)
+    estimates += feed(estimator, spoilt)
+    estimates += (after := feed(estimator, messages(WARM + FAULTY, GOOD)))
+    for estimate in estimates:
+        assert_sound(estimate, estimator._pipeline.unknown)
+    assert_identified_is_sound(estimator)
+    assert size(estimator) < 100_000
+    error = rms_error(after, end)
+    target(error)
+    assert error < 1.5 * usual_error(observer) + 0.02
