@@ -326,9 +326,9 @@ class Estimator:
         for frame in frames:
             try:
                 estimates += self._use(frame)
+                self._note(frame)
             except NUMERICAL_ERRORS as error:
                 self._restart(error, frame)
-        self._note(frames[-1])
         return estimates
 
     def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
