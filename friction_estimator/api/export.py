@@ -10,11 +10,12 @@ from friction_estimator.api.identify import IdentificationResult
 from friction_estimator.api.recordings import Path_
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import Identification
-from friction_estimator.io.documents import write_atomically
+from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.export.exporter import unknown_ranges
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import load_coupling
+from friction_estimator.robot.urdf import MAX_SIZE
 
 
 def export(
@@ -90,7 +91,7 @@ def export(
 def _read_model(path: Path) -> str:
     """Text of a model with its line ends as they are."""
     try:
-        return path.expanduser().read_bytes().decode("utf-8")
+        return read_bytes(path.expanduser(), MAX_SIZE).decode("utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read the model {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

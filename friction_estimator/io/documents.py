@@ -182,11 +182,17 @@ def _where(error: Exception) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 
-def write_atomically(target: Path, text: str) -> None:
+def write_atomically(target: Path, text: str, original: Path | None = None) -> None:
     """Replace a file; line ends are written as they stand in the text.
 
     A symbolic link stays, and the file that it leads to is replaced. The new file has owner and permissions of the old
     one. What is no file, such as ``/dev/stdout``, is written to as it is.
+
+    Parameters
+    ----------
+    target : file to write
+    text : its content
+    original : file of which the text is a copy; a new file gets its owner and permissions
 
     Raises
     ------
@@ -203,8 +209,9 @@ def write_atomically(target: Path, text: str) -> None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-            if target.exists():
-                _keep_owner(target.stat(), descriptor)
+            old = target if target.exists() else original
+            if old is not None:
+                _keep_owner(old.stat(), descriptor)
             stream.write(text)
             stream.flush()
             os.fsync(descriptor)

@@ -120,7 +120,7 @@ class ParameterFile:
             return  # there is no file, or a damaged one: nothing in it that we could keep
         if document is not None:
             for name in ("previous", "identified") if IDENTIFICATION in document else ("previous",):
-                write_atomically(self.path.with_suffix(f".{name}{self.path.suffix}"), text)
+                write_atomically(self.path.with_suffix(f".{name}{self.path.suffix}"), text, self.path)
 
     def _locked(self) -> int:
         """Descriptor of the lock. The lock is on a second file, because each save replaces the first one.

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import friction_estimator
 from friction_estimator.errors import ConfigError, RobotModelError, choices
-from friction_estimator.robot.urdf import parse_urdf
+from friction_estimator.io.documents import read_bytes
+from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
 
 PACKAGE = "friction_estimator"
 _WHEELS = ("example-robot-data",)
@@ -143,7 +144,7 @@ def read_urdf(path: Path) -> str:
         When it cannot be read or is not a URDF; the message names file and line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, MAX_SIZE).decode("utf-8")
     except OSError as error:
         raise RobotModelError(f"cannot read the URDF {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -16,8 +16,8 @@ from friction_estimator.types import FloatArray
 
 MAX_LINKS = 1000
 """The parser of URDFs calls itself for each link of a chain, and crashes with some thousands of them."""
-_MAX_TEXT = 20_000_000
-"""Largest text of a URDF in characters: 1000 links have less than one million."""
+MAX_SIZE = 20_000_000
+"""Largest text of a URDF, in characters and bytes: 1000 links have less than one million."""
 _LARGEST = 1e9
 """Largest number in a mass, inertia or origin: products of larger ones overflow."""
 
@@ -58,8 +58,8 @@ def parse_urdf(text: str, origin: str = "") -> Element:
         that is there, and what is valid.
     """
     urdf, source = f"the URDF {origin}".rstrip(), origin or "the text"
-    if len(text) > _MAX_TEXT:
-        raise RobotModelError(f"{urdf} has {len(text)} characters; at most {_MAX_TEXT} are read")
+    if len(text) > MAX_SIZE:
+        raise RobotModelError(f"{urdf} has {len(text)} characters; at most {MAX_SIZE} are read")
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:  # ValueError: half of a surrogate pair

@@ -194,6 +194,11 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
             URDF.replace('rpy="0.1 0.2 0.3"', 'rpy="0.1 0.2"'),
             "<origin rpy='0.1 0.2'>: expected 3 finite",
         ),
+        (
+            "mjcf",
+            URDF.replace('cylinder radius="0.02"', 'cylinder radius="nan"'),
+            "has 'nan' where 1 numbers are expected",
+        ),
         ("mjcf", URDF.replace('<mass value="2"/>', ""), "'thigh' has an <inertial> without <mass>"),
     ],
 )

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import friction_estimator as fe
-from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorError, InputError
+from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorError, InputError, RobotModelError
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.documents import parse_value, read_yaml, yaml_text
 from friction_estimator.io.identification import load_identification, save_identification
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.io.parameters import load_parameters
-from friction_estimator.io.resources import share_directory
+from friction_estimator.io.resources import read_urdf, share_directory
 from friction_estimator.io.robot import load_coupling, load_robot
 from test.known_identification import make_identification
 
@@ -69,6 +69,11 @@ def test_a_hostile_value_of_the_command_line_is_a_short_error() -> None:
 def test_a_yaml_without_end_is_refused_by_its_size() -> None:
     with pytest.raises(ConfigError, match="cannot read /dev/zero: it has more than 32 MB"):
         read_yaml(Path("/dev/zero"))
+
+
+def test_a_urdf_without_end_is_refused_by_its_size() -> None:
+    with pytest.raises(RobotModelError, match="cannot read the URDF /dev/zero: it has more than 20 MB"):
+        read_urdf(Path("/dev/zero"))
 
 
 def test_dates_are_texts_and_repeated_lists_are_written_out() -> None:

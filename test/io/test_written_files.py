@@ -27,6 +27,14 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, permissions: int)
     assert (path.read_text(), mode(path)) == ("new", permissions)
 
 
+def test_a_copy_has_the_permissions_of_its_original(tmp_path: Path) -> None:
+    original = tmp_path / "friction.yaml"
+    original.write_text("secret")
+    original.chmod(0o600)
+    write_atomically(tmp_path / "friction.previous.yaml", "secret", original)
+    assert mode(tmp_path / "friction.previous.yaml") == 0o600
+
+
 def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

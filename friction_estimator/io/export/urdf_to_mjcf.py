@@ -6,6 +6,7 @@ the world.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
@@ -205,6 +206,6 @@ def numbers(text: str, count: int = 1) -> Sequence[float]:
         found = [float(word) for word in text.split()]
     except ValueError:
         found = []
-    if len(found) != count:
+    if len(found) != count or not all(map(math.isfinite, found)):
         raise RobotModelError(f"the URDF has {text!r} where {count} numbers are expected")
     return found
