@@ -37,7 +37,7 @@ PAGE = DOCS / "results" / "reliability.md"
 STREAMS, PROCESSES, RANDOM = "faults of the streams", "faults of process and files", "random faults"
 _WALK = 36.0
 """Duration of the simulated walk, which is repeated [s]."""
-_BEFORE, _AFTER = 6.0, 5.0
+_BEFORE, _AFTER = 6.0, 6.0
 """Good data before a fault and after it [s]."""
 _SEED = 1
 _PROCESS = "process"

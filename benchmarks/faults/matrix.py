@@ -16,8 +16,10 @@ SAME = 2.0
 """Largest RMS error in a fault that the estimator bridges, as a multiple of the error before it."""
 RECOVERY = 2.0
 """Good data after which the error is as before the fault [s]."""
-_LEARNED = 3.0
-"""The same after data that were plausible but wrong, and so were learned from [s]."""
+_WRONG = 5.0
+"""Duration of faults whose data are plausible but wrong: sensors must be compared with each other to find them [s]."""
+_LEARNED = 5.0
+"""Good data after which the error is as before such a fault, whose data were learned from [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
         Fault("reordered", "messages are up to 4 ms late and overtake each other", streams.jitter(0.004)),
         Fault(
             "reordered_imu",
-            "IMU messages are up to 30 ms late",
+            "IMU messages are up to 30 ms late and overtake each other",
             streams.jitter(0.030, IMU),
-            error=wrong,
-            status=sensors,
-            words=("imu",),
         ),
         Fault("clock_forward", "all stamps jump an hour ahead", streams.clock_jump(3600.0005), error=wrong),
         Fault("clock_back", "all stamps jump back by five seconds", streams.clock_jump(-5.0005), error=wrong),
@@ -125,8 +124,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             "friction diagnosis",
             words=(knee,),
             error=wrong,
-            seconds=4.0,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "torque_constant",
@@ -136,6 +135,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("effort", knee),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "torques_constant",
@@ -145,6 +145,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("effort",),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "imu_g",
@@ -154,6 +155,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("imu",),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "imu_degrees",
@@ -163,6 +165,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("imu",),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "joints_degrees",
@@ -183,6 +186,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("foot",),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "imu_turned_x",
@@ -192,6 +196,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("imu",),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "imu_turned_z",
@@ -200,8 +205,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("imu",),
             error=wrong,
-            seconds=4.0,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "wrench_turned",
@@ -211,6 +216,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("foot",),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "wrench_flipped",
@@ -220,6 +226,7 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             words=("flip", "l_foot"),
             error=wrong,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "torque_flipped",
@@ -228,8 +235,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             "friction diagnosis",
             words=(knee,),
             error=wrong,
-            seconds=4.0,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "torque_flipped_knee",
@@ -238,8 +245,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             "friction diagnosis",
             words=(knee,),
             error=wrong,
-            seconds=4.0,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "imu_late",
@@ -280,8 +287,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("imu",),
             error=wrong,
-            seconds=4.5,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "wrench_stuck",
@@ -290,8 +297,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("l_foot",),
             error=wrong,
-            seconds=4.5,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "joints_stuck",
@@ -300,8 +307,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=("joint",),
             error=wrong,
-            seconds=4.5,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault(
             "encoder_stuck",
@@ -310,8 +317,8 @@ def stream_faults(walk: Walk) -> dict[str, Fault]:
             sensors,
             words=(knee,),
             error=wrong,
-            seconds=4.5,
             recovery=_LEARNED,
+            seconds=_WRONG,
         ),
         Fault("imu_silent", "no IMU", streams.silent(IMU), sensors, words=("imu",), error=wrong),
         Fault(

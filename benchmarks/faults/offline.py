@@ -62,8 +62,8 @@ class EstimatorDriver:
     def feed(self, readings: Sequence[Reading], window: Window | None = None) -> Estimates:
         """Estimates from these messages; the texts are those seen while the fault lasted."""
         made, estimator = Estimates(), self.estimator
-        stride = round(_LOOK / PERIOD)
-        for number, reading in enumerate(readings):
+        next_look = 0
+        for reading in readings:
             sample = reading.sample
             try:
                 if isinstance(sample, JointSample):
@@ -80,7 +80,8 @@ class EstimatorDriver:
                 break
             for estimate in estimates:
                 take(made, estimate)
-            if window is not None and reading.index < window.end and number % stride == 0:
+            if window is not None and next_look <= reading.index < window.end:
+                next_look = reading.index + round(_LOOK / PERIOD)
                 made.texts |= {("", "", text) for text in estimator.warnings()}
         return made
 
