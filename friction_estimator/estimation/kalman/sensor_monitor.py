@@ -259,8 +259,7 @@ class StampClock:
         if np.ptp(self._steps) <= _UNEVEN * self._steps.mean():
             self._period = 0.0
             return
-        stamps = np.cumsum(self._steps)
-        period = float(np.median(stamps[_SPAN:] - stamps[:-_SPAN])) / _SPAN
+        period = self._usual_period()
         speed = np.median(np.abs(np.diff(self._positions, axis=0)), axis=0) / period
         fastest = int(speed.argmax())
         expected = float(speed[fastest]) * float(self._steps.std()) / math.sqrt(2.0)
@@ -273,6 +272,15 @@ class StampClock:
             self._period, self._behind = period, 0.0
         else:
             self._period += _SMOOTH * (period - self._period)
+
+    def _usual_period(self) -> float:
+        """Period of the intervals: from spans without a missing sample, which would make them longer."""
+        shortest = _MISSING * float(np.median(self._steps))
+        stamps, gaps = (np.cumsum(values) for values in (self._steps, self._steps > shortest))
+        whole = gaps[_SPAN:] == gaps[:-_SPAN]
+        if whole.any():
+            return float(np.median((stamps[_SPAN:] - stamps[:-_SPAN])[whole])) / _SPAN
+        return float(self._steps[self._steps <= shortest].mean())
 
 
 _WINDOWS = 7

@@ -46,5 +46,14 @@ def test_a_missing_sample_counts_as_two_periods(jitter):
     assert believed[599] == pytest.approx(2.0 * PERIOD, rel=0.05)
 
 
+def test_a_tenth_of_the_samples_missing_does_not_lengthen_the_period(jitter):
+    even = PERIOD * np.arange(SAMPLES)
+    keep = np.random.default_rng(5).random(SAMPLES) >= 0.1
+    periods = np.diff(np.flatnonzero(keep))
+    for noise in (0.0 * jitter, 0.3 * jitter, jitter):
+        believed = intervals((even + noise)[keep], even[keep])[200:]
+        assert np.median(believed[periods[200:] == 1]) == pytest.approx(PERIOD, rel=0.03)
+
+
 def test_a_restart_stays_a_restart():
     assert StampClock(1, 1e-6).interval(0.0, np.zeros(1)) == 0.0
