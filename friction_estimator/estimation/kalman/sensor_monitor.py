@@ -276,7 +276,7 @@ class StampClock:
     def _usual_period(self) -> float:
         """Period of the intervals: from spans without a missing sample, which would make them longer."""
         shortest = _MISSING * float(np.median(self._steps))
-        stamps, gaps = (np.cumsum(values) for values in (self._steps, self._steps > shortest))
+        stamps, gaps = np.cumsum(self._steps), np.cumsum(self._steps > shortest)
         whole = gaps[_SPAN:] == gaps[:-_SPAN]
         if whole.any():
             return float(np.median((stamps[_SPAN:] - stamps[:-_SPAN])[whole])) / _SPAN
