@@ -279,7 +279,8 @@ class StampClock:
         stamps, gaps = np.cumsum(self._steps), np.cumsum(self._steps > shortest)
         whole = gaps[_SPAN:] == gaps[:-_SPAN]
         if whole.any():
-            return float(np.median((stamps[_SPAN:] - stamps[:-_SPAN])[whole])) / _SPAN
+            spans: FloatArray = stamps[_SPAN:] - stamps[:-_SPAN]
+            return float(np.median(spans[whole])) / _SPAN
         return float(self._steps[self._steps <= shortest].mean())
 
 
