@@ -186,7 +186,7 @@ def test_weak_motors_get_smaller_motions_and_too_weak_ones_an_error() -> None:
         return plan_excitation(FixedBaseModel(arm(effort), JOINTS), limits_of_urdf(arm(effort), JOINTS), options)
 
     assert np.abs(planned(40.0).torque).max() <= options.margin * 40.0
-    with pytest.raises(ConfigError, match="'shoulder' against gravity takes more than the effort"):
+    with pytest.raises(ConfigError, match="'shoulder' against gravity takes more than its effort limit allows"):
         planned(2.0)
 
 
