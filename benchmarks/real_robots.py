@@ -172,7 +172,7 @@ def _named(diagnoses: Sequence[JointDiagnosis]) -> BoolArray:
 def _problems(estimator: Estimator) -> Iterator[str]:
     kinds = [kind for diagnosis in estimator.diagnose() for kind in diagnosis.kinds]
     yield from dict.fromkeys(kinds)
-    yield from estimator.health.wrench_sign_suspect
+    yield from estimator.health.findings
 
 
 def _cells(name: str, told: str, outcome: Outcome) -> list[str]:

@@ -249,6 +249,23 @@ class MeasuredFriction:
 
 
 @record(frozen=True, slots=True)
+class SensorCalibration:
+    """Constant errors of IMU and foot sensors, as identified so far.
+
+    Attributes
+    ----------
+    wrench_delay, wrench_delay_sigma : (k,) delay of each foot's wrenches after the motor torques; NaN, or infinite
+        sigma, where nothing is known [s]
+    accelerometer_bias, accelerometer_bias_sigma : (3,) of the specific force in base axes [m/s^2]
+    """
+
+    wrench_delay: FloatArray
+    wrench_delay_sigma: FloatArray
+    accelerometer_bias: FloatArray
+    accelerometer_bias_sigma: FloatArray
+
+
+@record(frozen=True, slots=True)
 class LawEstimate:
     """The identified friction law of all joints; the same object until it is identified further.
 

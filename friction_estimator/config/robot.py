@@ -236,12 +236,7 @@ class ImuConfig(Validated):
 
     frame: str = parameter("imu_link", "URDF frame of the IMU.")
     topic: str = parameter("imu/data", "Topic of the IMU messages (sensor_msgs/Imu).")
-    max_rate: float = parameter(
-        100.0, "Angular rates above this are rejected as glitches.", "rad/s", 1e-3, 1e6, advanced=True
-    )
-    max_specific_force: float = parameter(
-        2000.0, "Specific forces above this are rejected as glitches.", "m/s^2", 1e-3, 1e6, advanced=True
-    )
+    delay: float = parameter(0.0, "Age of the IMU readings at the time of their stamp.", "s", 0.0, 0.1)
 
 
 _FOOT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -254,6 +249,7 @@ class FootConfig(Validated):
     name: str
     frame: str = parameter("", "URDF frame of the sole. The wrench is expressed in and about this frame.")
     topic: str = parameter("", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: <foot name>/wrench.")
+    delay: float = parameter(0.0, "Age of the wrenches at the time of their stamp.", "s", 0.0, 0.1)
     flip: bool = parameter(False, "True for a sensor that reports the wrench of the foot on the ground.")
     contact: str = parameter(
         "surface",

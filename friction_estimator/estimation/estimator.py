@@ -32,6 +32,10 @@ from friction_estimator.types import (
     WrenchSample,
 )
 
+_MAX_ANGULAR_VELOCITY = 100.0
+"""Larger readings of a gyroscope are glitches: no trunk turns sixteen times a second [rad/s]."""
+_MAX_SPECIFIC_FORCE = 2000.0
+"""Larger readings of an accelerometer are glitches: those for 200 g are not made for robots [m/s^2]."""
 _WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
 _MISSING_EFFORT = (
     "joint states carry no effort, the motor torques: friction is not estimated (NaN); attitude, contact phase and "
@@ -116,17 +120,22 @@ class Estimator:
         self._pipeline = Pipeline(config, urdf_xml, self._health)
         for text in self._pipeline.robot.warnings:
             self._health.add_event("robot_model", None, text)
+        delays = config.imu.delay, *(foot.delay for foot in config.feet)
         self._synchronizer = Synchronizer(
-            config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health
+            config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health, delays
         )
         self.compensation: FrictionCompensation | None = None
         self._positions_before: tuple[int, FloatArray] | None = None
-        limits, imu, model = config.robot, config.imu, self._pipeline.robot
+        limits, model = config.robot, self._pipeline.robot
         self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
-        self._imu_limits = imu.max_rate, imu.max_specific_force
         self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
         self._checks = SensorChecks(
-            config, model.weight, model.rotation_imu_to_base, self._health, self._synchronizer.delays
+            config,
+            model.weight,
+            model.rotation_imu_to_base,
+            self._health,
+            self._synchronizer.delays,
+            self._pipeline.friction.sensor_calibration,
         )
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
@@ -203,9 +212,8 @@ class Estimator:
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
         """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
-        rate, specific_force = self._imu_limits
-        self._refuse_glitch(sample.angular_velocity, rate, "angular velocity", "xyz")
-        self._refuse_glitch(sample.specific_force, specific_force, "specific force", "xyz")
+        self._refuse_glitch(sample.angular_velocity, _MAX_ANGULAR_VELOCITY, "angular velocity", "xyz")
+        self._refuse_glitch(sample.specific_force, _MAX_SPECIFIC_FORCE, "specific force", "xyz")
         return self._estimates(self._synchronizer.add_imu(sample))
 
     def add_wrench(self, sample: WrenchSample) -> list[FrictionEstimate]:

@@ -27,6 +27,7 @@ from friction_estimator.types import (
     JointFriction,
     JointSample,
     LawEstimate,
+    SensorCalibration,
     SensorFrame,
 )
 
@@ -83,6 +84,10 @@ class FrictionStage(Protocol):
     @property
     def identified(self) -> IdentifiedParameters:
         """Identified parameters, to keep over a restart."""
+        ...
+
+    def sensor_calibration(self) -> SensorCalibration | None:
+        """Constant errors of the sensors that the stage has found; None for a stage that does not look for them."""
         ...
 
     def restore(self, identified: IdentifiedParameters) -> None:

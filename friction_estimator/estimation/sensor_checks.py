@@ -13,7 +13,7 @@ import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import Health
-from friction_estimator.types import Dynamics, FloatArray, SensorFrame
+from friction_estimator.types import GRAVITY, Dynamics, FloatArray, SensorCalibration, SensorFrame
 
 LOWEST_RATE = 100.0
 """Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the
@@ -41,6 +41,14 @@ _OFF = math.radians(40.0)
 """Directions that differ by more than this do so because of a wrong frame: slopes and tilted feet are less steep."""
 _ALONG = math.radians(30.0)
 """Directions that differ by less than this agree."""
+_SURE = 15.0
+"""Standard deviations beyond which an identified error is named: they do not hold all errors of the robot model."""
+_DELAY = 6e-4
+"""Delays below this are not named [s]: they are a part of the sample period of most robots."""
+_SETTLED = 0.2
+"""An identified error is named once it changes by less than this part of its limit in a second."""
+_TILTED = math.radians(0.6)
+"""Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
 
 
 class SensorChecks:
@@ -53,6 +61,7 @@ class SensorChecks:
     rotation_imu_to_base : (3, 3)
     health : whose counters give the rates, and whose findings and events are written
     delays : of the newest readings of IMU and feet, ``Synchronizer.delays``
+    calibration : errors of the sensors that the friction stage has found
     """
 
     def __init__(
@@ -62,9 +71,11 @@ class SensorChecks:
         rotation_imu_to_base: FloatArray,
         health: Health,
         delays: Callable[[], list[float]],
+        calibration: Callable[[], SensorCalibration | None],
     ) -> None:
         self._config, self._health, self._imu_to_base = config, health, rotation_imu_to_base
-        self._read_delays = delays
+        self._read_delays, self._calibration = delays, calibration
+        self._calibration_before: SensorCalibration | None = None
         self._joints = config.output.joint_states_topic
         self._sensors = [] if config.robot.fixed_base else [(config.imu.topic, LOWEST_IMU_RATE)]
         self._first = 1 - len(self._sensors)  # of frames' flags: those of a fixed base begin with an IMU, too
@@ -76,7 +87,7 @@ class SensorChecks:
     def restart(self) -> None:
         """Drop all means; findings stay until they are refuted or too old."""
         k = len(self._config.feet)
-        self._next_ns, self._begin_ns = 0, -_LONGEST_NS
+        self._next_ns, self._begin_ns = 0, -2 * _LONGEST_NS
         self._frames = self._restarts = 0
         self._delays: list[list[float]] = []
         self._force, self._gravity, self._loaded = np.zeros((k, 3)), np.zeros((k, 3)), np.zeros(k)
@@ -111,7 +122,8 @@ class SensorChecks:
 
     def _conclude(self, frame: SensorFrame, elapsed: float) -> None:
         stamp, health = frame.stamp_ns, self._health
-        for key, text in (*self._rates(frame, elapsed), *self._lags(frame, elapsed), *self._directions()):
+        found = *self._rates(frame, elapsed), *self._lags(frame, elapsed), *self._directions(), *self._calibrated()
+        for key, text in found:
             if key not in self._held:
                 health.add_event("sensor", stamp, text)
             self._held[key] = stamp, self._held.get(key, (0, text))[1]
@@ -177,6 +189,32 @@ class SensorChecks:
                         f"feet.{config.name}.flip"
                     ),
                 )
+
+    def _calibrated(self) -> Iterator[tuple[str, str]]:
+        """Delays and an IMU mounting that the friction stage has found and that no longer change."""
+        calibration, before = self._calibration(), self._calibration_before
+        self._calibration_before = calibration
+        if calibration is None or before is None:
+            return
+        delay, outcome = calibration.wrench_delay, "The estimate accounts for it"
+        sure = np.abs(delay) > np.maximum(_DELAY, _SURE * calibration.wrench_delay_sigma)
+        sure &= np.abs(delay - before.wrench_delay) < _SETTLED * _DELAY
+        if sure.all() and sure.size and (delay < 0.0).all():
+            age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp"
+            text = f"{self._joints}: the motor torques are {age}. {outcome}; correct the stamps in the driver"
+            yield "delay of the torques", text
+            return
+        for foot in np.flatnonzero(sure).tolist():
+            config, ms = self._config.feet[foot], 1e3 * delay[foot]
+            age = f"{abs(ms):.1f} ms {'older' if ms > 0.0 else 'newer'} than the motor torques at the same stamp"
+            remedy = f"correct the stamps, or set feet.{config.name}.delay"
+            yield f"delay of {config.name}", f"{config.wrench_topic}: the wrenches are {age}. {outcome}; {remedy}"
+        bias, sigma = (vector[:2] for vector in (calibration.accelerometer_bias, calibration.accelerometer_bias_sigma))
+        tilt, change = (math.hypot(*vector) / GRAVITY for vector in (bias, bias - before.accelerometer_bias[:2]))
+        if tilt > max(_TILTED, _SURE * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED:
+            frame = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
+            error = f"the IMU is tilted by {frame}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
+            yield "tilt of the IMU", f"{self._config.imu.topic}: {error}. {outcome}; correct the frame in the URDF"
 
 
 def _tilt(vector: FloatArray) -> float:

@@ -12,6 +12,7 @@ import bisect
 import dataclasses
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,9 +71,18 @@ class Synchronizer:
     foot_count : k
     use_imu : False for a fixed base, whose frames then always count as fresh
     health : counters to update
+    sensor_delays : (1 + k,) age of the readings of IMU and feet at the time of their stamps [s]; empty: none
     """
 
-    def __init__(self, config: SynchronizerConfig, foot_count: int, use_imu: bool, health: Health) -> None:
+    def __init__(
+        self,
+        config: SynchronizerConfig,
+        foot_count: int,
+        use_imu: bool,
+        health: Health,
+        sensor_delays: Sequence[float] = (),
+    ) -> None:
+        self._sensor_delays = [round(delay * _NS) for delay in sensor_delays] or [0] * (1 + foot_count)
         self._max_wait = int(config.max_wait * _NS)
         self._stale_after = int(config.stale_after * _NS)
         self._reset_after = int(config.reset_after * _NS)
@@ -104,11 +114,12 @@ class Synchronizer:
         if not self._use_imu:
             return []
         value = np.concatenate((sample.angular_velocity, sample.specific_force))
-        return self._add(self._imu, sample.stamp_ns, value)
+        return self._add(self._imu, sample.stamp_ns - self._sensor_delays[0], value)
 
     def add_wrench(self, sample: WrenchSample) -> list[SensorFrame]:
         """Add a foot wrench; return the frames that became complete."""
-        return self._add(self._feet[sample.foot], sample.stamp_ns, sample.wrench)
+        stamp_ns = sample.stamp_ns - self._sensor_delays[1 + sample.foot]
+        return self._add(self._feet[sample.foot], stamp_ns, sample.wrench)
 
     def flush(self) -> list[SensorFrame]:
         """Emit all joint samples that still wait: the end of a recording."""

@@ -33,7 +33,7 @@ from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.robot.limbs import Limb, find_limbs
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import BoolArray, FloatArray, IntArray, record
+from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration, record
 
 _RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
@@ -359,6 +359,22 @@ class LimbBank:
             joints = ", ".join(self._names[joint] for joint in limb.joints)
             raise FloatingPointError(f"{mended or 'the readings of a window were not finite'} ({joints})")
         limb_filter.keep_copy(window.time)
+
+    def sensor_calibration(self) -> SensorCalibration:
+        """Errors of IMU and foot sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
+        delay, delay_sigma = np.full((2, self._shape[2]), np.nan)
+        weight, weighted = np.zeros(3), np.zeros(3)
+        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
+            layout, variance = limb_filter.layout, np.diagonal(limb_filter.covariance)
+            delay[limb.feet] = limb_filter.state[layout.wrench_delay]
+            delay_sigma[limb.feet] = np.sqrt(variance[layout.wrench_delay])
+            bias = variance[layout.accelerometer_bias]
+            if (bias > 0.0).all():
+                weight += 1.0 / bias
+                weighted += limb_filter.state[layout.accelerometer_bias] / bias
+        variance = np.divide(1.0, weight, out=np.full(3, np.inf), where=weight > 0.0)
+        bias = weighted * np.where(weight > 0.0, variance, 0.0)
+        return SensorCalibration(delay, delay_sigma, bias, np.sqrt(variance))
 
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""

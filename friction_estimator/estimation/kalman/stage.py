@@ -40,6 +40,7 @@ from friction_estimator.types import (
     FloatArray,
     JointFriction,
     LawEstimate,
+    SensorCalibration,
     SensorFrame,
 )
 
@@ -282,6 +283,10 @@ class KalmanFriction:
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
         )
+
+    def sensor_calibration(self) -> SensorCalibration:
+        """Constant errors of the sensors, from the filters of all limbs."""
+        return self.bank.sensor_calibration()
 
     def restore(self, identified: IdentifiedParameters) -> None:
         """Start from parameters of an earlier run; joints that it does not name keep their present ones.

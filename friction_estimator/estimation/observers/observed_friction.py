@@ -142,6 +142,9 @@ class ObservedFriction:
         """What is worth keeping over a restart."""
         return self.identifier.identified
 
+    def sensor_calibration(self) -> None:
+        """The published observers look for no errors of the sensors."""
+
     def restore(self, identified: IdentifiedParameters) -> None:
         """Start from saved parameters; raises ConfigError when they do not fit."""
         self.identifier.restore(identified)

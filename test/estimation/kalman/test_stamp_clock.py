@@ -29,6 +29,15 @@ def test_noisy_stamps_of_even_sampling_become_whole_periods(jitter):
     assert believed.mean() == pytest.approx(PERIOD, rel=0.02)
 
 
+def test_the_period_of_very_noisy_stamps_is_that_of_the_sampling():
+    """Errors of up to 0.45 periods: intervals longer than 1.8 periods are noise and no missing samples."""
+    even, rng = PERIOD * np.arange(4 * SAMPLES), np.random.default_rng(0)
+    noise = np.clip(0.3 * rng.standard_normal(even.size), -0.45, 0.45) * PERIOD
+    believed = intervals(even + noise, even)[400:]
+    assert (believed < 1.5 * PERIOD).all()
+    assert np.std(believed) < 0.03 * PERIOD
+
+
 def test_true_stamps_of_uneven_sampling_are_believed(jitter):
     uneven = PERIOD * np.arange(SAMPLES) + jitter
     np.testing.assert_array_equal(intervals(uneven, uneven)[200:], np.diff(uneven)[200:])

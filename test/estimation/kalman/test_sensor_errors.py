@@ -1,0 +1,56 @@
+"""Late wrenches, late motor torques and a tilted IMU are found on a walk, named, and do not spoil the friction."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco", reason="the walk is simulated")
+
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.io.robot import load_robot
+from friction_estimator.metrics import root_mean_square
+from friction_estimator.simulation import Simulator, make_noise, make_scenario
+from friction_estimator.simulation.sensors import Timing
+
+SETTLED = 6000
+DURATION = 8.0
+ROBOT = load_robot("suralp")
+
+
+def walked(**errors):
+    """Estimator, its friction and the truth (m, 12) of a walk whose sensors have these errors."""
+    level = replace(make_noise("paper_std"), **errors)
+    simulator = Simulator(ROBOT.config, ROBOT.urdf_xml, make_scenario("walk", DURATION), level, seed=5)
+    estimator, truth, friction = Estimator(ROBOT.config, ROBOT.urdf_xml), [], []
+    while simulator.time < DURATION:
+        sample = simulator.step()
+        truth.append(sample.truth.friction)
+        friction += [estimate.friction for reading in sample.readings for estimate in estimator.add(reading)]
+    friction += [estimate.friction for estimate in estimator.flush()]
+    return estimator, np.array(friction), np.array(truth)
+
+
+@pytest.mark.slow
+def test_late_wrenches_and_a_tilted_imu_are_found_and_named():
+    estimator, friction, truth = walked(imu_tilt=math.radians(3.0), timing=Timing(wrench_delay=5e-3))
+    findings = estimator.health.findings
+    for topic, value in (("l_foot/wrench", 5.0), ("r_foot/wrench", 5.0), ("imu/data", 3.0)):
+        named = [text for text in findings if text.startswith(f"{topic}: ")]
+        assert len(named) == 1
+        number = next(float(word) for word in named[0].split() if word.replace(".", "", 1).isdigit())
+        assert number == pytest.approx(value, abs=1.0 if topic != "imu/data" else 0.5)
+    error = root_mean_square(friction[SETTLED:] - truth[SETTLED:])
+    assert (error / root_mean_square(truth[SETTLED:]) < 0.2).all()
+
+
+@pytest.mark.slow
+def test_late_motor_torques_are_named_as_such():
+    estimator, _, _ = walked(timing=Timing(effort_delay=1e-3))
+    assert len(estimator.health.findings) == 1
+    found = re.fullmatch(r"joint_states: the motor torques are ([0-9.]+) ms older .*", estimator.health.findings[0])
+    assert float(found[1]) == pytest.approx(1.0, abs=0.3)
