@@ -3,7 +3,7 @@
     python -m benchmarks.accuracy [--cases walk ...] [--noise paper_std ...] [--observers ...] [--seeds 2] [--quick]
 
 Writes all numbers to FOLDER/accuracy.json while the runs finish, then fills the tables of docs/results/accuracy.md and
-writes FOLDER/accuracy_details.md. All cases take more than half an hour on two cores, ``--quick`` takes ten minutes or less.
+writes FOLDER/accuracy_details.md. All cases take more than half an hour on two cores, ``--quick`` ten minutes or less.
 """
 
 from __future__ import annotations
