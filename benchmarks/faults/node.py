@@ -352,6 +352,7 @@ class LiveRun:
         while not self.robot.quiet() and pieces < _PIECES:
             good = self.stream.good(_SETTLE)
             self.robot.send(good)
+            self.robot.finish(good)
             pieces += 1
         return self.robot.quiet()
 
