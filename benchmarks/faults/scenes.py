@@ -53,7 +53,7 @@ def _carried(walk: Walk, specific_force: Iterable[float]) -> Callable[[Readings,
         velocity, acceleration = _SWING * _FREQUENCY * np.cos(phase), -_SWING * _FREQUENCY**2 * np.sin(phase)
         dynamics = model.dynamics(position, velocity, rest, force)
         link = dynamics.mass_matrix[6:, 6:] @ acceleration + dynamics.bias[6:]
-        true = friction.torque(velocity, link)
+        true = friction.torque(position, velocity, link, PERIOD)
         return position, velocity, link + true, true
 
     def change(during: Readings, rng: np.random.Generator) -> Readings:
