@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # by nohup: processes that are tested must not inherit it
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,18 @@ class Launch:
             assert time.monotonic() < end and self.process.poll() is None, self.output()
             time.sleep(0.02)
 
+    def await_handlers(self, count: int) -> None:
+        """Wait until the processes handle signals: before that Python itself starts, and a signal ends it."""
+        end = time.monotonic() + TIME_OUT
+        while True:
+            pids = re.findall(r"process started with pid \[(\d+)\]", self.output())
+            status = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
+            caught = [int(mask, 16) for text in status for mask in re.findall(r"SigCgt:\s*(\w+)", text)]
+            if len(caught) == count and all(mask >> (signal.SIGTERM - 1) & 1 for mask in caught):
+                return
+            assert time.monotonic() < end, self.output()
+            time.sleep(0.02)
+
     def interrupt(self) -> None:
         os.killpg(self.process.pid, signal.SIGINT)
 
@@ -81,7 +94,7 @@ def test_all_ends_well_when_the_simulation_is_over(launch: Callable[..., Launch]
 def test_control_c_ends_all_nodes_without_a_traceback(launch: Callable[..., Launch], moment: str) -> None:
     run = launch()
     run.await_words(moment)
-    time.sleep(0.3)  # Python itself starts; until then a signal is not ours to mind
+    run.await_handlers(2)
     run.interrupt()
     assert run.wait() == 0, run.output()
     assert "Traceback" not in run.output() and "process has died" not in run.output(), run.output()
