@@ -496,7 +496,8 @@ class WindowBuffer:
         first, law = columns["effort"].start, columns["regressor_variance"].start
         wrenches, flags, last = columns["wrenches"], columns["imu_fresh"].start, rows[end]
         duration = float(last[0] - rows[half, 0])
-        late = np.clip(np.rint(self.wrench_delay / max(self._period, _FINEST)), -half, half).astype(np.intp)
+        rows_late = np.nan_to_num(self.wrench_delay / max(self._period, _FINEST))  # kernels do not check indices
+        late = np.clip(np.rint(rows_late), -half, half).astype(np.intp)
         shift = np.zeros(rows.shape[1], dtype=np.intp)
         shift[wrenches] = np.repeat(late, 6)
         longest = summarise_window(rows, half, end, self._held, first, law, shift, means, extremes)
