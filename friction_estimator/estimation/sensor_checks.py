@@ -47,6 +47,8 @@ _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
 _SETTLED = 0.2
 """An identified error is named once it changes by less than this part of its limit in a second."""
+_PART_OF_INTERVAL = 0.15
+"""Delays below this part of the time between two readings are not named: values between readings are interpolated."""
 _TILTED = math.radians(0.6)
 """Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
 
@@ -122,8 +124,8 @@ class SensorChecks:
 
     def _conclude(self, frame: SensorFrame, elapsed: float) -> None:
         stamp, health = frame.stamp_ns, self._health
-        found = *self._rates(frame, elapsed), *self._lags(frame, elapsed), *self._directions(), *self._calibrated()
-        for key, text in found:
+        over_time = *self._rates(frame, elapsed), *self._lags(frame, elapsed), *self._calibrated(frame, elapsed)
+        for key, text in (*over_time, *self._directions()):
             if key not in self._held:
                 health.add_event("sensor", stamp, text)
             self._held[key] = stamp, self._held.get(key, (0, text))[1]
@@ -190,14 +192,16 @@ class SensorChecks:
                     ),
                 )
 
-    def _calibrated(self) -> Iterator[tuple[str, str]]:
+    def _calibrated(self, frame: SensorFrame, elapsed: float) -> Iterator[tuple[str, str]]:
         """Delays and an IMU mounting that the friction stage has found and that no longer change."""
         calibration, before = self._calibration(), self._calibration_before
         self._calibration_before = calibration
         if calibration is None or before is None:
             return
         delay, outcome = calibration.wrench_delay, "The estimate accounts for it"
-        sure = np.abs(delay) > np.maximum(_DELAY, _SURE * calibration.wrench_delay_sigma)
+        readings = np.maximum(frame.readings[1:] * (self._health.frames - self._frames), 1.0)
+        least = np.maximum(_DELAY, _PART_OF_INTERVAL * elapsed / readings)
+        sure = np.abs(delay) > np.maximum(least, _SURE * calibration.wrench_delay_sigma)
         sure &= np.abs(delay - before.wrench_delay) < _SETTLED * _DELAY
         if sure.all() and sure.size and (delay < 0.0).all():
             age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp"
@@ -212,8 +216,8 @@ class SensorChecks:
         bias, sigma = (vector[:2] for vector in (calibration.accelerometer_bias, calibration.accelerometer_bias_sigma))
         tilt, change = (math.hypot(*vector) / GRAVITY for vector in (bias, bias - before.accelerometer_bias[:2]))
         if tilt > max(_TILTED, _SURE * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED:
-            frame = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
-            error = f"the IMU is tilted by {frame}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
+            angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
+            error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
             yield "tilt of the IMU", f"{self._config.imu.topic}: {error}. {outcome}; correct the frame in the URDF"
 
 

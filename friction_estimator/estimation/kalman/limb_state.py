@@ -20,7 +20,7 @@ _SENSOR_ERRORS = {
     "specific_force_bias_std": 0.3,  # [m/s^2]: also an IMU whose mounting is wrong by two degrees
 }
 """Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
-WRENCH_DELAY_STD, TORQUE_DELAY_STD = 3e-3, 1e-3
+WRENCH_DELAY_STD, TORQUE_DELAY_STD = 3e-3, 3e-4
 """Usual standard deviations of delays [s]: of wrenches after motor torques, and of both after the joint motion."""
 _BLOCKS = (
     "momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias",
