@@ -129,14 +129,8 @@ class Estimator:
         limits, model = config.robot, self._pipeline.robot
         self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
         self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
-        self._checks = SensorChecks(
-            config,
-            model.weight,
-            model.rotation_imu_to_base,
-            self._health,
-            self._synchronizer.delays,
-            self._pipeline.friction.sensor_calibration,
-        )
+        calibration = self._pipeline.friction.sensor_calibration
+        self._checks = SensorChecks(config, model, self._health, self._synchronizer, calibration)
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)

@@ -1,19 +1,34 @@
-"""Checks of the sensors against each other, at a low rate: rates, stamps, signs and frames.
+"""Checks of the sensors against each other, at a low rate: rates, stamps, stuck readings, units, signs and frames.
 
-Each check ends in findings: one sentence that begins with the topic, names the presumed cause and ends with what to do.
-A finding stays until its check has been right for a while, so that it does not flicker with the steps of a walk.
+    rates, stamps   counters and delays of the synchronizer
+    stuck           a reading keeps its bits although the joints around it move
+    IMU             mean specific force against gravity; its direction against the soles that stand on the ground and
+                    against the foot forces (Newton's second law of the whole robot); angular velocity against the
+                    standing legs
+    foot sensors    direction of the force in the sole; sum of the forces against the weight; both against the motor
+                    torques of the leg
+    joint states    motor torque against the torque that gravity and foot force need; velocity against position
+
+Each check ends in a finding: one sentence that begins with the topic, names the presumed cause and what to do.
+A finding stays until its check has been right for some seconds, so that it does not flicker with the steps of a walk.
+Every check needs two witnesses, so that payload, slopes, a crane or a fallen robot blame no sensor.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from friction_estimator.config import Config
+from friction_estimator.errors import choices
 from friction_estimator.estimation.health import Health
-from friction_estimator.types import GRAVITY, Dynamics, FloatArray, SensorCalibration, SensorFrame
+from friction_estimator.estimation.sensor_evidence import LEAST_SPEED, LOADED, Readings, Sums, summed
+from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorCalibration, SensorFrame
 
 LOWEST_RATE = 100.0
 """Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the
@@ -22,26 +37,49 @@ LOWEST_IMU_RATE = 25.0
 """Lowest useful rate of the IMU [Hz]. Slower readings are too old during more than half of the time."""
 _SLACK = 0.9
 """A rate is too low only below this fraction of the lowest useful one: drivers lose messages."""
+_LATE = 0.01
+"""Share of the readings that may come too late to be used."""
 
-_PERIOD_NS = 50_000_000
-"""Time between the frames that are checked [ns]."""
-_CONCLUDE_NS = 1_000_000_000
-"""Time between two conclusions [ns]."""
-_MEMORY = 2.0
-"""Time constant of the means [s]."""
-_HOLD_NS = 3_000_000_000
-"""A finding stays for this time after its last confirmation [ns]."""
-_LONGEST_NS = 10_000_000_000
-"""Frames farther apart than this are a jump of the clock and not a low rate [ns]."""
-_LOADED = 0.1
-"""A foot counts as loaded above this fraction of the robot's weight: its force then has a direction."""
-_EVIDENCE = 0.5
-"""Loaded time in the means from which directions are compared [s]."""
-_OFF = math.radians(40.0)
-"""Directions that differ by more than this do so because of a wrong frame: slopes and tilted feet are less steep."""
-_ALONG = math.radians(30.0)
-"""Directions that differ by less than this agree."""
-_SURE = 15.0
+_PERIOD = 0.05
+"""Time between the frames that are checked [s]."""
+_BLOCK = 1.0
+"""Time between two conclusions [s]; each uses the newest two to four blocks of this length."""
+_HOLD = 3.0
+"""A finding stays until its check has been right for this time [s]."""
+_LONGEST = 10.0
+"""Frames farther apart than this are a jump of the clock and not a low rate [s]."""
+
+_MOVED = 0.03
+"""A joint that has gone so far has moved, whatever the noise of its sensors [rad or m]."""
+_TRAVELLED = 0.05
+"""Distance by velocity, or by position, during which the other one must change [rad or m]."""
+
+_ENOUGH = 10
+"""Checked frames from which means are made at least: half a second."""
+_ALONG, _ACROSS = math.radians(30.0), math.radians(50.0)
+"""Directions within the first angle agree: slopes and tilted feet are less steep. Beyond the second one they do not."""
+_EQUAL = 1.4
+"""Two forces or torques agree within this factor: payload, gains and friction change them by less."""
+_SCALED = 2.0
+"""Beyond this factor a torque or velocity has another unit or gear ratio."""
+_SURE = 0.8
+"""Correlation (without removing means) above which one quantity is a multiple of another."""
+_LEAST_TORQUE = 2.0
+"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]."""
+_LEAST_SWAY = 0.1
+"""Root mean square of horizontal accelerations from which the heading of the IMU shows [m/s^2]."""
+
+_MOSTLY = 0.9
+"""Fraction of a second for which a foot must be loaded, so that it stands."""
+_CHECKS = 30
+"""Number of checks at most: they are spread over frames, so that no frame is much later than the others."""
+_BLOCKS = 4
+"""Number of blocks that are kept."""
+
+_FORCES, _FELT = slice(0, 3), slice(3, 6)
+"""Rows of ``newton``: sum of the foot forces over the mass, and specific force."""
+
+_DEVIATIONS = 15.0
 """Standard deviations beyond which an identified error is named: they do not hold all errors of the robot model."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
@@ -52,175 +90,411 @@ _PART_OF_INTERVAL = 0.15
 _TILTED = math.radians(0.6)
 """Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
 
+Check = tuple[str, str]
+"""Key of a check, and its finding; an empty one where the sensor is right."""
+
 
 class SensorChecks:
     """Compares the sensors with each other and keeps what is wrong in ``Health.findings``.
 
     Parameters
     ----------
-    config : topics
-    weight : of the robot [N]
-    rotation_imu_to_base : (3, 3)
-    health : whose counters give the rates, and whose findings and events are written
-    delays : of the newest readings of IMU and feet, ``Synchronizer.delays``
+    config : topics and frames
+    robot : weight, limbs and frame of the IMU
+    health : whose counters give the rates, and whose findings, delays and events are written
+    synchronizer : whose delays and late readings are checked
     calibration : errors of the sensors that the friction stage has found
     """
 
     def __init__(
         self,
         config: Config,
-        weight: float,
-        rotation_imu_to_base: FloatArray,
+        robot: RobotModel,
         health: Health,
-        delays: Callable[[], list[float]],
+        synchronizer: Synchronizer,
         calibration: Callable[[], SensorCalibration | None],
     ) -> None:
-        self._config, self._health, self._imu_to_base = config, health, rotation_imu_to_base
-        self._read_delays, self._calibration = delays, calibration
-        self._calibration_before: SensorCalibration | None = None
-        self._joints = config.output.joint_states_topic
-        self._sensors = [] if config.robot.fixed_base else [(config.imu.topic, LOWEST_IMU_RATE)]
-        self._first = 1 - len(self._sensors)  # of frames' flags: those of a fixed base begin with an IMU, too
-        self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in config.feet]
-        self._loaded_above = _LOADED * weight
+        self._calibration, self._calibration_before = calibration, calibration()
+        self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
+        self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
+        self._floating = not config.robot.fixed_base
+        self._sensors = [(self._imu, LOWEST_IMU_RATE)] if self._floating else []
+        self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in self._feet]
+        self._flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
         self._held: dict[str, tuple[int, str]] = {}
         self.restart()
 
     def restart(self) -> None:
-        """Drop all means; findings stay until they are refuted or too old."""
-        k = len(self._config.feet)
-        self._next_ns, self._begin_ns = 0, -2 * _LONGEST_NS
+        """Drop all frames; findings stay until their check is right."""
+        self._stamp_ns, self._begin_ns = -round(1e9 * _LONGEST), -round(1e9 * _LONGEST)
         self._frames = self._restarts = 0
+        self._late = [0] * len(self._sensors)
         self._delays: list[list[float]] = []
-        self._force, self._gravity, self._loaded = np.zeros((k, 3)), np.zeros((k, 3)), np.zeros(k)
+        self._block: list[tuple[SensorFrame, Dynamics]] = []
+        self._readings: deque[Readings] = deque(maxlen=_BLOCKS)
+        self._sums: deque[Sums] = deque(maxlen=_BLOCKS)
+        self._pending: Iterator[Check] = iter(())
+        self._stride = 0
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
-        """Use the newest frame, unless less than 50 ms have passed since the one before."""
-        if frame.stamp_ns < self._next_ns and frame.dt:
+        """Use the newest frame, unless less than 50 ms have passed since the one before; make one pending check."""
+        if self._stride:
+            self._advance()
+        elapsed = 1e-9 * (frame.stamp_ns - self._stamp_ns)
+        if 0.0 <= elapsed < _PERIOD and frame.dt:
             return
-        self._use(frame, dynamics)
-        elapsed = frame.stamp_ns - self._begin_ns
-        if not 0 <= elapsed < _LONGEST_NS:
-            self._begin(frame)
-        elif elapsed >= _CONCLUDE_NS:
-            self._conclude(frame, 1e-9 * elapsed)
-            self._begin(frame)
+        self._stamp_ns = frame.stamp_ns
+        if not (0.0 < elapsed < 4.0 * _PERIOD and frame.dt):
+            self._block.clear()
+            self._readings.clear()
+            self._sums.clear()
+        self._delays.append(self._synchronizer.delays())
+        self._block.append((frame, dynamics))
+        since = 1e-9 * (frame.stamp_ns - self._begin_ns)
+        frames = self._health.frames - self._frames
+        if not 0.0 <= since < _LONGEST or (since >= _BLOCK and frames > 1):
+            if _BLOCK <= since < _LONGEST:
+                self._pending = self._checks(frame, self._block, since)
+                self._stride = 1 + _CHECKS // frames
+                self._advance()
+            self._begin_ns, self._frames, self._restarts = frame.stamp_ns, self._health.frames, self._health.restarts
+            self._late = self._synchronizer.late()
+            self._delays = []
+            self._block = [(frame, dynamics)]
 
-    def _begin(self, frame: SensorFrame) -> None:
-        self._begin_ns, self._frames, self._restarts = frame.stamp_ns, self._health.frames, self._health.restarts
-        self._delays.clear()
+    def _advance(self) -> None:
+        """Make some pending checks, and keep or drop their findings."""
+        held = self._held
+        for _ in range(self._stride):
+            check = next(self._pending, None)
+            if check is None:
+                self._stride = 0
+                return
+            key, text = check
+            if text:
+                if key not in held:
+                    self._health.add_event("sensor", self._stamp_ns, text)
+                held[key] = self._stamp_ns, held.get(key, (0, text))[1]
+            elif key in held and not 0.0 <= 1e-9 * (self._stamp_ns - held[key][0]) < _HOLD:
+                del held[key]
+            self._health.findings = tuple(text for _, text in held.values())
 
-    def _use(self, frame: SensorFrame, dynamics: Dynamics) -> None:
-        self._next_ns = frame.stamp_ns + _PERIOD_NS
-        self._delays.append(self._read_delays())
-        keep, dt = math.exp(-1e-9 * _PERIOD_NS / _MEMORY), 1e-9 * _PERIOD_NS
-        specific_force = self._imu_to_base @ frame.specific_force
-        for foot, force in enumerate(frame.wrenches[:, :3]):
-            if frame.wrench_fresh[foot] and frame.imu_fresh and force @ force > self._loaded_above**2:
-                self._force[foot] = keep * self._force[foot] + dt * force
-                turned = dynamics.foot_rotation_to_base[foot].T @ specific_force
-                self._gravity[foot] = keep * self._gravity[foot] + dt * turned
-                self._loaded[foot] = keep * self._loaded[foot] + dt
-
-    def _conclude(self, frame: SensorFrame, elapsed: float) -> None:
-        stamp, health = frame.stamp_ns, self._health
+    def _checks(
+        self, frame: SensorFrame, block: Sequence[tuple[SensorFrame, Dynamics]], elapsed: float
+    ) -> Iterator[Check]:
+        """All checks; those that need another sensor only while nothing is found about that one."""
         over_time = *self._rates(frame, elapsed), *self._lags(frame, elapsed), *self._calibrated(frame, elapsed)
-        for key, text in (*over_time, *self._directions()):
-            if key not in self._held:
-                health.add_event("sensor", stamp, text)
-            self._held[key] = stamp, self._held.get(key, (0, text))[1]
-        self._held = {key: item for key, item in self._held.items() if 0 <= stamp - item[0] < _HOLD_NS}
-        health.findings = tuple(text for _, text in self._held.values())
+        yield from over_time  # complete before the next second begins
+        self._readings.append(Readings.of([frame for frame, _ in block]))
+        yield from self._stuck()
+        self._sums.append(summed(self._robot, self._readings[-1], [dynamics for _, dynamics in block], self._flat))
+        yield from self._speeds(self._sum(2))
+        if self._wrong(self._joints) or not self._floating:
+            return
+        yield from self._gravity(self._sum(2))
+        if f"{self._imu}: unit of force" not in self._held:
+            yield from self._directions(self._sum(2))
+        yield from self._turning(self._sum(4))
+        if self._wrong(self._imu):
+            return
+        yield from self._feet_and_weight(self._sum(2))
+        if any(self._wrong(foot.wrench_topic) for foot in self._feet):
+            return
+        yield from self._heading(self._sum(4))
+        yield from self._torques(self._sum(4))
 
-    def _rates(self, frame: SensorFrame, elapsed: float) -> Iterator[tuple[str, str]]:
+    def _wrong(self, topic: str) -> bool:
+        """Whether a reading of the topic is known to be wrong; its rate and torques do not matter here."""
+        return any(key.startswith(f"{topic}: ") for key in self._held)
+
+    def _sum(self, blocks: int) -> Sums:
+        """Sums over the newest blocks."""
+        total = Sums(self._robot)
+        for sums in list(self._sums)[-blocks:]:
+            total.all += sums.all
+        return total
+
+    def _rates(self, frame: SensorFrame, elapsed: float) -> Iterator[Check]:
         """Topics that deliver less often than identification needs."""
         frames, restarts = self._health.frames - self._frames, self._health.restarts - self._restarts
         if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
             return
-        rate = frames / elapsed
-        rates = [(self._joints, rate, LOWEST_RATE)]
-        if not restarts:
-            fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
-            readings = frame.readings.tolist()[self._first :]
-            rates += [
-                (topic, part * rate, lowest)
-                for (topic, lowest), used, part in zip(self._sensors, fresh, readings, strict=True)
-                if used and part < _SLACK
-            ]
+        rates = [(self._joints, frames / elapsed, LOWEST_RATE)]
+        readings = frame.readings.tolist()[-len(self._sensors) :] if self._sensors else []
+        for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), readings, strict=True):
+            if not restarts:
+                rates.append((topic, part * frames / elapsed if used and part < _SLACK else math.inf, lowest))
         for topic, hz, lowest in rates:
-            if hz < _SLACK * lowest:
-                yield (
-                    f"rate of {topic}",
-                    (f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"),
-                )
+            low = f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"
+            yield f"rate of {topic}", low if hz < _SLACK * lowest else ""
 
-    def _lags(self, frame: SensorFrame, elapsed: float) -> Iterator[tuple[str, str]]:
+    def _fresh(self, frame: SensorFrame) -> list[bool]:
+        """Which of the sensors other than the joints are fresh."""
+        return [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :] if self._sensors else []
+
+    def _lags(self, frame: SensorFrame, elapsed: float) -> Iterator[Check]:
         """Sensors that deliver, but whose stamps differ too much from those of the joint states to be used."""
-        delays, wait = np.array(self._delays), self._config.synchronizer
-        period = elapsed / max(self._health.frames - self._frames, 1)
-        fresh = [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
-        for (topic, _), used, delay in zip(self._sensors, fresh, delays.T, strict=True):
-            if not delay[-1] - delay[0] < 0.5 * elapsed:  # nothing arrives, or never did
-                continue
+        wait, frames = self._config.synchronizer, max(self._health.frames - self._frames, 1)
+        late = self._synchronizer.late()
+        for sensor, (topic, _) in enumerate(self._sensors):
+            delay = np.array([row[sensor] for row in self._delays])
             behind, ahead = float(delay.min()), -float(delay.max())
-            self._health.delays[topic] = behind
             what, remedy = f"{topic}: its stamps are", "correct the stamps, or synchronise the clocks of the computers"
-            if behind > wait.max_wait + (period if used else 0.0):
-                remedy += f", or set synchronizer.max_wait above {behind:.3f}" if behind < 1.0 else ""
-                yield (
-                    f"lag of {topic}",
-                    (f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"),
-                )
-            elif ahead > wait.reset_after:
-                yield (
-                    f"lag of {topic}",
-                    (f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"),
-                )
+            text = ""
+            if delay[-1] - delay[0] < 0.5 * elapsed:  # else nothing arrives, or never did
+                self._health.delays[topic] = behind
+                if behind > wait.max_wait + (elapsed / frames if self._fresh(frame)[sensor] else 0.0):
+                    remedy += f", or set synchronizer.max_wait above {behind:.3f}" if behind < 1.0 else ""
+                    text = f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"
+                elif ahead > wait.reset_after:
+                    text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"
+            yield f"lag of {topic}", text
+            share = (late[sensor] - self._late[sensor]) / frames
+            text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
+            yield f"late {topic}", text if share > _LATE else ""
 
-    def _directions(self) -> Iterator[tuple[str, str]]:
-        """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
-        for foot, config in enumerate(self._config.feet):
-            if self._loaded[foot] < _EVIDENCE or config.contact == "point":
-                continue
-            force, gravity = _tilt(self._force[foot]), _tilt(self._gravity[foot])
-            if gravity < _ALONG and force > math.pi - _ALONG:
-                yield (
-                    f"sign of {config.name}",
-                    (
-                        f"{config.wrench_topic}: the force of the foot sensor {config.name!r} points down: set "
-                        f"feet.{config.name}.flip"
-                    ),
-                )
-
-    def _calibrated(self, frame: SensorFrame, elapsed: float) -> Iterator[tuple[str, str]]:
+    def _calibrated(self, frame: SensorFrame, elapsed: float) -> Iterator[Check]:
         """Delays and an IMU mounting that the friction stage has found and that no longer change."""
-        calibration, before = self._calibration(), self._calibration_before
-        self._calibration_before = calibration
-        if calibration is None or before is None:
+        found, before = self._calibration(), self._calibration_before
+        self._calibration_before = found
+        if found is None or before is None:
             return
-        delay, outcome = calibration.wrench_delay, "The estimate accounts for it"
+        delay, outcome = found.wrench_delay, "The estimate accounts for it"
         readings = np.maximum(frame.readings[1:] * (self._health.frames - self._frames), 1.0)
         least = np.maximum(_DELAY, _PART_OF_INTERVAL * elapsed / readings)
-        sure = np.abs(delay) > np.maximum(least, _SURE * calibration.wrench_delay_sigma)
+        sure = np.abs(delay) > np.maximum(least, _DEVIATIONS * found.wrench_delay_sigma)
         sure &= np.abs(delay - before.wrench_delay) < _SETTLED * _DELAY
-        if sure.all() and sure.size and (delay < 0.0).all():
-            age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp"
-            text = f"{self._joints}: the motor torques are {age}. {outcome}; correct the stamps in the driver"
-            yield "delay of the torques", text
-            return
-        for foot in np.flatnonzero(sure).tolist():
-            config, ms = self._config.feet[foot], 1e3 * delay[foot]
+        torques = bool(sure.size and sure.all() and (delay < 0.0).all())
+        age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp" if torques else ""
+        text = f"{self._joints}: the motor torques are {age}. {outcome}; correct the stamps in the driver"
+        yield "delay of the torques", text if torques else ""
+        for foot, config in enumerate(self._feet):
+            ms = 1e3 * float(delay[foot])
             age = f"{abs(ms):.1f} ms {'older' if ms > 0.0 else 'newer'} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{config.name}.delay"
-            yield f"delay of {config.name}", f"{config.wrench_topic}: the wrenches are {age}. {outcome}; {remedy}"
-        bias, sigma = (vector[:2] for vector in (calibration.accelerometer_bias, calibration.accelerometer_bias_sigma))
+            text = f"{config.wrench_topic}: the wrenches are {age}. {outcome}; {remedy}"
+            yield f"delay of {config.name}", text if sure[foot] and not torques else ""
+        bias, sigma = (vector[:2] for vector in (found.accelerometer_bias, found.accelerometer_bias_sigma))
         tilt, change = (math.hypot(*vector) / GRAVITY for vector in (bias, bias - before.accelerometer_bias[:2]))
-        if tilt > max(_TILTED, _SURE * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED:
-            angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
-            error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
-            yield "tilt of the IMU", f"{self._config.imu.topic}: {error}. {outcome}; correct the frame in the URDF"
+        tilted = tilt > max(_TILTED, _DEVIATIONS * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED
+        angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
+        error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
+        text = f"{self._imu}: {error}. {outcome}; correct the frame in the URDF"
+        yield "tilt of the IMU", text if tilted else ""
+
+    def _stuck(self) -> Iterator[Check]:
+        """Readings that keep all their bits for one second, or four, although the joints around them move."""
+        newest, limbs, n = self._readings[-1], self._robot.limb, len(self._robot.joint_names)
+        same = newest.unchanged()
+        stuck = np.zeros_like(same)
+        if same.any():
+            force = np.sqrt((newest.wrenches[..., :3] ** 2).sum(axis=2))
+            loaded = (newest.fresh[:, 1:] & (force > LOADED * self._robot.weight)).mean(axis=0)
+            standing = limbs[loaded > _MOSTLY].any(axis=0)  # joints between the base and the ground
+            for blocks in ([newest], list(self._readings)):
+                still = np.logical_and.reduce([block.unchanged() for block in blocks])
+                position = np.concatenate([block.position for block in blocks])
+                steps = np.concatenate([block.steps for block in blocks])
+                moved = np.abs(position - position[0]).max(axis=0)
+                expected = np.abs(np.cumsum(steps, axis=0)).max(axis=0, initial=0.0)
+                base = bool((moved[standing] > _MOVED).any())
+                feet = ((limbs & (moved > _MOVED)).any(axis=1)) & newest.wrenches[-1].any(axis=1) & standing.any()
+                joints = np.concatenate((expected, moved, moved)) > _TRAVELLED
+                stuck |= still & np.concatenate((joints, [base, base], feet))
+        rest = "has not changed for a second although the robot moves: it is stuck; check the driver"
+        for kind, first, key in (
+            ("position", 0, f"{self._joints}: position"),
+            ("velocity", n, f"{self._joints}: velocity"),
+            ("effort", 2 * n, f"effort of {self._joints}"),
+        ):
+            where = stuck[first : first + n]
+            cause = "stuck, saturated or not measured" if kind == "effort" else "stuck"
+            text = f"{kind} of joint {self._listed(where)} has not changed for a second although it moves: {cause}"
+            if where.any() or not same[first : first + n].any():
+                yield key, f"{self._joints}: the {text}; check the driver" if where.any() else ""
+        for row, kind in enumerate(("angular velocity", "specific force"), 3 * n):
+            if stuck[row] or not same[row]:
+                yield f"{self._imu}: {kind}", f"{self._imu}: the {kind} of the IMU {rest}" if stuck[row] else ""
+        for row, foot in enumerate(self._feet, 3 * n + 2):
+            if stuck[row] or not same[row]:
+                text = f"{foot.wrench_topic}: the wrench of the foot sensor {foot.name!r} {rest}"
+                yield f"{foot.wrench_topic}: stuck", text if stuck[row] else ""
+
+    def _listed(self, where: BoolArray) -> str:
+        return choices(name for name, here in zip(self._robot.joint_names, where.tolist(), strict=True) if here)
+
+    def _speeds(self, sums: Sums) -> Iterator[Check]:
+        """Joints whose velocity has another sign or unit than the change of their position."""
+        product, expected, step, count = sums.speed
+        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * _PERIOD) ** 2)
+        correlation, slope = _compare(product, expected, step)
+        flipped = moves & (correlation < -_SURE)
+        scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        if moves.any():
+            text = (
+                f"{self._joints}: the velocity of joint {self._listed(flipped)} has the opposite sign of the change of "
+                "its position: correct one of them in the driver"
+            )
+            yield f"{self._joints}: velocity sign", text if flipped.any() else ""
+            text = (
+                f"{self._joints}: the position of joint {self._listed(scaled)} changes {_middle(slope[scaled])} times "
+                "as fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
+            )
+            yield f"{self._joints}: velocity unit", text if scaled.any() else ""
+
+    def _gravity(self, sums: Sums) -> Iterator[Check]:
+        """Unit of the specific force: its mean is gravity, whatever the robot does."""
+        count = float(sums.imu)
+        if count < _ENOUGH:
+            return
+        size, mean = float(sums.norm) / count, float(np.linalg.norm(sums.force)) / count
+        remedy = ""
+        if 1.0 / _EQUAL < size < _EQUAL:
+            remedy = "is it in g? Publish it in m/s^2"
+        elif size < GRAVITY / _SCALED:
+            remedy = "is gravity removed? Publish what the accelerometer reads, in m/s^2"
+        elif mean > GRAVITY * _SCALED:
+            remedy = "publish it in m/s^2"
+        text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
+        yield f"{self._imu}: unit of force", text if remedy else ""
+
+    def _directions(self, sums: Sums) -> Iterator[Check]:
+        """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
+        tilts = []
+        for foot, config in enumerate(self._feet):
+            if sums.loaded[foot] < _ENOUGH or not all(config.held_axes):
+                continue
+            load, gravity = _tilt(sums.load[foot]), _tilt(sums.gravity[foot])
+            what, text = f"{config.wrench_topic}: the force of the foot sensor {config.name!r}", ""
+            if load > math.pi - _ALONG:
+                text = f"{what} points down: set feet.{config.name}.flip"
+            elif load > _ACROSS:
+                text = (
+                    f"{what} is turned by {math.degrees(load):.0f} degrees against the sole: publish it in the axes of "
+                    f"feet.{config.name}.frame"
+                )
+            if gravity < _ALONG and (text or load < _ALONG):
+                yield f"{config.wrench_topic}: direction", text
+            if load < _ALONG:
+                tilts.append(gravity)
+        tilt = min(tilts, default=_ALONG)
+        if not _ALONG <= tilt <= _ACROSS:
+            text = (
+                f"{self._imu}: the specific force is turned by {math.degrees(tilt):.0f} degrees against the soles on "
+                "the ground: set imu.frame to a frame with the axes of the IMU"
+            )
+            if tilt > math.pi - _ALONG:
+                text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
+            yield f"{self._imu}: direction", text if tilt > _ACROSS else ""
+
+    def _turning(self, sums: Sums) -> Iterator[Check]:
+        """Sign and unit of the angular velocity, against that of the base by the standing legs."""
+        product, legs, rate, count = sums.turning
+        correlation, slope = (float(value) for value in _compare(product, legs, rate))
+        if count < _ENOUGH or abs(correlation) < _SURE:
+            return
+        text, what = "", f"{self._imu}: the angular velocity is"
+        if correlation < 0.0:
+            text = f"{what} opposite to that of the standing legs: change its sign, or set imu.frame"
+        elif slope > _SCALED:
+            unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
+            text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
+        yield f"{self._imu}: angular velocity of the legs", text
+
+    def _feet_and_weight(self, sums: Sums) -> Iterator[Check]:
+        """Unit of foot sensors: both the weight and the torques of the legs must speak against it."""
+        correlation, slope = _compare(*sums.limb.T)
+        sure = correlation > _SURE
+        *idle, idle_count = sums.idle.T
+        idle_correlation, carried = _compare(*idle)
+        weight = float(np.trace(sums.moments[_FELT, _FELT]))
+        if sums.all_feet < _ENOUGH:
+            return
+        share = float(sums.share.sum()) / weight
+        corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
+        explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_EQUAL))
+        for foot, config in enumerate(self._feet):
+            if f"{config.wrench_topic}: stuck" in self._held or f"{config.wrench_topic}: direction" in self._held:
+                continue
+            what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
+            scaled = sure[foot] and not 1.0 / _EQUAL < slope[foot] < _EQUAL
+            if sure[foot] and (explains or not scaled):
+                remedy = (
+                    "is it in kN? Publish it in N" if 500.0 < slope[foot] < 2000.0 else "check unit and calibration"
+                )
+                factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
+                yield f"{config.wrench_topic}: unit", f"{what} {factor}: {remedy}" if scaled else ""
+            empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / _SCALED and not sure[foot]
+            if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
+                text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
+                yield f"{config.wrench_topic}: empty", text if empty else ""
+
+    def _heading(self, sums: Sums) -> Iterator[Check]:
+        """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
+        count = float(sums.all_feet)
+        if count < 2 * _ENOUGH:
+            return
+        mean = sums.newton / count
+        covariance = sums.moments / count - np.outer(mean, mean)
+        up = mean[3:] / np.linalg.norm(mean[3:])
+        side = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
+        level = np.column_stack((side, np.cross(up, side))) / np.linalg.norm(side)
+        forces, felt, both = (
+            level.T @ covariance[rows, columns] @ level
+            for rows, columns in ((_FORCES, _FORCES), (_FELT, _FELT), (_FORCES, _FELT))
+        )
+        size = math.sqrt(np.trace(forces) * np.trace(felt))
+        along, across = np.trace(both), both[1, 0] - both[0, 1]
+        angle = math.atan2(across, along)
+        if size < _LEAST_SWAY**2 or math.hypot(along, across) < _SURE * size or _ALONG < abs(angle) < _ACROSS:
+            return
+        text = (
+            f"{self._imu}: horizontal accelerations are turned by {-math.degrees(angle):.0f} degrees about the "
+            "vertical against the foot forces: set imu.frame, or the frames of the feet, to the axes of the sensors"
+        )
+        yield f"{self._imu}: heading", text if abs(angle) > _ACROSS else ""
+
+    def _torques(self, sums: Sums) -> Iterator[Check]:
+        """Sign and unit of motor torques, against what gravity and foot forces need in moving joints of the legs."""
+        product, needed, measured, count = sums.torque
+        correlation, slope = _compare(product, needed, measured)
+        stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
+        shown = (count >= _ENOUGH) & (needed > _LEAST_TORQUE**2 * count) & self._robot.limb[stands].any(axis=0)
+        flipped = shown & (correlation < -_SURE)
+        scaled = shown & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        if shown.any():
+            what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
+            text = f"{what} {self._listed(flipped)} has the opposite sign of {needs}: change its sign in the driver"
+            yield "sign of effort", text if flipped.any() else ""
+            text = (
+                f"{what} {self._listed(scaled)} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
+                "N m (check unit, gear ratio and torque constant)"
+            )
+            yield "unit of effort", text if scaled.any() else ""
 
 
 def _tilt(vector: FloatArray) -> float:
     """Angle to the z axis [rad]."""
     return math.atan2(math.hypot(vector[0], vector[1]), vector[2])
+
+
+def _logarithm(ratio: float) -> float:
+    return math.log(ratio) if ratio > 0.0 else -math.inf
+
+
+def _middle(values: FloatArray) -> str:
+    return f"{float(np.median(values)):.2g}" if values.size else ""
+
+
+def _compare(product: FloatArray, reference: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Correlation of two quantities, and the second as a multiple of the first, from their sums of products.
+
+    Parameters
+    ----------
+    product, reference, other : sums of the product, of the first quantity squared, of the second one squared
+    """
+    size = np.sqrt(reference * other)
+    return (
+        np.divide(product, size, out=np.zeros_like(size), where=size > 0.0),
+        np.divide(product, reference, out=np.ones_like(size), where=reference > 0.0),
+    )

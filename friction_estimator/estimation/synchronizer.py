@@ -51,6 +51,7 @@ class _Track:
     used_ns: int = -1
     frames: int = 0
     readings: float = 0.0
+    late: int = 0
 
     def learn_period(self, step: int) -> None:
         """Follow the usual time between samples [ns]; pauses count little."""
@@ -138,6 +139,10 @@ class Synchronizer:
             return [math.nan] * len(self._tracks)
         return [(newest - track.values[-1][0]) / _NS if track.values else math.nan for track in self._tracks]
 
+    def late(self) -> list[int]:
+        """Number of readings of each other sensor that came too late to be used, in the order of :meth:`delays`."""
+        return [track.late for track in self._tracks]
+
     def _accept_joint_stamp(self, stamp: int) -> bool:
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
         if newest is None or stamp > newest:
@@ -187,6 +192,7 @@ class Synchronizer:
                 values.popleft()  # no joint state comes that could want it
         elif self._emitted_ns is not None and stamp < self._emitted_ns:
             self._health.late += 1
+            track.late += 1
         elif values[place := bisect.bisect_left(values, stamp, key=_stamp_of)][0] != stamp:
             values.insert(place, (stamp, value))
             if len(values) > _LONGEST_QUEUE:

@@ -10,10 +10,9 @@ pytest.importorskip("mujoco", reason="the runs of the study are simulated")
 from benchmarks.kalman.forms import Problem, covariance_form, largest_difference, square_root_form, unscented_form
 from benchmarks.kalman.variants import VARIANTS
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_state import LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbWindow, lay_out
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import Limb
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.kalman.limb_state import find_limbs
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier, predict_friction
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import find_limbs
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
 from test.biped import suralp_config

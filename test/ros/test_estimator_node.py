@@ -202,10 +202,12 @@ def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
     def flip(messages: dict) -> None:
         _joints(messages, effort=[-value for value in messages["joint_states"].effort])
 
-    talking.send(1500, flip)
-    pushed = re.compile(r"check the torque and the model \([^)]*l_knee")
+    talking.send(3000, flip)
+    sign = re.compile(r"joint_states: the effort of joint [^;]*'l_knee'[^;]* has the opposite sign")
+    pushed = re.compile(r"correct the sensors first [^;]*l_knee")
     talking.await_report(
-        lambda d: pushed.search(d["friction diagnosis"].message) is not None, "a problem of the left knee"
+        lambda d: bool(sign.search(d["sensors"].message) and pushed.search(d["friction diagnosis"].message)),
+        "the sign of the left knee's torque",
     )
     assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.WARN
     assert "disturbance: pushed" in talking.value("friction diagnosis", "l_knee")

@@ -21,9 +21,9 @@ from friction_estimator.estimation.kalman.frame_friction import (
 )
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
+from friction_estimator.estimation.kalman.limb_state import Limb
 from friction_estimator.estimation.observers.momentum import ResidualVariances, initial_residual, step_residual
 from friction_estimator.linear_algebra import LARGEST
-from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, Dynamics, FloatArray, SensorFrame, record
 

@@ -19,7 +19,9 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
+    Limb,
     LimbWindow,
+    find_limbs,
     law_bounds,
     lay_out,
     move_within_bounds,
@@ -31,7 +33,6 @@ from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import bounded, is_covariance
-from friction_estimator.robot.limbs import Limb, find_limbs
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration, record
 

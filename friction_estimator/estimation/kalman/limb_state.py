@@ -1,15 +1,16 @@
-"""State of a limb's Kalman filter: its layout, its prior, the bounds of its laws, and the input of one window."""
+"""Limbs of a robot, and the state of their Kalman filters: layout, prior, bounds of the laws, input of one window."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import Limb
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, IntArray, record
 
 _SENSOR_ERRORS = {
@@ -28,6 +29,32 @@ _BLOCKS = (
 )  # fmt: skip
 _SWEEPS = 2
 """Moving to one bound may leave another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limb:
+    """Joints of one branch of the root link: a leg, or a torso with arms and head.
+
+    Seen from the IMU on the root link, the joint rows of the mass matrix couple joints of the same branch only.
+
+    Attributes
+    ----------
+    joints : (m,) indices
+    feet : (f,) indices of the feet that hang on them
+    """
+
+    joints: IntArray
+    feet: IntArray
+
+
+def find_limbs(robot: RobotModel) -> tuple[Limb, ...]:
+    """All limbs of a robot, in the order of their first joints."""
+    count, label = connected_components(robot.coupled, directed=False)
+    limbs = []
+    for branch in range(count):
+        joints = np.flatnonzero(label == branch)
+        limbs.append(Limb(joints, np.flatnonzero(robot.limb[:, joints].any(axis=1))))
+    return tuple(sorted(limbs, key=lambda limb: int(limb.joints[0])))
 
 
 @record(frozen=True, slots=True)

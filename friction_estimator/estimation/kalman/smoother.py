@@ -20,12 +20,11 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import joint_state_indices, law_bounds, within_bounds
+from friction_estimator.estimation.kalman.limb_state import Limb, joint_state_indices, law_bounds, within_bounds
 from friction_estimator.estimation.kalman.motion_smoother import MOTION_MEMORY, MotionSmoother
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import (

@@ -16,10 +16,9 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
-from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow
 from friction_estimator.estimation.kalman.windows import CLEARLY, Window
 from friction_estimator.linear_algebra import LARGEST
-from friction_estimator.robot.limbs import Limb
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import Dynamics, FloatArray, IntArray, record

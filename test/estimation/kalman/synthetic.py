@@ -9,9 +9,8 @@ import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
-from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow, law_bounds, lay_out
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, law_bounds, lay_out
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import Limb
 
 JOINTS = 2
 WINDOW = 0.01

@@ -13,7 +13,7 @@ from friction_estimator.estimation.kalman.disturbance import (
     DisturbanceWatch,
     is_large,
 )
-from friction_estimator.robot.limbs import Limb
+from friction_estimator.estimation.kalman.limb_state import Limb
 
 LIMBS = (Limb(np.array([0, 1]), np.array([0])), Limb(np.array([2]), np.array([], dtype=int)))
 FRICTION = np.array([1.0, -0.5, 0.2])

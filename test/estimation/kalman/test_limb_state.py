@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_state import LimbState, lay_out, sensor_errors
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, lay_out, sensor_errors
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import Limb
 
 LIMB = Limb(np.array([1, 2, 4]), np.array([1]))
 LAWS = JointLaws(("coulomb_viscous", "three_slope", "coulomb_viscous", "three_slope", "three_slope"))

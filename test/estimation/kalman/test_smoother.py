@@ -12,11 +12,10 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.history import sweep
 from friction_estimator.estimation.kalman.joint_motion import TRANSITION, WHITE_JERK, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
-from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, lay_out
 from friction_estimator.estimation.kalman.motion_smoother import MotionSmoother
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import Limb
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.biped import suralp_config
 from test.one_leg import one_leg

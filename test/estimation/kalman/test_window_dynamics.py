@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from friction_estimator.estimation.kalman.limb_state import LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_state import LimbWindow, find_limbs, lay_out
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics
 from friction_estimator.estimation.kalman.windows import LocalMotion, Window
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.robot.limbs import find_limbs
 from friction_estimator.robot.model import RobotModel
 from test.biped import suralp_config
 

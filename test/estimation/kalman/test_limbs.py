@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from friction_estimator.config import config_from_parameters
-from friction_estimator.robot.limbs import find_limbs
+from friction_estimator.estimation.kalman.limb_state import find_limbs
 from friction_estimator.robot.model import RobotModel
 from test.estimation.test_other_robots import joint, link, quadruped, quadruped_config
 
