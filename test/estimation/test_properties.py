@@ -211,3 +211,74 @@ def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(ob
     error = rms_error(after, end)
     target(error)
     assert error < 1.5 * usual_error(observer) + 0.02
+
+
+NOT_STATES = ("_newest_frame", ".sensed", "_synchronizer", "_commands", ".robot", "law.", "explained_torque")
+"""Samples, what has been published, and the model."""
+
+
+def states(estimator: Estimator) -> dict[str, np.ndarray]:
+    """Arrays of numbers that an estimator may change, by path."""
+    arrays = {path: item for path, item in parts(estimator) if isinstance(item, np.ndarray) and item.dtype == float}
+    return {
+        path: array
+        for path, array in arrays.items()
+        if array.flags.writeable and array.size and not any(name in path for name in NOT_STATES)
+    }
+
+
+@cache
+def changing_states(observer: str) -> tuple[str, ...]:
+    estimator = new_estimator(observer)
+    feed(estimator, messages(0, 200))
+    before = {path: array.copy() for path, array in states(estimator).items()}
+    feed(estimator, messages(200, 150))
+    return tuple(
+        path
+        for path, array in states(estimator).items()
+        if path not in before or not np.array_equal(before[path], array, equal_nan=True)
+    )
+
+
+@pytest.mark.parametrize("value", [math.nan, 1e300])
+@pytest.mark.parametrize("observer", OBSERVERS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_state_stays_broken_and_nothing_broken_is_published(observer, value):
+    """All numbers of one state after another become useless, one state every 40 ms; then two seconds of good data."""
+    estimator, paths, k = new_estimator(observer), changing_states(observer), 250
+    estimates = feed(estimator, messages(0, k))
+    for path in paths:
+        if path in (arrays := states(estimator)):
+            arrays[path][...] = value
+        estimates += feed(estimator, messages(k, 10))
+        k += 10
+    assert len(paths) > 40 and estimator.health.error_restarts > 10
+    estimates += (after := feed(estimator, messages(k, GOOD)))
+    for estimate in estimates:
+        assert_sound(estimate, estimator._pipeline.unknown)
+    assert_identified_is_sound(estimator)
+    assert rms_error(after, k + GOOD) < 1.5 * usual_error(observer) + 0.02
+    assert np.isfinite(after[-1].external_torque).all() and after[-1].measured.all()
+
+
+def test_a_limb_that_breaks_goes_back_to_what_it_had_learned_and_says_so():
+    estimator = new_estimator("kalman")
+    feed(estimator, messages(0, 750))
+    learned = estimator.identified
+    (limb_filter,) = estimator._pipeline.friction.bank.filters
+    limb_filter.covariance[limb_filter.layout.law] = -1.0
+    feed(estimator, messages(750, 5))
+    moved = np.abs(estimator.identified.values - learned.values)
+    assert (moved < np.sqrt(np.diagonal(learned.covariance, axis1=1, axis2=2)) + 1e-12).all()
+    (event,) = estimator.health.events
+    assert event.code == "error_restart" and "goes back to what it had learned" in event.text
+    assert "(hip, knee)" in event.text
+
+
+def test_a_first_period_that_is_far_too_short_does_not_stop_the_identification():
+    """Twelve joint states with a period of a nanosecond, and then good data."""
+    estimator = new_estimator("kalman")
+    feed(estimator, [dataclasses.replace(sample, stamp_ns=k // 4) for k, sample in enumerate(messages(0, 12))])
+    estimates = feed(estimator, messages(1, 1 + GOOD))
+    assert estimates[-1].measured.all()
+    assert rms_error(estimates, 2 + GOOD) < 1.5 * usual_error("kalman") + 0.02

@@ -191,7 +191,7 @@ class SensorNoiseMonitor:
     def _compare_velocities(self) -> bool:
         """Least squares of ``velocity - slope of position = -delay * acceleration`` over all joints and blocks."""
         period, (late, acceleration, error) = self._period, self._delay_sums.tolist()
-        if not max(abs(late), acceleration, error) <= LARGEST:
+        if not all(abs(value) <= LARGEST for value in (late, acceleration, error)):
             self._delay_sums[:], self._delay_count = 0.0, 0
             return False
         if self.noise.velocity_cutoff > 0.0 or acceleration <= 0.0:

@@ -342,20 +342,25 @@ class FrictionIdentifier:
         if outcome == LEARNED:
             self._publish()
         elif outcome != NOTHING_LEARNED:
-            raise FloatingPointError(self._mend(outcome))
+            if mended := self.mend():
+                raise FloatingPointError(f"the friction law of {mended} was not finite, and begins anew")
+            raise FloatingPointError(f"the measured friction of {self._motors.names[outcome]} was not finite")
 
-    def _mend(self, motor: int) -> str:
-        """Let the law of a motor begin anew unless it is finite; what has happened, in words."""
-        name, sums = self._motors.names[motor], self._sums[:, motor]
-        parts = self._parameters[motor], np.diagonal(self._covariance[motor]), sums
-        finite = all(np.abs(part).max() <= LARGEST for part in parts)
-        if finite and is_covariance(self._covariance[motor]):
-            return f"the measured friction of {name} was not finite"
-        self._parameters[motor], sums[:], self._newest_consistency[motor] = 0.0, 0.0, np.nan
-        self._covariance[motor] = np.diag(self._initial_variance[motor])
-        refresh_statistics(self._sums, self._statistics)
-        self._publish()
-        return f"the friction law of {name} was not finite, and begins anew"
+    def mend(self) -> str:
+        """Let every law begin anew that is not finite; the names of their motors, empty where there is none."""
+        failed = [
+            motor
+            for motor, covariance in enumerate(self._covariance)
+            if not (
+                is_covariance(covariance) and np.abs([*self._parameters[motor], *self._sums[:, motor]]).max() <= LARGEST
+            )
+        ]
+        if failed:
+            self._parameters[failed], self._sums[:, failed], self._newest_consistency[failed] = 0.0, 0.0, np.nan
+            self._covariance[failed] = self._initial_variance[failed, :, None] * np.eye(self._parameters.shape[1])
+            refresh_statistics(self._sums, self._statistics)
+            self._publish()
+        return ", ".join(self._motors.names[motor] for motor in failed)
 
     def _publish(self) -> None:
         """Rebuild ``law`` and ``consistency`` from copies of the state."""

@@ -131,6 +131,7 @@ class ObservedFriction:
         """Restart the observers; identified parameters stay."""
         self.observer.reset()
         self.momentum.reset()
+        self.identifier.mend()
 
     def forget(self) -> None:
         """Reset, and drop the identified parameters too."""
