@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections import deque
@@ -246,11 +247,11 @@ def changing_states(observer: str) -> tuple[str, ...]:
 def test_no_state_stays_broken_and_nothing_broken_is_published(observer, value):
     """All numbers of one state after another become useless, one state every 40 ms; then two seconds of good data."""
     estimator, paths, k = new_estimator(observer), changing_states(observer), 250
-    feed(estimator, messages(0, k))
+    feed(estimator, copy.deepcopy(messages(0, k)))
     for path in paths:
         if path in (arrays := states(estimator)):
             arrays[path][...] = value
-        for estimate in feed(estimator, messages(k, 10)):
+        for estimate in feed(estimator, copy.deepcopy(messages(k, 10))):  # samples may be kept as states
             assert_sound(estimate, estimator._pipeline.unknown)
         k += 10
     assert len(paths) > 40 and estimator.health.error_restarts > 10
