@@ -126,13 +126,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def perform(name: str, seed: int) -> dict[str, Outcome]:
-    """Simulate a case, and estimate without and with the datasheet of its sensors."""
+    """Simulate a case, and estimate without the datasheet of its sensors, and with it where it differs."""
     case, robot = CASES[name], load_robot(ROBOT)
     model = RobotModel(robot.config, robot.urdf_xml)
     run = simulate(robot, model, make_scenario(case.scenario, case.duration), case.noise, seed)
     groups = joint_groups(model.joint_names, model.limb)
     outcomes = {}
-    for told, config in (("no", robot.config), ("yes", configure(ROBOT, case.noise, {}))):
+    datasheet = configure(ROBOT, case.noise, {})
+    configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
+    for told, config in configs.items():
         estimator = Estimator(config, robot.urdf_xml)
         friction, sigma = _estimate(estimator, run, case.start)
         late = run.time[:, None] > max(SETTLED, case.start + SETTLED)
@@ -172,7 +174,7 @@ def _named(diagnoses: Sequence[JointDiagnosis]) -> BoolArray:
 def _problems(estimator: Estimator) -> Iterator[str]:
     kinds = [kind for diagnosis in estimator.diagnose() for kind in diagnosis.kinds]
     yield from dict.fromkeys(kinds)
-    yield from estimator.health.findings
+    yield from (finding.partition(". ")[0] for finding in estimator.health.findings)
 
 
 def _cells(name: str, told: str, outcome: Outcome) -> list[str]:
