@@ -176,7 +176,7 @@ class Estimator:
         texts += map(str, health.events)
         events = {event.text for event in health.events}
         texts += [finding for finding in health.findings if finding not in events]
-        return (*texts, *advice(self.diagnose(), bool(health.findings)))
+        return (*texts, *advice(self.diagnose(), health.sensors_wrong))
 
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """Add a joint sample; return the estimates that became possible, oldest first.

@@ -48,6 +48,7 @@ class Health:
     error_restarts : times a stage restarted because its result was not finite, or a computation failed
     imu_stale, foot_stale : sensors that deliver nothing now
     findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
+    sensors_wrong : True where the estimate does not account for all findings
     delays : how far the stamps of a topic are behind those of the joint states, by topic [s]
     events : newest events, oldest first
     event_count : number of events since the start
@@ -63,6 +64,7 @@ class Health:
     imu_stale: bool = True
     foot_stale: dict[str, bool] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
+    sensors_wrong: bool = False
     delays: dict[str, float] = field(default_factory=dict)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     event_count: int = 0

@@ -83,6 +83,8 @@ _DEVIATIONS = 15.0
 """Standard deviations beyond which an identified error is named: they do not hold all errors of the robot model."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
+_ACCOUNTED = ("delay of ", "tilt of ")
+"""Beginnings of the keys of errors that the estimate accounts for."""
 _SETTLED = 0.2
 """An identified error is named once it changes by less than this part of its limit in a second."""
 _PART_OF_INTERVAL = 0.15
@@ -178,6 +180,7 @@ class SensorChecks:
             elif key in held and not 0.0 <= 1e-9 * (self._stamp_ns - held[key][0]) < _HOLD:
                 del held[key]
             self._health.findings = tuple(text for _, text in held.values())
+            self._health.sensors_wrong = any(not key.startswith(_ACCOUNTED) for key in held)
 
     def _checks(
         self, frame: SensorFrame, block: Sequence[tuple[SensorFrame, Dynamics]], elapsed: float

@@ -269,7 +269,7 @@ class NodeDiagnostics:
         diagnoses = estimator.diagnose()
         values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
         values["identification"] = "frozen" if estimator.frozen else "running"
-        if problems := advice(diagnoses, bool(estimator.health.findings)):
+        if problems := advice(diagnoses, estimator.health.sensors_wrong):
             return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join(problems), values)
         if not estimator.health.frames:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
