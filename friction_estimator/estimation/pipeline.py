@@ -86,6 +86,10 @@ class FrictionStage(Protocol):
         """Identified parameters, to keep over a restart."""
         ...
 
+    def note_sensors(self, wrong: bool) -> None:
+        """Note that readings of sensors are known to be wrong from now on, or right again."""
+        ...
+
     def sensor_calibration(self) -> SensorCalibration | None:
         """Constant errors of the sensors that the stage has found; None for a stage that does not look for them."""
         ...

@@ -377,6 +377,17 @@ class LimbBank:
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
         return SensorCalibration(delay, delay_sigma, bias, np.sqrt(variance))
 
+    def hold_copies(self) -> None:
+        """Hold what each limb had learned some seconds ago."""
+        self._held = [limb_filter.oldest_copy for limb_filter in self.filters]
+
+    def go_back_to_held(self) -> None:
+        """Drop what the limbs have learned since some seconds before :meth:`hold_copies`; not with a history."""
+        for limb_filter, copy in zip(self.filters, self._held, strict=True):
+            if limb_filter.history is None:
+                limb_filter.go_back_to(copy)
+        self.refresh()
+
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
         delay = np.zeros(self._shape[2])

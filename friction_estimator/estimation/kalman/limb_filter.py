@@ -15,6 +15,7 @@ low-pass on residual and regressors, as a momentum observer has it, is then not 
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import numpy as np
 
@@ -57,6 +58,8 @@ LAW_INFLATION = 0.2
 """Standard deviation added to a law that has been wrong for long, as a fraction of the prior standard deviation."""
 _COPY_PERIOD = 1.0
 """Time between two copies of what was learned, to go back to [s]: a copy costs less than a hundredth of a window."""
+_COPIES = 7
+"""Number of copies: the oldest one is from before an error of a sensor that is found within some seconds."""
 _FEWEST_COHERENT = 2
 _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
@@ -300,6 +303,10 @@ def adapt_model_error(
         variance[i] = max(variance[i], least)
 
 
+Learned = tuple[FloatArray, FloatArray, FloatArray, FloatArray, int]
+"""Copy of state, covariance, model-error variance, mean square of the law's torque, and number of windows."""
+
+
 class ImpactDetector:
     """Windows in a row that do not fit: impacts of changing direction, or a force that stays: changed friction.
 
@@ -381,7 +388,7 @@ class LimbFilter:
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self._law_power = np.zeros(self._joints)
         self.windows = 0
-        self._copy: tuple[FloatArray, FloatArray, FloatArray, FloatArray, int] | None = None
+        self._copies: deque[Learned] = deque(maxlen=_COPIES)
         self._copied_at = math.nan
         self.restart()
 
@@ -390,17 +397,27 @@ class LimbFilter:
         if not 0.0 <= time - self._copied_at < _COPY_PERIOD:
             self._copied_at = time
             arrays = self.state.copy(), self.covariance.copy(), self.model_error_variance.copy(), self._law_power.copy()
-            self._copy = *arrays, self.windows
+            self._copies.append((*arrays, self.windows))
+
+    @property
+    def oldest_copy(self) -> Learned | None:
+        """The oldest copy of :meth:`keep_copy`, six seconds old once the filter has run that long."""
+        return self._copies[0] if self._copies else None
 
     def recover(self) -> str:
         """Go back to the newest copy, once, else to the prior; what was done, in words."""
-        kept = self._copy
+        if self.go_back_to(self._copies[-1] if self._copies else None):
+            return f"goes back to what it had learned up to {_COPY_PERIOD:g} s before"
+        return "starts anew from its prior"
+
+    def go_back_to(self, copy: Learned | None) -> bool:
+        """Take over a copy, or the prior where there is no sound one; True for the copy."""
         self.forget()
-        if kept is None or not positive_semidefinite(kept[1]):
-            return "starts anew from its prior"
-        self.state, self.covariance, self.model_error_variance, self._law_power, self.windows = kept
+        if copy is None or not positive_semidefinite(copy[1]):
+            return False
+        self.state, self.covariance, self.model_error_variance, self._law_power, self.windows = copy
         self.restart()
-        return f"goes back to what it had learned up to {_COPY_PERIOD:g} s before"
+        return True
 
     def restart(self) -> None:
         """Momentum and model error are unknown again; law and calibration stay."""

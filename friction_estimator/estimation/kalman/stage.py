@@ -284,6 +284,20 @@ class KalmanFriction:
             velocity_range=self.bank.visited.velocity_range.copy(),
         )
 
+    def note_sensors(self, wrong: bool) -> None:
+        """Note that readings of sensors are known to be wrong from now on, or right again.
+
+        What was identified from wrong readings is dropped when they are right again: the limbs go back to what they had
+        learned some seconds before the error was found.
+        """
+        if wrong:
+            self.bank.hold_copies()
+        else:
+            self.finish_pending_updates()
+            self.bank.go_back_to_held()
+            self._watch.reset()
+            self._publish_law()
+
     def sensor_calibration(self) -> SensorCalibration:
         """Constant errors of the sensors, from the filters of all limbs."""
         return self.bank.sensor_calibration()

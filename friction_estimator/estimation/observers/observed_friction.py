@@ -143,6 +143,9 @@ class ObservedFriction:
         """What is worth keeping over a restart."""
         return self.identifier.identified
 
+    def note_sensors(self, wrong: bool) -> None:
+        """The published identification has no state that wrong readings could keep from adapting."""
+
     def sensor_calibration(self) -> None:
         """The published observers look for no errors of the sensors."""
 

@@ -1,4 +1,4 @@
-"""Late wrenches, late motor torques and a tilted IMU are found on a walk, named, and do not spoil the friction."""
+"""Errors of sensors are found on a walk and named; the estimate accounts for some, and recovers from the others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 from friction_estimator.simulation.sensors import Timing
+from friction_estimator.types import WrenchSample
 
 SETTLED = 6000
 DURATION = 8.0
@@ -54,3 +55,21 @@ def test_late_motor_torques_are_named_as_such():
     assert len(estimator.health.findings) == 1
     found = re.fullmatch(r"joint_states: the motor torques are ([0-9.]+) ms older .*", estimator.health.findings[0])
     assert float(found[1]) == pytest.approx(1.0, abs=0.3)
+
+
+@pytest.mark.slow
+def test_what_was_identified_from_a_wrong_sensor_is_dropped_once_the_sensor_is_right_again():
+    """The force sensors are turned by 90 degrees for three seconds, and named."""
+    scenario = make_scenario("walk", 18.5)
+    simulator = Simulator(ROBOT.config, ROBOT.urdf_xml, scenario, make_noise("paper_std"), seed=5)
+    estimator, errors, named = Estimator(ROBOT.config, ROBOT.urdf_xml), [], False
+    while simulator.time < scenario.duration:
+        sample, turned = simulator.step(), 10.0 <= simulator.time < 13.0
+        for reading in sample.readings:
+            if turned and isinstance(reading, WrenchSample):
+                reading = replace(reading, wrench=reading.wrench[[0, 2, 1, 3, 5, 4]] * [1, -1, 1, 1, -1, 1])
+            errors += [estimate.friction - sample.truth.friction for estimate in estimator.add(reading)]
+        named = named or estimator.health.sensors_wrong
+    assert named and not estimator.health.sensors_wrong
+    before, after = (root_mean_square(np.array(errors[start : start + 1000])) for start in (9000, 17400))
+    assert (after < 2.0 * before + 0.02).all()

@@ -34,8 +34,8 @@ def test_the_period_of_very_noisy_stamps_is_that_of_the_sampling():
     even, rng = PERIOD * np.arange(4 * SAMPLES), np.random.default_rng(0)
     noise = np.clip(0.3 * rng.standard_normal(even.size), -0.45, 0.45) * PERIOD
     believed = intervals(even + noise, even)[400:]
-    assert (believed < 1.5 * PERIOD).all()
-    assert np.std(believed) < 0.03 * PERIOD
+    assert np.mean(believed > 1.5 * PERIOD) < 1e-3
+    assert np.median(believed) == pytest.approx(PERIOD, rel=2e-3)
 
 
 def test_true_stamps_of_uneven_sampling_are_believed(jitter):
