@@ -117,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = []
     with ProcessPoolExecutor(options.processes) as pool:
         for (name, seed), outcomes in zip(jobs, pool.map(perform, *zip(*jobs, strict=True)), strict=True):
-            for told, outcome in outcomes.items():
-                lines.append(_cells(name, told, outcome))
+            for given, outcome in outcomes.items():
+                lines.append(_cells(name, given, outcome))
                 print(*lines[-1], sep=" | ", flush=True)
             del seed
     options.output.fill("command", [f"`{command_line('real_robots', arguments)}`"])
@@ -134,7 +134,7 @@ def perform(name: str, seed: int) -> dict[str, Outcome]:
     outcomes = {}
     datasheet = configure(ROBOT, case.noise, {})
     configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
-    for told, config in configs.items():
+    for given, config in configs.items():
         estimator = Estimator(config, robot.urdf_xml)
         friction, sigma = _estimate(estimator, run, case.start)
         late = run.time[:, None] > max(SETTLED, case.start + SETTLED)
@@ -142,7 +142,7 @@ def perform(name: str, seed: int) -> dict[str, Outcome]:
         stance, swing = (groups.fold(late & where) for where in (run.stance, ~run.stance))
         squares = np.where(groups.fold(np.broadcast_to(late, friction.shape)), _squares(*folded), np.nan)
         inside = np.where(np.isnan(squares), np.nan, squares <= CONSISTENT)
-        outcomes[told] = Outcome(
+        outcomes[given] = Outcome(
             groups.labels,
             joint_errors(*folded, stance).relative_rmse,
             joint_errors(*folded, swing).relative_rmse,
@@ -177,13 +177,13 @@ def _problems(estimator: Estimator) -> Iterator[str]:
     yield from (finding.partition(". ")[0] for finding in estimator.health.findings)
 
 
-def _cells(name: str, told: str, outcome: Outcome) -> list[str]:
+def _cells(name: str, given: str, outcome: Outcome) -> list[str]:
     required = CASES[name].required
     stance, swing = (_worst(values, outcome.labels, np.nanargmax(values)) for values in (outcome.stance, outcome.swing))
     covered = _worst(outcome.coverage, outcome.labels, np.nanargmin(outcome.coverage))
     wrong = outcome.wrong
     return [
-        name, told, stance, swing, f"{required[0]} / {required[1]}", covered, f"{required[2]}", str(int(wrong.sum())),
+        name, given, stance, swing, f"{required[0]} / {required[1]}", covered, f"{required[2]}", str(int(wrong.sum())),
         str(int((wrong & outcome.named).sum())), str(int((~wrong & outcome.named).sum())), ", ".join(outcome.problems),
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What is the standard deviation of the Kalman stage made of, and how large is the error beside it?
+"""What is the standard deviation of the Kalman stage made of, and how large is the error?
 
     python -m benchmarks.sigma_parts [--duration 14] [--noise paper_std] [--seed 0]
 

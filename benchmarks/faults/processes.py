@@ -286,7 +286,7 @@ def _exit_code(process: NodeProcess, code: int) -> Wrong:
 
 
 def _whole(file: Path) -> Wrong:
-    """Whether a parameter file can be read, and no other file is left beside it."""
+    """Whether a parameter file can be read, and no other file is left in its folder."""
     try:
         load_parameters(file)
     except ConfigError as error:

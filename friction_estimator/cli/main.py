@@ -46,7 +46,7 @@ _EXTRAS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
-    if arguments is None:  # a process of its own: a signal to end interrupts it, so that files and children end well
+    if arguments is None:  # a whole process: a signal to end interrupts it, so that files and children end well
         on_end_signals(signal.default_int_handler)
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

@@ -92,7 +92,7 @@ class Health:
         Parameters
         ----------
         code, stamp_ns, text : of the event
-        condition : tells conditions with the same code apart
+        condition : distinguishes conditions with the same code
         """
         condition += code
         newest = self._newest_ns.get(condition)

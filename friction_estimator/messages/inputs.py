@@ -285,7 +285,7 @@ def _stamp(topic: str, sec: int, nanosec: int) -> int:
     """Stamp [ns]; outputs could not hold one that is a second or more beyond ``sec``."""
     if nanosec >= NANOSECONDS:
         raise InputError(
-            f"{topic}: the stamp has {nanosec} nanoseconds beside its seconds; less than {NANOSECONDS} fit"
+            f"{topic}: the stamp has {nanosec} nanoseconds next to its seconds; less than {NANOSECONDS} fit"
         )
     return sec * NANOSECONDS + nanosec
 
