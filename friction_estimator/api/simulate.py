@@ -69,7 +69,7 @@ class Simulation:
 
     def _with_joints(self) -> list[SimulationSample]:
         """Samples with a joint state: all of them unless the sensor level has slower joint states."""
-        return [sample for sample in self.samples if sample.readings and sample.readings[-1] is sample.joints]
+        return [sample for sample in self.samples if sample.delivered[0]]
 
     def save(self, path: str | os.PathLike[str], *, storage: str = STORAGES[0], overwrite: bool = False) -> None:
         """Write sensor and ground-truth messages as a rosbag2.

@@ -146,7 +146,7 @@ def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterat
     yield "excitation", unknown & ~moved
     yield "identification", unknown & moved
     yield "passivity", figures.driving > config.driving_share
-    yield "calibration", figures.calibration > _CALIBRATION_RATIO * figures.friction
+    yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction)
     large = figures.drift > config.drift_ratio * figures.law
     yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma)
     yield "consistency", figures.consistency > figures.consistency_limit

@@ -11,7 +11,7 @@ import numpy as np
 
 from friction_estimator.config import SensorNoise
 from friction_estimator.errors import SimulationError, choices
-from friction_estimator.types import FloatArray, ImuSample, IntArray, JointSample, Reading, WrenchSample
+from friction_estimator.types import FloatArray, ImuSample, IntArray, JointSample, WrenchSample
 
 _NOISE_BLOCK = 256  # samples whose noise is drawn at once
 _MAX_JITTER = 0.45  # largest error of a stamp, in sample periods: stamps of a sensor stay in order
@@ -234,8 +234,8 @@ class SensorModel:
 
     def samples(
         self, count: int, stamp_ns: int, signals: FloatArray
-    ) -> tuple[JointSample, ImuSample, tuple[WrenchSample, ...], tuple[Reading, ...]]:
-        """Samples of joints, IMU and feet, and those of them that the sensors deliver: wrenches, IMU, joints.
+    ) -> tuple[JointSample, ImuSample, tuple[WrenchSample, ...], tuple[bool, bool, bool]]:
+        """Samples of joints, IMU and feet, and whether the joints, the IMU and the feet deliver them.
 
         Parameters
         ----------
@@ -251,12 +251,8 @@ class SensorModel:
         wrenches = tuple(
             [WrenchSample(stamp(stamp_ns), foot, signals[start : start + 6]) for foot, start in enumerate(starts)]
         )
-        readings = (
-            *(wrenches if self._is_due(timing.wrench_rate, count) else ()),
-            *((inertial,) if self._is_due(timing.imu_rate, count) else ()),
-            *((joints,) if self._is_due(timing.joint_rate, count) else ()),
-        )
-        return joints, inertial, wrenches, readings
+        due = [self._is_due(rate, count) for rate in (timing.joint_rate, timing.imu_rate, timing.wrench_rate)]
+        return joints, inertial, wrenches, (due[0], due[1], due[2])
 
     def _is_due(self, rate: int, count: int) -> bool:
         """Whether a sensor with this rate has a reading with the sample of this number."""

@@ -61,8 +61,8 @@ class SimulationSample:
     that follow from these. The friction follows the velocity within the period (it is evaluated anew at every
     integration step), so the truth is its value at t, not its mean over the period.
 
-    ``readings`` are the samples that the sensors deliver: of sensors slower than the simulation not every one. They
-    are in the order wrenches, IMU, joints. The stamp of the truth is that of the joint sample.
+    ``delivered`` holds whether joints, IMU and feet deliver a sample in this period: slower sensors do not in every one.
+    The stamp of the truth is that of the joint sample.
     """
 
     joints: JointSample
@@ -70,7 +70,13 @@ class SimulationSample:
     wrenches: tuple[WrenchSample, ...]
     truth: GroundTruth
     reference: Reference
-    readings: tuple[Reading, ...]
+    delivered: tuple[bool, bool, bool] = (True, True, True)
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Samples that the sensors deliver: wrenches, IMU, joints."""
+        joints, imu, feet = self.delivered
+        return (*(self.wrenches if feet else ()), *((self.imu,) if imu else ()), *((self.joints,) if joints else ()))
 
 
 class Simulator:
@@ -224,11 +230,11 @@ class Simulator:
 
     def _sample(self, measured: FloatArray, truth: GroundTruth, block: ReferenceBlock, row: int) -> SimulationSample:
         columns = self._columns
-        joints, imu, wrenches, readings = self._sensors.samples(self._count, truth.stamp_ns, measured)
+        joints, imu, wrenches, delivered = self._sensors.samples(self._count, truth.stamp_ns, measured)
         if joints.stamp_ns != truth.stamp_ns:
             truth = replace(truth, stamp_ns=joints.stamp_ns)
         reference = Reference(block.position[row, columns], block.velocity[row, columns], block.com[row])
-        return SimulationSample(joints, imu, wrenches, truth, reference, readings)
+        return SimulationSample(joints, imu, wrenches, truth, reference, delivered)
 
     def _lay_ground(self) -> None:
         now = self.time

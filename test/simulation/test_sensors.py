@@ -68,11 +68,17 @@ def test_realistic_positions_sit_on_the_encoder_grid_and_velocity_lags_behind_th
 
 
 def delivered(level, count=1000):
-    """Readings of all sensors, by their type."""
-    model, readings = SensorModel(make_noise(level), N, K, PERIOD, seed=1), []
+    """Samples that the sensors deliver, by their type."""
+    model, found = (
+        SensorModel(make_noise(level), N, K, PERIOD, seed=1),
+        {JointSample: [], ImuSample: [], WrenchSample: []},
+    )
     for k in range(count):
-        readings += model.samples(k, k * 1_000_000, model.measure(exact(position=k)))[-1]
-    return {kind: [one for one in readings if type(one) is kind] for kind in (JointSample, ImuSample, WrenchSample)}
+        joints, imu, wrenches, due = model.samples(k, k * 1_000_000, model.measure(exact(position=k)))
+        for samples, is_due in zip(((joints,), (imu,), wrenches), due, strict=True):
+            if is_due:
+                found[type(samples[0])] += samples
+    return found
 
 
 @pytest.mark.parametrize(
