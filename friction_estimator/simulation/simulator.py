@@ -61,7 +61,7 @@ class SimulationSample:
     that follow from these. The friction follows the velocity within the period (it is evaluated anew at every
     integration step), so the truth is its value at t, not its mean over the period.
 
-    ``delivered`` holds whether joints, IMU and feet deliver a sample in this period: slower sensors do not in every one.
+    ``delivered`` holds whether joints, IMU and feet deliver a sample in this period; slower sensors do not always.
     The stamp of the truth is that of the joint sample.
     """
 
