@@ -20,7 +20,7 @@ from friction_estimator.config import DiagnosisConfig
 from friction_estimator.config.robot import SURE_SIGN
 from friction_estimator.estimation.diagnosis import EVIDENCE, UNLEARNED, DiagnosisFigures
 from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
-from friction_estimator.linear_algebra import bounded
+from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
 
@@ -73,13 +73,13 @@ class RecordedEstimate:
 def _fade(sums: FloatArray, joint: int, keep: float, counts: bool) -> None:
     """Reduce the weight of the older samples of a joint in :class:`FadingMean`, and count a new one.
 
-    Sums that are not finite begin anew.
+    Sums that are not finite begin anew: a quantity may be unknown, and then is NaN in every sample.
     """
     last = sums.shape[0] - 1
-    if not bounded(sums[:, joint]):
+    if not bounded(sums[last - 1 :, joint]):
         sums[:, joint] = 0.0
     for row in range(last - 1):
-        sums[row, joint] *= keep
+        sums[row, joint] = keep * sums[row, joint] if abs(sums[row, joint]) <= LARGEST else 0.0
     one = 1.0 if counts else 0.0
     sums[last - 1, joint] = keep * keep * sums[last - 1, joint] + one
     sums[last, joint] = keep * sums[last, joint] + one

@@ -110,15 +110,15 @@ class InjectedFriction:
     ) -> None:
         if not settings:
             raise SimulationError("a scenario needs at least one friction setting")
+        self._motors = motors or Transmission.of(None, joint_names)
+        if self._motors.couples and any(setting.sticks for setting in settings):
+            raise SimulationError("joints that share motors cannot be held by stiction: set sticks to False")
         ordered = sorted(settings, key=lambda setting: setting.start)
         self._starts = [setting.start for setting in ordered[1:]] + [np.inf]
         self._tables = [_Table(setting, joint_names, legs) for setting in ordered]
         self._active, self._time = 0, 0.0
-        self._motors = motors or Transmission.of(None, joint_names)
         self._strain = np.zeros(len(joint_names))
         self._none = np.zeros(len(joint_names))
-        if self._motors.couples and any(setting.sticks for setting in ordered):
-            raise SimulationError("joints that share motors cannot be held by stiction: set sticks to False")
 
     def slope(self) -> FloatArray:
         """Steepest rise of each joint's friction over its velocity near rest, at any time (n,) [N m s/rad]."""
