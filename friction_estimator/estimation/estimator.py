@@ -126,7 +126,7 @@ class Estimator:
         )
         self.compensation: FrictionCompensation | None = None
         self._positions_before: tuple[int, FloatArray] | None = None
-        self._sensors_were_wrong = False
+        self._readings_were_wrong = False
         limits, model = config.robot, self._pipeline.robot
         self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
         self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
@@ -354,6 +354,6 @@ class Estimator:
         self._newest_frame = frame
         if (sensed := self._pipeline.sensed) is not None:
             self._checks.add(frame, sensed.dynamics)
-            if (wrong := self._health.sensors_wrong) != self._sensors_were_wrong:
-                self._sensors_were_wrong = wrong
+            if (wrong := self._checks.readings_are_wrong) != self._readings_were_wrong:
+                self._readings_were_wrong = wrong
                 self._pipeline.friction.note_sensors(wrong)

@@ -83,6 +83,8 @@ _DEVIATIONS = 15.0
 """Standard deviations beyond which an identified error is named: they do not hold all errors of the robot model."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
+_TIMING = ("rate of ", "lag of ", "late ")
+"""Beginnings of the keys of wrong rates and stamps: the readings themselves are right."""
 _ACCOUNTED = ("delay of ", "tilt of ")
 """Beginnings of the keys of errors that the estimate accounts for."""
 _SETTLED = 0.2
@@ -205,6 +207,11 @@ class SensorChecks:
             return
         yield from self._heading(self._sum(4))
         yield from self._torques(self._sum(4))
+
+    @property
+    def readings_are_wrong(self) -> bool:
+        """Whether readings of any sensor are known to be wrong, apart from rates, stamps, delays and a tilt."""
+        return not all(key.startswith((*_TIMING, *_ACCOUNTED)) for key in self._held)
 
     def _wrong(self, topic: str) -> bool:
         """Whether a reading of the topic is known to be wrong; its rate and torques do not matter here."""
