@@ -314,15 +314,34 @@ def _fill_weights(weights: FloatArray, rows: FloatArray, held: bool) -> None:
             weights[k + 1] += 0.5 * step
 
 
-@kernel("M i8 i8 b1 i8 i8 I M M")
+@kernel
+def _summarise_columns(
+    rows: FloatArray, weights: FloatArray, half: int, first: int, stop: int, duration: float, means: FloatArray
+) -> None:
+    """Write mean, variance about a smooth course and rate of the columns from ``first`` to ``stop`` of N rows."""
+    N = weights.size
+    for k in range(N):
+        row = half + k
+        for j in range(first, stop):
+            means[0, j] += weights[k] * rows[row, j]
+        if k >= 2:
+            for j in range(first, stop):
+                second = rows[row, j] - 2.0 * rows[row - 1, j] + rows[row - 2, j]
+                means[1, j] += second * second / (6.0 * (N - 2))
+    for j in range(first, stop):
+        means[2, j] = (rows[half + N - 1, j] - rows[half, j]) / duration
+
+
+@kernel("M i8 i8 b1 i8 i8 i8 I M M")
 def summarise_window(
     rows: FloatArray,
     half: int,
     end: int,
     held: bool,
     first: int,
+    wrenches: int,
     law: int,
-    shift: IntArray,
+    late: IntArray,
     means: FloatArray,
     extremes: FloatArray,
 ) -> float:
@@ -332,10 +351,10 @@ def summarise_window(
     ----------
     half, end : rows of the first and of the last sample; this many samples around both are used by the fits
     held : True when readings act until the next one
-    first, law : first column that is summarised, and first column of the law; c columns in all
-    shift : (c,) rows by which a column is late: the summary is that of later rows, of columns before the law only
-    means : (2, c) output: mean by held readings (or the trapezoid rule), and variance about a smooth course; of the
-        law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
+    first, wrenches, law : first column that is summarised, of the wrenches, and of the law; c columns in all
+    late : (k,) rows by which each foot's wrench is late: its summary is that of later rows
+    means : (3, c) output: mean by held readings (or the trapezoid rule), variance about a smooth course, and rate; of
+        the law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
         what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
     extremes : (4, c) output: smallest and largest within the window, smallest and largest of all samples used
     """
@@ -345,13 +364,13 @@ def summarise_window(
     _fill_weights(weights, inside, held)
     _fill_weights(trapezoid, inside, False)
     means[:] = 0.0
+    duration = max(rows[end, 0] - rows[half, 0], _FINEST)
+    _summarise_columns(rows, weights, half, first, wrenches, duration, means)
+    for foot in range(late.size):
+        start = wrenches + 6 * foot
+        _summarise_columns(rows, weights, half + late[foot], start, start + 6, duration, means)
+    _summarise_columns(rows, weights, half, wrenches + 6 * late.size, law, duration, means)
     for k in range(N):
-        for j in range(first, law):
-            row = half + k + shift[j]
-            means[0, j] += weights[k] * rows[row, j]
-            if k >= 2:
-                second = rows[row, j] - 2.0 * rows[row - 1, j] + rows[row - 2, j]
-                means[1, j] += second * second / (6.0 * (N - 2))
         for j in range(law, c):
             means[0, j] += trapezoid[k] * inside[k, j]
     longest = 0.0
@@ -492,18 +511,14 @@ class WindowBuffer:
     def _close(self, half: int, end: int, readings: FloatArray) -> Window:
         n, k, p = self._shape
         rows, columns = self._rows, self._columns
-        means, extremes = np.empty((2, rows.shape[1])), np.empty((4, rows.shape[1]))
+        means, extremes = np.empty((3, rows.shape[1])), np.empty((4, rows.shape[1]))
         first, law = columns["effort"].start, columns["regressor_variance"].start
         wrenches, flags, last = columns["wrenches"], columns["imu_fresh"].start, rows[end]
         duration = float(last[0] - rows[half, 0])
         rows_late = np.nan_to_num(self.wrench_delay / max(self._period, _FINEST))  # kernels do not check indices
         late = np.clip(np.rint(rows_late), -half, half).astype(np.intp)
-        shift = np.zeros(rows.shape[1], dtype=np.intp)
-        shift[wrenches] = np.repeat(late, 6)
-        longest = summarise_window(rows, half, end, self._held, first, law, shift, means, extremes)
-        mean, rough = means
-        every = np.arange(rows.shape[1])
-        rate = (rows[end + shift, every] - rows[half + shift, every]) / max(duration, _FINEST)
+        longest = summarise_window(rows, half, end, self._held, first, wrenches.start, law, late, means, extremes)
+        mean, rough, rate = means
         mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
         return Window(
             time=float(last[0]),
