@@ -126,7 +126,7 @@ class Results:
 def _run(
     walk: Walk, faults: Sequence[Fault], driver: str, options: argparse.Namespace, folder: Path, results: Results
 ) -> None:
-    """Run faults through one driver: offline each in a run of its own, live one after the other in a node."""
+    """Run faults through one driver: each in a separate run offline, one after the other in one live node."""
     if driver == "node":
         from benchmarks.faults.node import run_node
 
