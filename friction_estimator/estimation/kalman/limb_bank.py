@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -318,13 +317,17 @@ class LimbBank:
         """Begin with a new window: which feet stand, and room for the next estimates."""
         self._next = self.estimates.copy()
         self._readings = self._unloaded_feet.step(window)
-        landing = self._unloaded_feet.contact_transition.tolist()
+        landing = self._unloaded_feet.contact_transition
         for limb in self.limbs:
             self.contact_transition[limb.joints] = any(landing[foot] for foot in limb.feet.tolist())
 
     def evaluate(self, window: Window) -> WindowTerms:
         """Evaluate the robot model at the end of the window."""
         return self._dynamics.advance(window)
+
+    def begin_link_columns(self, terms: WindowTerms) -> None:
+        """First half of :meth:`link_columns`."""
+        self._dynamics.begin_link_columns(terms)
 
     def link_columns(self, terms: WindowTerms) -> FloatArray:
         """Torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
@@ -503,8 +506,8 @@ def share_out(costs: Sequence[float]) -> list[list[int]]:
 class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
-    First comes the robot model at its end, then the torques of wrong links, then one group of limbs a frame.
-    The largest limb alone is a group. A group of smaller limbs costs at most as much as the largest limb.
+    First come the feet and the robot model at its end, then the torques of wrong links in two halves, then one group of
+    limbs a frame. The largest limb alone is a group. A group of smaller limbs costs at most as much as the largest.
 
     Parameters
     ----------
@@ -514,38 +517,44 @@ class LimbSchedule:
     def __init__(self, bank: LimbBank) -> None:
         self._bank = bank
         self._groups = share_out([limb_filter.layout.size**2 for limb_filter in bank.filters])
+        self._frozen = False
         self.reset()
 
     def reset(self) -> None:
         """Drop the window that waits to be used."""
-        self._window: Window | None = None
-        self._turns: deque[list[int]] = deque()
+        self._work: Iterator[None] | None = None
 
     def open(self, window: Window, usable: bool) -> None:
         """A window is complete; every :meth:`step` from now on does a part of its work."""
-        self._bank.open(window)
-        self._window, self._usable = window, usable
+        self._work = self._parts(window, usable)
 
     def step(self, frozen: bool) -> bool:
         """Do the next part of the work, if any is left; True when the estimates are new."""
-        if self._window is not None:
-            self._terms, self._window = self._bank.evaluate(self._window), None
-            self._links: FloatArray | None = None
-            self._turns.extend(self._groups)
-        elif self._turns:
-            if self._links is None:
-                self._links = self._bank.link_columns(self._terms)
-                return False
-            for limb in self._turns.popleft():
-                self._bank.use(limb, self._terms, self._links, self._usable, frozen)
-            if not self._turns:
-                self._bank.publish()
-                return True
-        return False
+        if self._work is None:
+            return False
+        self._frozen = frozen
+        for _ in self._work:
+            return False
+        self._work = None
+        self._bank.publish()
+        return True
 
     def finish(self, frozen: bool) -> bool:
         """Do all the work that is left; True when the estimates are new."""
         new = False
-        while self._window is not None or self._turns:
+        while self._work is not None:
             new = self.step(frozen)
         return new
+
+    def _parts(self, window: Window, usable: bool) -> Iterator[None]:
+        bank = self._bank
+        bank.open(window)
+        terms = bank.evaluate(window)
+        yield
+        bank.begin_link_columns(terms)
+        yield
+        links = bank.link_columns(terms)
+        for group in self._groups:
+            yield
+            for limb in group:
+                bank.use(limb, terms, links, usable, self._frozen)

@@ -316,13 +316,13 @@ class ImpactDetector:
     """
 
     def __init__(self, joints: int) -> None:
-        self._joints = joints
+        self._nothing = np.zeros(joints)
         self.clear()
 
     def clear(self) -> None:
         """Start a new row."""
         self._count = 0
-        self._impulse = np.zeros(self._joints)
+        self._impulse = self._nothing
         self._distance = self._coherent = self._duration = 0.0
 
     def add(self, innovation: FloatArray, S: FloatArray, distance: float, duration: float) -> None:

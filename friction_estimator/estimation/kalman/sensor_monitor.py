@@ -26,7 +26,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.linear_algebra import LARGEST
-from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorFrame
+from friction_estimator.types import FloatArray, IntArray, SensorFrame
 
 _BLOCK = 200
 _BLOCKS = 16
@@ -305,8 +305,8 @@ class UnloadedFeet:
 
     Attributes
     ----------
-    unloaded : (k,) True where the foot has carried nothing in all of the last windows
-    contact_transition : (k,) True where it is neither in the air nor firmly on the ground: it lands, lifts off, slips
+    unloaded : k, True where the foot has carried nothing in all of the last windows
+    contact_transition : k, True where it is neither in the air nor firmly on the ground: it lands, lifts off, slips
     """
 
     def __init__(self, foot_count: int, force_std: float, bias_std: float, firm_force: float) -> None:
@@ -324,20 +324,18 @@ class UnloadedFeet:
     def reset(self) -> None:
         """Nothing is known."""
         self._last: deque[FloatArray] = deque(maxlen=_WINDOWS)
-        self._small_windows = np.zeros(self._count, dtype=int)
-        self.unloaded: BoolArray = np.zeros(self._count, dtype=bool)
-        self.contact_transition: BoolArray = np.ones(self._count, dtype=bool)
+        self._small_windows = [0] * self._count
+        self.unloaded = [False] * self._count
+        self.contact_transition = [True] * self._count
 
     def step(self, window: Window) -> FloatArray:
         """Judge a window; return the mean wrenches (k, 6) of the middle one, biases where ``unloaded``."""
         self._last.append(window.wrenches)
-        self.unloaded = np.empty(self._count, dtype=bool)
-        self.contact_transition = np.empty(self._count, dtype=bool)
         lowest, highest = window.normal_force.tolist()
-        for foot in range(self._count):
-            small = -self._small < lowest[foot] and highest[foot] < self._small and window.wrench_fresh[foot]
+        for foot, fresh in enumerate(window.wrench_fresh.tolist()):
+            small = -self._small < lowest[foot] and highest[foot] < self._small and fresh
             self._small_windows[foot] = self._small_windows[foot] + 1 if small else 0
-            unloaded = bool(self._small_windows[foot] >= _WINDOWS) and self._steady(foot, window.readings[1 + foot])
+            unloaded = self._small_windows[foot] >= _WINDOWS and self._steady(foot, window.readings[1 + foot])
             self.unloaded[foot] = unloaded
             self.contact_transition[foot] = not unloaded and lowest[foot] < self._firm_force
         return self._last[len(self._last) // 2]

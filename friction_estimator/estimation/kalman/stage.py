@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.estimation.kalman.frame_friction import (
@@ -51,6 +52,23 @@ _EFFORT_MEMORY = 0.05
 """Time constant of the rate of change of the motor torque [s]."""
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
+
+
+@kernel("V f8 f8 V")
+def unmodelled_torque_variance(effort: FloatArray, part: float, late: float, slow_effort: FloatArray) -> FloatArray:
+    """Variance (n,) of what load and timing add to the friction, from the motor torque (n,) of a window [(N m)^2].
+
+    Parameters
+    ----------
+    part : weight of the window in ``slow_effort`` (n,), the low-passed motor torque, which is advanced in place
+    late : error of the time of the torque [s]
+    """
+    variance = np.empty(effort.size)
+    for joint in range(effort.size):
+        change = effort[joint] - slow_effort[joint]
+        slow_effort[joint] += part * change
+        variance[joint] = (_LOAD_ERROR * effort[joint]) ** 2 + (late / _EFFORT_MEMORY * change) ** 2
+    return variance
 
 
 class MotionSource(Protocol):
@@ -188,10 +206,9 @@ class KalmanFriction:
 
     def _note_unmodelled_torque(self, window: Window) -> None:
         """Variance of what load and timing add, from the torque of a window and its rate of change."""
-        change = window.effort - self._slow_effort
-        self._slow_effort = self._slow_effort + min(window.duration / _EFFORT_MEMORY, 1.0) * change
-        late = _TIMING_ERROR + _PERIOD_ERROR * window.duration / max(window.readings.min(), 1.0)
-        self.unmodelled_variance = (_LOAD_ERROR * window.effort) ** 2 + (late / _EFFORT_MEMORY * change) ** 2
+        late = _TIMING_ERROR + _PERIOD_ERROR * window.duration / max(min(window.readings.tolist()), 1.0)
+        part = min(window.duration / _EFFORT_MEMORY, 1.0)
+        self.unmodelled_variance = unmodelled_torque_variance(window.effort, part, late, self._slow_effort)
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""

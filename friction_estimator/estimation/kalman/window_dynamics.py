@@ -252,7 +252,7 @@ def limb_terms(
 
 
 class LinkColumns:
-    """Torque that errors of the links have added over a window.
+    """Torque that errors of the links have added over a window, in two parts: each evaluates the robot model once.
 
     Parameters
     ----------
@@ -266,35 +266,41 @@ class LinkColumns:
     def reset(self) -> None:
         """Forget the window before, and how far both accelerations differ."""
         self._before: tuple[Dynamics, FloatArray] | None = None
-        self._columns_before: FloatArray | None = None
-        self._power = np.zeros(3 + len(self._robot.joint_names))
+        self._at_start: FloatArray | None = None
+        self._missing = np.zeros(3 + len(self._robot.joint_names))
+        self._power = np.zeros(self._missing.size)
 
-    def over(self, window: Window, dynamics: Dynamics) -> FloatArray:
-        """Mean columns (n, n, 4) of a window, from the dynamics at its end."""
-        before, columns_before = self._before, self._columns_before
-        acceleration = np.empty(self._power.size)
-        acceleration[:3], acceleration[3:] = window.angular_acceleration, window.acceleration
-        self._before, self._columns_before = (dynamics, acceleration), None
-        if before is None or window.duration <= 0.0:
-            self._columns_before = self._columns(dynamics, acceleration)
-            return self._columns_before
-        more = missing_acceleration(
+    def begin(self, window: Window) -> None:
+        """Evaluate the columns at the start of a window."""
+        self._at_start = None
+        if self._before is None or window.duration <= 0.0:
+            self._missing[:] = 0.0
+            return
+        dynamics, acceleration = self._before
+        self._missing = missing_acceleration(
             window.mean_acceleration,
             window.mean_acceleration_std,
-            before[1],
             acceleration,
+            _acceleration(window),
             self._power,
             min(window.duration / _MEMORY, 1.0),
         )
-        if more.any():
-            return 0.5 * (self._columns(before[0], before[1] + more) + self._columns(dynamics, acceleration + more))
-        if columns_before is None:
-            columns_before = self._columns(*before)
-        self._columns_before = self._columns(dynamics, acceleration)
-        return 0.5 * (columns_before + self._columns_before)
+        self._at_start = self._columns(dynamics, acceleration + self._missing)
+
+    def finish(self, window: Window, dynamics: Dynamics) -> FloatArray:
+        """Mean columns (n, n, 4) of the window, from the dynamics at its end."""
+        acceleration = _acceleration(window)
+        at_end = self._columns(dynamics, acceleration + self._missing)
+        self._before = dynamics, acceleration
+        return at_end if self._at_start is None else 0.5 * (self._at_start + at_end)
 
     def _columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
         return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])
+
+
+def _acceleration(window: Window) -> FloatArray:
+    """Acceleration (3 + n,) of base and joints at the end of a window, by the filters."""
+    return np.concatenate((window.angular_acceleration, window.acceleration))
 
 
 @kernel("V V V V V f8")
@@ -369,9 +375,13 @@ class WindowDynamics:
         )
         return self._before
 
+    def begin_link_columns(self, terms: WindowTerms) -> None:
+        """First half of :meth:`link_columns`."""
+        self._links.begin(terms.window)
+
     def link_columns(self, terms: WindowTerms) -> FloatArray:
         """Mean torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
-        return self._links.over(terms.window, terms.dynamics)
+        return self._links.finish(terms.window, terms.dynamics)
 
     def momentum(self, terms: WindowTerms, limb: Limb) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the window (m,), and the covariance of its noise (m, m)."""

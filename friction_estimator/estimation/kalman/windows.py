@@ -12,12 +12,14 @@ to window. In between, torque, wrench and specific force count with their mean, 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.types import Attitude, BoolArray, FloatArray, IntArray, SensorFrame, record
+from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.types import Attitude, BoolArray, FloatArray, SensorFrame, record
 
 CLEARLY = 4.0
 """Variances that are this many times those of the noise are no noise."""
@@ -30,7 +32,6 @@ _GAP = 2.5
 _PATIENCE = 10.0
 """A window that lasts for more of its lengths had a shorter period than the samples have now."""
 _FINEST = 1e-9
-_CACHED = 64
 
 
 @record(frozen=True, slots=True)
@@ -72,28 +73,61 @@ def _unresolved_std(rows: FloatArray, column: int, std: float) -> float:
     return math.sqrt(variance) if variance > CLEARLY * std * std else 0.0
 
 
-@kernel("M M f8 f8 f8 M M")
+@kernel
+def _fit_parabola(
+    rows: FloatArray, position_std: float, velocity_std: float, weights: FloatArray, std: FloatArray
+) -> None:
+    """Weights of N readings in position, velocity and acceleration at the time of the middle one, by least squares.
+
+    Parameters
+    ----------
+    rows : (N, 1 or more) times first
+    weights : (3, 2 N) output: of the positions, then of the velocities
+    std : (3,) output: standard deviations of position, velocity and acceleration
+    """
+    N = rows.shape[0]
+    middle = rows[N // 2, 0]
+    scale = max(abs(rows[0, 0] - middle), abs(rows[N - 1, 0] - middle), _FINEST)
+    inverse_std = np.array([1.0 / position_std, 1.0 / velocity_std])
+    A, gram = np.zeros((2 * N, 3)), np.zeros((3, 3))
+    for k in range(N):
+        t = (rows[k, 0] - middle) / scale
+        A[k, 0], A[k, 1], A[k, 2] = 1.0, t, 0.5 * t * t
+        A[N + k, 1], A[N + k, 2] = 1.0 / scale, t / scale
+    for k in range(2 * N):
+        for i in range(3):
+            A[k, i] *= inverse_std[k // N]
+        for i in range(3):
+            for j in range(3):
+                gram[i, j] += A[k, i] * A[k, j]
+    inverse = solve_positive(gram, np.eye(3))[0]
+    unscale = 1.0
+    for i in range(3):
+        std[i] = math.sqrt(inverse[i, i]) * unscale
+        for k in range(2 * N):
+            value = 0.0
+            for j in range(3):
+                value += inverse[i, j] * A[k, j]
+            weights[i, k] = value * inverse_std[k // N] * unscale
+        unscale /= scale
+
+
+@kernel("M f8 f8 f8 M M")
 def fit_middle(
-    rows: FloatArray,
-    weights: FloatArray,
-    fit_std: float,
-    velocity_std: float,
-    gyro_std: float,
-    joints: FloatArray,
-    base: FloatArray,
+    rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, joints: FloatArray, base: FloatArray
 ) -> None:
     """Motion at the middle of N readings: fields of :class:`LocalMotion`.
 
     Parameters
     ----------
     rows : (N, 4 + 2 n or more) readings, see :class:`LocalMotionFit`
-    weights : (3, 2 N) of positions and velocities in position, velocity and acceleration
-    fit_std : standard deviation of the fitted velocity [rad/s]
-    velocity_std, gyro_std : of the readings [rad/s]
+    position_std, velocity_std, gyro_std : of the readings [rad], [rad/s]
     joints : (3, n) output: position, velocity, its standard deviation
     base : (2, 3) output: angular velocity, its standard deviation
     """
     N, n = len(rows), joints.shape[1]
+    weights, std = np.empty((3, 2 * N)), np.empty(3)
+    _fit_parabola(rows, position_std, velocity_std, weights, std)
     for joint in range(n):
         q, dq = 0.0, 0.0
         for k in range(N):
@@ -101,7 +135,7 @@ def fit_middle(
             q += weights[0, k] * position + weights[0, N + k] * velocity
             dq += weights[1, k] * position + weights[1, N + k] * velocity
         joints[0, joint], joints[1, joint] = q, dq
-        joints[2, joint] = max(fit_std, _unresolved_std(rows, 1 + n + joint, velocity_std))
+        joints[2, joint] = max(std[1], _unresolved_std(rows, 1 + n + joint, velocity_std))
     for axis in range(3):
         column, mean = 1 + 2 * n + axis, 0.0
         for k in range(N):
@@ -110,10 +144,14 @@ def fit_middle(
         base[1, axis] = max(gyro_std / math.sqrt(N), _unresolved_std(rows, column, gyro_std))
 
 
-@kernel("M M f8 f8 M")
-def fit_acceleration(rows: FloatArray, weights: FloatArray, fit_std: float, gyro_std: float, out: FloatArray) -> None:
+@kernel("M f8 f8 f8 M")
+def fit_acceleration(
+    rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, out: FloatArray
+) -> None:
     """Mean acceleration of base and joints over N readings and its standard deviation: rows of ``out`` (2, 3 + n)."""
     N, n = len(rows), out.shape[1] - 3
+    weights, std = np.empty((3, 2 * N)), np.empty(3)
+    _fit_parabola(rows, position_std, velocity_std, weights, std)
     middle, square = 0.0, 0.0
     for k in range(N):
         middle += rows[k, 0] / N
@@ -128,7 +166,7 @@ def fit_acceleration(rows: FloatArray, weights: FloatArray, fit_std: float, gyro
         value = 0.0
         for k in range(N):
             value += weights[2, k] * rows[k, 1 + joint] + weights[2, N + k] * rows[k, 1 + n + joint]
-        out[0, 3 + joint], out[1, 3 + joint] = value, fit_std
+        out[0, 3 + joint], out[1, 3 + joint] = value, std[2]
 
 
 class LocalMotionFit:
@@ -147,16 +185,13 @@ class LocalMotionFit:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the weights of this noise from now on."""
-        self._position_std = max(noise.position_std, _FINEST)
-        self._velocity_std = max(noise.independent_velocity_std, _FINEST)
-        self._gyro_std = noise.angular_velocity_std
-        self._maps: dict[bytes, tuple[FloatArray, list[float]]] = {}
+        velocity_std = max(noise.independent_velocity_std, _FINEST)
+        self._stds = max(noise.position_std, _FINEST), velocity_std, noise.angular_velocity_std
 
     def at_middle(self, rows: FloatArray, joints: int) -> LocalMotion:
         """Motion of n joints and the base at the time of the middle one of an odd number of readings."""
-        weights, std = self._weights(rows)
         fitted, base = np.empty((3, joints)), np.empty((2, 3))
-        fit_middle(rows, weights, std[1], self._velocity_std, self._gyro_std, fitted, base)
+        fit_middle(rows, *self._stds, fitted, base)
         return LocalMotion(*fitted, *base)
 
     def acceleration(self, rows: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
@@ -166,32 +201,9 @@ class LocalMotionFit:
         -------
         (3 + n,) of the base (rotation) and the joints [rad/s^2]; (3 + n,)
         """
-        weights, std = self._weights(rows)
         out = np.empty((2, 3 + joints))
-        fit_acceleration(rows, weights, std[2], self._gyro_std, out)
+        fit_acceleration(rows, *self._stds, out)
         return out[0], out[1]
-
-    def _weights(self, rows: FloatArray) -> tuple[FloatArray, list[float]]:
-        """Map from readings to position, velocity and acceleration, (3, 2 N), and their three standard deviations."""
-        microseconds = np.rint(1e6 * (rows[:, 0] - rows[len(rows) // 2, 0]))
-        key = microseconds.tobytes()
-        if key not in self._maps:
-            if len(self._maps) >= _CACHED:  # jittering stamps
-                self._maps.clear()
-            self._maps[key] = self._fit(1e-6 * microseconds)
-        return self._maps[key]
-
-    def _fit(self, times: FloatArray) -> tuple[FloatArray, list[float]]:
-        scale = max(float(np.abs(times).max()), _FINEST)
-        t = times / scale
-        one, zero = np.ones_like(t), np.zeros_like(t)
-        positions = np.stack((one, t, 0.5 * t * t), axis=1)
-        velocities = np.stack((zero, one, t), axis=1) / scale
-        inverse_std = np.concatenate((one / self._position_std, one / self._velocity_std))[:, None]
-        inverse = np.linalg.pinv(inverse_std * np.concatenate((positions, velocities)))
-        unscale = scale ** -np.arange(3.0)
-        std = np.linalg.norm(inverse, axis=1) * unscale
-        return inverse * inverse_std.T * unscale[:, None], std.tolist()
 
 
 @record(frozen=True, slots=True)
@@ -272,7 +284,7 @@ def write_sample(
     wrench_fresh: BoolArray,
     disturbed: BoolArray,
 ) -> None:
-    """Write one sample into a row of the buffer, columns as in :meth:`WindowBuffer._grow`."""
+    """Write one sample into a row of the buffer, columns as in :class:`_Columns`."""
     row = rows[index]
     row[0] = time
     at = _put(row, 1, position)
@@ -332,7 +344,7 @@ def _summarise_columns(
         means[2, j] = (rows[half + N - 1, j] - rows[half, j]) / duration
 
 
-@kernel("M i8 i8 b1 i8 i8 i8 I M M")
+@kernel("M i8 i8 b1 i8 i8 i8 V f8 V M M")
 def summarise_window(
     rows: FloatArray,
     half: int,
@@ -341,7 +353,9 @@ def summarise_window(
     first: int,
     wrenches: int,
     law: int,
-    late: IntArray,
+    wrench_delay: FloatArray,
+    period: float,
+    shift: FloatArray,
     means: FloatArray,
     extremes: FloatArray,
 ) -> float:
@@ -352,7 +366,9 @@ def summarise_window(
     half, end : rows of the first and of the last sample; this many samples around both are used by the fits
     held : True when readings act until the next one
     first, wrenches, law : first column that is summarised, of the wrenches, and of the law; c columns in all
-    late : (k,) rows by which each foot's wrench is late: its summary is that of later rows
+    wrench_delay : (k,) of each foot's wrenches [s]: their summary is that of later rows; NaN counts as zero
+    period : of the samples [s]
+    shift : (k,) output: how much later those rows are, in whole periods [s]
     means : (3, c) output: mean by held readings (or the trapezoid rule), variance about a smooth course, and rate; of
         the law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
         what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
@@ -366,10 +382,13 @@ def summarise_window(
     means[:] = 0.0
     duration = max(rows[end, 0] - rows[half, 0], _FINEST)
     _summarise_columns(rows, weights, half, first, wrenches, duration, means)
-    for foot in range(late.size):
+    for foot in range(shift.size):
+        periods = wrench_delay[foot] / max(period, _FINEST)
+        late = int(round(min(max(periods, -half), half))) if math.isfinite(periods) else 0
+        shift[foot] = period * late
         start = wrenches + 6 * foot
-        _summarise_columns(rows, weights, half + late[foot], start, start + 6, duration, means)
-    _summarise_columns(rows, weights, half, wrenches + 6 * late.size, law, duration, means)
+        _summarise_columns(rows, weights, half + late, start, start + 6, duration, means)
+    _summarise_columns(rows, weights, half, wrenches + 6 * shift.size, law, duration, means)
     for k in range(N):
         for j in range(law, c):
             means[0, j] += trapezoid[k] * inside[k, j]
@@ -387,6 +406,25 @@ def summarise_window(
             elif half < k <= end:
                 extremes[0, j], extremes[1, j] = min(extremes[0, j], rows[k, j]), max(extremes[1, j], rows[k, j])
     return longest
+
+
+class _Columns(NamedTuple):
+    """Columns of the buffer."""
+
+    time: slice
+    position: slice
+    velocity: slice
+    angular_velocity: slice
+    angular_acceleration: slice
+    acceleration: slice
+    effort: slice
+    specific_force: slice
+    wrenches: slice
+    imu_fresh: slice
+    wrench_fresh: slice
+    disturbed: slice
+    regressor_variance: slice
+    regressor: slice
 
 
 class WindowBuffer:
@@ -484,11 +522,7 @@ class WindowBuffer:
     def _grow(self, n: int, k: int, p: int) -> None:
         """Make room for more samples of n joints, k feet and p law parameters a joint."""
         ends = np.cumsum([1, n, n, 3, 3, n, n, 3, 6 * k, 1, k, n, n, n * p]).tolist()
-        names = (
-            "time position velocity angular_velocity angular_acceleration acceleration effort specific_force wrenches "
-            "imu_fresh wrench_fresh disturbed regressor_variance regressor"
-        ).split()
-        self._columns = {name: slice(a, b) for name, a, b in zip(names, [0, *ends], ends, strict=False)}
+        self._columns = _Columns(*(slice(a, b) for a, b in zip([0, *ends], ends, strict=False)))
         self._shape = n, k, p
         if self.wrench_delay.size != k:
             self.wrench_delay = np.zeros(k)
@@ -510,41 +544,42 @@ class WindowBuffer:
 
     def _close(self, half: int, end: int, readings: FloatArray) -> Window:
         n, k, p = self._shape
-        rows, columns = self._rows, self._columns
-        means, extremes = np.empty((3, rows.shape[1])), np.empty((4, rows.shape[1]))
-        first, law = columns["effort"].start, columns["regressor_variance"].start
-        wrenches, flags, last = columns["wrenches"], columns["imu_fresh"].start, rows[end]
+        rows, c, width = self._rows, self._columns, self._rows.shape[1]
+        means, extremes, shift = np.empty((3, width)), np.empty((4, width)), np.empty(k)
+        first, law, wrenches, last = c.effort.start, c.regressor_variance.start, c.wrenches, rows[end].copy()
         duration = float(last[0] - rows[half, 0])
-        rows_late = np.nan_to_num(self.wrench_delay / max(self._period, _FINEST))  # kernels do not check indices
-        late = np.clip(np.rint(rows_late), -half, half).astype(np.intp)
-        longest = summarise_window(rows, half, end, self._held, first, wrenches.start, law, late, means, extremes)
+        longest = summarise_window(
+            rows, half, end, self._held, first, wrenches.start, law, self.wrench_delay, self._period, shift, means,
+            extremes,
+        )  # fmt: skip
         mean, rough, rate = means
         mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
+        fresh = extremes[2, c.imu_fresh.start : c.wrench_fresh.stop] > 0.0
         return Window(
             time=float(last[0]),
             duration=duration,
             samples=end - half,
             readings=(end - half) * readings,
             end=self.fit.at_middle(rows[end - half : end + half + 1], n),
-            angular_acceleration=last[columns["angular_acceleration"]].copy(),
-            acceleration=last[columns["acceleration"]].copy(),
+            angular_acceleration=last[c.angular_acceleration],
+            acceleration=last[c.acceleration],
             mean_acceleration=mean_acceleration,
             mean_acceleration_std=mean_acceleration_std,
-            effort=mean[columns["effort"]],
-            specific_force=mean[columns["specific_force"]],
+            effort=mean[c.effort],
+            specific_force=mean[c.specific_force],
             wrenches=mean[wrenches].reshape(k, 6),
-            wrench_shift=self._period * late.astype(np.float64),
+            wrench_shift=shift,
             normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6],
-            effort_rate=rate[columns["effort"]],
+            effort_rate=rate[c.effort],
             wrench_rate=rate[wrenches].reshape(k, 6),
-            specific_force_roughness=rough[columns["specific_force"]],
+            specific_force_roughness=rough[c.specific_force],
             wrench_roughness=rough[wrenches].reshape(k, 6),
-            regressor=mean[columns["regressor"]].reshape(n, p),
-            regressor_variance=mean[columns["regressor_variance"]],
+            regressor=mean[c.regressor].reshape(n, p),
+            regressor_variance=mean[c.regressor_variance],
             complete=longest <= _GAP * self._period,
-            imu_fresh=bool(extremes[2, flags]),
-            wrench_fresh=extremes[2, flags + 1 : flags + 1 + k] > 0.0,
-            disturbed=extremes[3, columns["disturbed"]] > 0.0,
+            imu_fresh=bool(fresh[0]),
+            wrench_fresh=fresh[1:],
+            disturbed=extremes[3, c.disturbed] > 0.0,
         )
 
     def _mean_acceleration(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
