@@ -30,11 +30,8 @@ _FRAMES = 100
 _FEWEST = 1e-3
 _GAP = 1.8
 """Joint samples farther apart than this many usual periods have something missing between them."""
-_FOLLOW = 0.05
-"""Weight of the newest joint sample in the frequency with which a joint changes its reading."""
-_SUREST = 0.99
-_UNLIKELY = math.log(1e-3)
-"""Logarithm of the probability below which no joint is taken to repeat its reading by chance."""
+_STEPS_OF_ENCODER = 3.0
+"""A joint whose reading has changed by more than this many of its smallest steps changes it in the next sample, too."""
 _LONGEST_QUEUE = 5000
 """Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
 _LONGEST_REPETITION = 5
@@ -305,21 +302,27 @@ def _follow(period: float, step: int) -> float:
     return min(float(step), period + 0.1 * (step - period)) if period else float(step)
 
 
-@kernel("V V V")
-def note_changes(position: FloatArray, before: FloatArray, frequency: FloatArray) -> float:
-    """Follow how often joints change their reading, (n,), in place; how probable it was that none changed.
+@kernel("V V M")
+def note_changes(position: FloatArray, before: FloatArray, steps: FloatArray) -> bool:
+    """Follow the steps of the joints' readings, in place; whether no reading changes although a joint moves.
 
-    Returns
-    -------
-    Logarithm of the probability that no joint changes its reading; one, which is none, if a joint has changed.
+    Parameters
+    ----------
+    position, before : (n,) of this sample and of the one before
+    steps : (2, n) size of each joint's smallest step so far, and of its newest one while any joint changes
     """
-    changed, logarithm = False, 0.0
+    changed, moves = False, False
     for joint in range(position.size):
-        moved = position[joint] != before[joint]
-        changed = changed or moved
-        logarithm += math.log1p(-min(frequency[joint], _SUREST))
-        frequency[joint] += _FOLLOW * ((1.0 if moved else 0.0) - frequency[joint])
-    return 1.0 if changed else logarithm
+        step = abs(position[joint] - before[joint])
+        changed = changed or step > 0.0
+        moves = moves or steps[1, joint] > _STEPS_OF_ENCODER * steps[0, joint]
+    if changed:
+        for joint in range(position.size):
+            step = abs(position[joint] - before[joint])
+            steps[1, joint] = step
+            if step > 0.0:
+                steps[0, joint] = min(steps[0, joint], step)
+    return moves and not changed
 
 
 class RepeatedFrames:
@@ -328,13 +331,13 @@ class RepeatedFrames:
     Positions of the joint sample before under a new stamp come from a driver that has missed a cycle of its bus. A
     filter that uses such a sample sees the joints stand still for one period and then jump by two; one in a
     hundred makes friction three times worse. A sample that is missing costs nothing. But joints at rest and coarse
-    encoders also repeat themselves. So a repetition counts as a missed cycle only where, by how often each joint has
-    changed its reading lately, hardly ever none of them would have changed.
+    encoders also repeat themselves. So a repetition counts as a missed cycle only where a joint has just moved by
+    several times its smallest step, which no joint stops within a period.
     """
 
     def __init__(self) -> None:
         self._before: FloatArray | None = None
-        self._frequency = np.zeros(0)
+        self._steps = np.zeros((2, 0))
         self._left_out = 0.0
         self._row = 0
 
@@ -349,11 +352,14 @@ class RepeatedFrames:
             return False
         if before is None:
             return False
-        if self._frequency.size != before.size:
-            self._frequency = np.zeros(before.size)
-        logarithm = note_changes(frame.position, before, self._frequency)
-        self._row = 0 if logarithm > 0.0 else self._row + 1
-        if logarithm >= _UNLIKELY or self._row > _LONGEST_REPETITION:
+        if self._steps.shape[1] != before.size:
+            self._steps = np.zeros((2, before.size))
+            self._steps[0] = math.inf
+        if not note_changes(frame.position, before, self._steps):
+            self._row = 0
+            return False
+        self._row += 1
+        if self._row > _LONGEST_REPETITION:
             return False
         self._left_out += frame.dt
         return True

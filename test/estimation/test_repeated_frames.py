@@ -89,3 +89,9 @@ def test_joints_at_rest_from_the_start_are_believed_at_once() -> None:
 def test_a_coarse_encoder_on_a_slow_joint_repeats_itself_and_is_believed() -> None:
     slow = np.round(0.3 * PERIOD * np.arange(2000.0)[:, None], 3)  # changes in three samples of ten
     assert len(RepeatedFrames().leave_out(frames(slow))) == 2000
+
+
+def test_coarse_encoders_of_joints_that_slow_down_together_repeat_themselves_and_are_believed() -> None:
+    time, step = PERIOD * np.arange(3000.0)[:, None], 4e-4
+    position = step * np.round(np.sin(time + 0.01 * np.arange(12)) / step)
+    assert len(RepeatedFrames().leave_out(frames(position))) == 3000

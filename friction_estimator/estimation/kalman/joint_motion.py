@@ -19,6 +19,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.estimation.kalman.encoders import COARSE, RoundedMotion
 from friction_estimator.linear_algebra import bounded, product
 from friction_estimator.types import FloatArray, record
 
@@ -37,6 +38,8 @@ _FINEST_POSITION = 1e-7
 """Lower bound on the noise of an encoder, or of a simulator's integrator [rad]."""
 _CHANGE_TIME = 1.0
 """Mean time until another motion model becomes the best for a joint [s]: about once a step of a walk."""
+_COARSE_STRIDE = 2
+"""Readings of coarse encoders are used with every second model: they tell less of the motion, and cost more."""
 
 
 @record(frozen=True, slots=True)
@@ -381,15 +384,40 @@ class JointMotionFilter:
     def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
         models = MotionModels(np.array(config.jerk_densities), np.array(config.acceleration_densities))
         self._bank = MotionBank(models, noise)
+        coarse = models.jerk_densities[::_COARSE_STRIDE], models.acceleration_densities[::_COARSE_STRIDE]
+        self._coarse_models = np.concatenate(coarse), coarse[0].size
+        self._coarse: FloatArray = np.zeros(0)
         self.reset()
 
     def reset(self) -> None:
         """Begin at rest with the next reading."""
         self._running = False
 
-    def retune(self, noise: SensorNoise) -> None:
-        """Use the gains of this noise from now on."""
+    def retune(self, noise: SensorNoise, encoder_step: FloatArray) -> None:
+        """Use this noise from now on, and bounds where encoders are coarse.
+
+        Parameters
+        ----------
+        noise : of the readings
+        encoder_step : (n,) resolution of each encoder, 0 where it is not known [rad]
+        """
         self._bank.retune(noise)
+        coarse = np.where(encoder_step > COARSE, encoder_step, 0.0)
+        coarse = coarse if coarse.any() else np.zeros(0)
+        if not np.array_equal(coarse, self._coarse):
+            self._coarse = coarse
+            self.reset()
+
+    def _begin(self, position: FloatArray, velocity: FloatArray) -> JointMotion:
+        """Motion by the first reading."""
+        self._running, self._rounded = True, None
+        self._state = self._bank.begin(position, velocity)
+        if self._coarse.size:
+            self._rounded = RoundedMotion(*self._coarse_models, self._coarse, position, self._bank.position_std)
+        else:
+            self._probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
+            self._distance = np.empty_like(self._probability)
+        return self._bank.first_motion(self._state)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
         """Use one reading of positions and velocities (n,).
@@ -400,28 +428,28 @@ class JointMotionFilter:
             When the motion is no longer finite; :meth:`reset` mends it.
         """
         if not self._running or dt == 0.0:
-            self._state = self._bank.begin(position, velocity)
-            self._probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
-            self._distance = np.empty_like(self._probability)
-            self._running = True
-            return self._bank.first_motion(self._state)
-        filters = self._bank.filters(dt)
-        out = np.empty((4, position.size))
-        sound = step_motion(
-            self._state,
-            self._probability,
-            self._distance,
-            position,
-            velocity,
-            dt,
-            -math.expm1(-dt / _CHANGE_TIME),
-            filters.transition,
-            filters.gain,
-            filters.information,
-            filters.log_determinant,
-            filters.velocity_variance,
-            out,
-        )
+            return self._begin(position, velocity)
+        out, changed = np.empty((4, position.size)), -math.expm1(-dt / _CHANGE_TIME)
+        if self._rounded is not None:
+            noise = self._bank.position_std, self._bank.velocity_std
+            sound = self._rounded.advance(position, velocity, *noise, dt, changed, out)
+        else:
+            filters = self._bank.filters(dt)
+            sound = step_motion(
+                self._state,
+                self._probability,
+                self._distance,
+                position,
+                velocity,
+                dt,
+                changed,
+                filters.transition,
+                filters.gain,
+                filters.information,
+                filters.log_determinant,
+                filters.velocity_variance,
+                out,
+            )
         if not sound:
             raise FloatingPointError("the filtered motion of the joints was not finite")
         return JointMotion(*out)

@@ -7,6 +7,10 @@ mind motion.
 Late velocities: differentiated positions behind a filter lag behind, even where the driver's documentation does not
 mention it. The delay shows as a part of the acceleration in their difference to the slope of the positions.
 
+Rounded positions: readings of an encoder lie on a grid, and its distance is the greatest common divisor of their
+differences. Third differences do not show this noise, because the readings of a slow joint hardly change. Velocities
+that are rough where rounded positions are rough are differentiated positions.
+
 Noisy stamps: a driver that samples evenly but stamps when it finds the time makes positions seem to jump by velocity
 times the error of the stamp, thousands of times an encoder's noise. Whether stamps or sampling are uneven shows in
 third differences of the positions, in which no stamp appears: small ones mean that the sampling is even.
@@ -24,6 +28,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
+from friction_estimator.estimation.kalman.encoders import COARSE, add_roughness, encoder_step
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.types import FloatArray, IntArray, SensorFrame
@@ -34,6 +39,8 @@ _TO_STD = 1.0 / (0.6745 * math.sqrt(20.0))
 """From the median size of the third difference of Gaussian noise to its standard deviation."""
 _WORSE = 1.5
 """Only noise that is this many times larger than that of the datasheet counts."""
+_SLIGHTLY_WORSE = 1.02
+"""The noise of rounding is exact, and counts when it is this many times larger."""
 _UNEVEN = 0.05
 """Intervals that differ by more than this part of their period are uneven, and spoil differences."""
 _LATE = 0.6
@@ -48,6 +55,11 @@ _TELLING = 10.0
 """Uneven sampling is judged only if it would move the fastest joint by at least this many times the encoder's noise."""
 _EVEN_SAMPLING = 0.3
 """Part of what uneven sampling would show, below which the sampling is even."""
+_ROUGH = 0.4
+"""Correlation of the roughness of velocities and rounded positions above which velocities are differentiated positions.
+White noise of an independent velocity has none; a first-order filter behind the differences has 0.9."""
+_SAME_STEP = 0.99
+"""A resolution above this part of the one before is that one, or a multiple of it."""
 _SPAN = 10
 """Number of intervals over which the period of noisy stamps is measured: only the stamps at both ends add noise."""
 _MISSING = 1.7
@@ -129,6 +141,7 @@ class SensorNoiseMonitor:
     Attributes
     ----------
     noise : the datasheet, with larger standard deviations where they were measured
+    encoder_step : (n,) resolution of the encoders, 0 where positions lie on no grid, or too few have differed [rad]
     ready : False until the first block is full
     """
 
@@ -143,7 +156,9 @@ class SensorNoiseMonitor:
         self._sizes, self._blocks = np.empty((_BLOCKS, columns)), 0
         self._stride = math.ceil(2 * columns / _BLOCK)
         self._joints = n
-        self._delay_sums, self._delay_count = np.zeros(3), 0
+        self._delay_sums, self._delay_count, self._rough_sums = np.zeros(3), 0, np.zeros(3)
+        self.encoder_step: FloatArray = np.zeros(n)
+        self._steps_changed = False
         self.ready = False
         self.reset()
 
@@ -179,14 +194,28 @@ class SensorNoiseMonitor:
         size = self._sizes[self._blocks % _BLOCKS]
         for column in range(first, self._column):
             size[column] = third_difference(self._full, column)
+            if column < n:
+                self._find_step(column)
             if column < n and self.noise.velocity_cutoff == 0.0:
                 add_delay(self._full, n, column, self._period, self._delay_sums)
                 self._delay_count += _BLOCK - 2 * _STRIDE
+                if self.encoder_step[column] > COARSE:
+                    add_roughness(self._full, n, column, self._rough_sums)
         if self._column < self._kinds.size:
             return False
         self._blocks += 1
-        late = self._compare_velocities()
-        return self._compare_noise() or late
+        changed = self._compare_velocities() or self._steps_changed
+        self._steps_changed = False
+        return self._compare_noise() or changed
+
+    def _find_step(self, joint: int) -> None:
+        """Resolution of one encoder; a finer one than before, or none, replaces it."""
+        step, before = encoder_step(self._full, joint), float(self.encoder_step[joint])
+        if math.isnan(step) or step == before or (before > 0.0 and step > _SAME_STEP * before):
+            return
+        self.encoder_step = self.encoder_step.copy()
+        self.encoder_step[joint] = step
+        self._steps_changed = True
 
     def _compare_velocities(self) -> bool:
         """Least squares of ``velocity - slope of position = -delay * acceleration`` over all joints and blocks."""
@@ -194,12 +223,21 @@ class SensorNoiseMonitor:
         if not all(abs(value) <= LARGEST for value in (late, acceleration, error)):
             self._delay_sums[:], self._delay_count = 0.0, 0
             return False
-        if self.noise.velocity_cutoff > 0.0 or acceleration <= 0.0:
+        if self.noise.velocity_cutoff > 0.0:
+            return False
+        product, velocity, position = self._rough_sums.tolist()
+        if product > _ROUGH * math.sqrt(velocity * position):
+            return self._ignore_velocities(0.5 * period)
+        if acceleration <= 0.0:
             return False
         delay = -late / acceleration
         remaining = max(error + delay * late, 0.0) / self._delay_count
         if delay < _LATE * period or delay**2 * acceleration < _SURE**2 * remaining:
             return False
+        return self._ignore_velocities(delay)
+
+    def _ignore_velocities(self, delay: float) -> bool:
+        """Take velocities for differentiated positions that are late by this time [s]."""
         self.noise = dataclasses.replace(self.noise, velocity_cutoff=1.0 / (2.0 * np.pi * delay))
         return True
 
@@ -211,6 +249,10 @@ class SensorNoiseMonitor:
             measured = _TO_STD * math.sqrt(total / count) if count else 0.0
             if measured > _WORSE * max(getattr(self.noise, name), finest):
                 worse[name] = measured
+        rounded = self.encoder_step[self.encoder_step > 0.0]
+        rounding = math.sqrt(float((rounded**2).mean()) / 12.0) if rounded.size else 0.0
+        if rounding > _SLIGHTLY_WORSE * self.noise.position_std:
+            worse["position_std"] = max(rounding, worse.get("position_std", 0.0))
         if worse:
             self.noise = dataclasses.replace(self.noise, **worse)
         return bool(worse)

@@ -78,8 +78,8 @@ class MotionSource(Protocol):
         """Motion at the newest reading of positions and velocities (n,)."""
         ...
 
-    def retune(self, noise: SensorNoise) -> None:
-        """Use this noise from now on."""
+    def retune(self, noise: SensorNoise, encoder_step: FloatArray) -> None:
+        """Use this noise and these resolutions (n,) of the encoders from now on."""
         ...
 
     def reset(self) -> None:
@@ -167,7 +167,8 @@ class KalmanFriction:
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
-        for part in (self._motion, self._buffer.fit, self.bank, self._disturbance, self._correction):
+        self._motion.retune(noise, self._noise.encoder_step)
+        for part in (self._buffer.fit, self.bank, self._disturbance, self._correction):
             part.retune(noise)
 
     def _watch_disturbance(

@@ -176,7 +176,7 @@ def test_retuning_changes_the_gains_and_keeps_the_motion():
     motion = JointMotionFilter(CONFIG, NOISE)
     for k in range(300):
         motion.step(np.array([k * DT]), np.ones(1), DT if k else 0.0)
-    motion.retune(SensorNoise(position_std=1e-2, velocity_std=1.0))
+    motion.retune(SensorNoise(position_std=1e-2, velocity_std=1.0), np.zeros(1))
     found = motion.step(np.array([0.3 + 0.01]), np.array([2.0]), DT)
     assert found.velocity[0] == pytest.approx(1.0, abs=0.02)
     assert found.velocity_std[0] > 1e-3

@@ -13,7 +13,7 @@ from friction_estimator.estimation.kalman.history import sweep
 from friction_estimator.estimation.kalman.joint_motion import TRANSITION, WHITE_JERK, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, lay_out
-from friction_estimator.estimation.kalman.motion_smoother import MotionSmoother
+from friction_estimator.estimation.kalman.smoother import MotionSmoother
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
