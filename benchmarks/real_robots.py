@@ -67,6 +67,7 @@ CASES = {
     "late_effort": Case("walk", "late_effort", (0.15, 0.12, 0.90)),
     "tilted_imu": Case("walk", "tilted_imu", (0.10, 0.12, 0.90)),
     "encoder_14_bit": Case("walk", "encoder_14_bit", (0.25, 0.20, 0.90)),
+    "encoder_alone": Case("walk", "encoder_14_bit_alone", (0.25, 0.20, 0.90)),
     "ripple": Case("friction_ripple", "paper_std", (0.15, 0.15, 0.90)),
     "warming": Case("friction_warming", "paper_std", (0.08, 0.10, 0.93), duration=60.0),
 }

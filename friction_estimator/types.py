@@ -45,14 +45,15 @@ class JointSample:
     ----------
     stamp_ns : header stamp [ns]
     position : (n,) joint positions [rad or m]
-    velocity : (n,) joint velocities [rad/s or m/s]
+    velocity : (n,) joint velocities [rad/s or m/s]; None, empty or all NaN: not measured, then they are found from the
+        positions
     effort : (n,) motor torques reflected to the joint, tau of eq. 34 [N m or N]; all NaN: not measured, then attitude,
         contact phase and base state are estimated, and friction is NaN
     """
 
     stamp_ns: int
     position: FloatArray
-    velocity: FloatArray
+    velocity: FloatArray | None
     effort: FloatArray
 
 
@@ -114,13 +115,14 @@ class SensorFrame:
     ----------
     stamp_ns : stamp of the joint sample [ns]
     dt : time since the frame before, zero on the first frame after a (re)start [s]
-    position, velocity, effort : (n,) see :class:`JointSample`
+    position, velocity, effort : (n,) see :class:`JointSample`; NaN where they are not measured
     angular_velocity, specific_force : (3,) in the IMU frame; the last known value while ``imu_fresh`` is false
     wrenches : (k, 6) in the sole frames; the last known value while not fresh
     imu_fresh : False while the IMU has been silent for longer than ``synchronizer.stale_after``
     wrench_fresh : (k,) the same for each foot sensor
     readings : (1 + k,) how often IMU and foot sensors are read per joint sample, at most once: below one they are
         slower than the joints, and most of their values here lie between two readings
+    differentiated : True where no sensor measures the velocities, and a filter has found them from the positions
     """
 
     stamp_ns: int
@@ -134,6 +136,7 @@ class SensorFrame:
     imu_fresh: bool
     wrench_fresh: BoolArray
     readings: FloatArray
+    differentiated: bool = False
 
 
 @record(frozen=True, slots=True)

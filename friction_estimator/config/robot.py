@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -346,6 +346,13 @@ class SensorNoise(Validated):
         """Standard deviation of the joint velocities [rad/s]; infinite where they are differentiated positions."""
         return math.inf if self.velocity_cutoff > 0.0 else self.velocity_std
 
+    def without_velocity(self) -> SensorNoise:
+        """The same sensors where nothing measures the joint velocities."""
+        return replace(self, velocity_cutoff=self.velocity_cutoff or _DIFFERENTIATED)
+
+
+_DIFFERENTIATED = 1000.0
+"""Cutoff that stands for velocities that no sensor measures [Hz]; that there is one makes filters ignore them."""
 
 SURE_SIGN = 3.0
 """The sign of a measured velocity is sure above this many standard deviations of its noise."""

@@ -15,7 +15,7 @@ from friction_estimator.estimation.compensation import FrictionCompensation, Tra
 from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Pipeline
+from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Differentiator, Pipeline
 from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
@@ -41,6 +41,8 @@ _MISSING_EFFORT = (
     "joint states carry no effort, the motor torques: friction is not estimated (NaN); attitude, contact phase and "
     "base state are"
 )
+_MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
+_NO_VELOCITY = np.zeros(0)
 
 
 POSITION, STEP, VELOCITY, EFFORT, NOTHING, NO_EFFORT = range(6)
@@ -62,19 +64,21 @@ def find_glitch(
 
     Parameters
     ----------
-    position, velocity, effort : (n,) of the sample
+    position, velocity, effort : (n,) of the sample; velocity and effort may be empty, or all NaN
     low, high : (n,) ends of the position
     before : (n,) positions of the sample before
     largest_step : of a position since then
     """
-    n, known = position.size, 0
+    n, known, measured = position.size, 0, 0
+    for joint in range(velocity.size):
+        measured += not math.isnan(velocity[joint])
     for joint in range(n):
         if not low[joint] <= position[joint] <= high[joint]:
             return POSITION, joint
     for joint in range(n):
         if abs(position[joint] - before[joint]) > largest_step:
             return STEP, joint
-        if not abs(velocity[joint]) <= max_velocity:
+        if measured and not abs(velocity[joint]) <= max_velocity:
             return VELOCITY, joint
     for joint in range(effort.size):
         known += not math.isnan(effort[joint])
@@ -127,6 +131,7 @@ class Estimator:
         self.compensation: FrictionCompensation | None = None
         self._positions_before: tuple[int, FloatArray] | None = None
         self._readings_were_wrong = False
+        self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
         limits, model = config.robot, self._pipeline.robot
         self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
         self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
@@ -188,8 +193,10 @@ class Estimator:
             When a value is not finite or cannot be true; the sample is not used.
         """
         low, high, max_velocity, max_effort = self._joint_limits
-        position, velocity, effort, stamp = sample.position, sample.velocity, sample.effort, sample.stamp_ns
-        if not position.size == velocity.size == low.size or effort.size not in (0, low.size):
+        position, effort, stamp = sample.position, sample.effort, sample.stamp_ns
+        velocity = _NO_VELOCITY if sample.velocity is None else sample.velocity
+        n = low.size
+        if position.size != n or velocity.size not in (0, n) or effort.size not in (0, n):
             raise InputError(f"a joint sample needs positions, velocities and efforts of {', '.join(self.joint_names)}")
         stamp_before, before = self._positions_before or (stamp, position)
         largest_step = POSITION_MARGIN + max_velocity * 1e-9 * abs(stamp - stamp_before)
@@ -202,7 +209,9 @@ class Estimator:
             self._health.without_effort += 1
             self._health.add_lasting_event("missing_effort", stamp, _MISSING_EFFORT)
         elif glitch != NOTHING:
-            raise InputError(self._describe_glitch(sample, glitch, joint, before))
+            raise InputError(self._describe_glitch(position, velocity, effort, glitch, joint, before))
+        if velocity.size == 0 or math.isnan(velocity[0]):
+            self._health.add_lasting_event("missing_velocity", stamp, _MISSING_VELOCITY)
         return self._estimates(self._synchronizer.add_joints(sample))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
@@ -301,14 +310,22 @@ class Estimator:
         """Which joints should not be trusted now, and why, (n)."""
         return diagnose(self.monitor.figures(), self.config.diagnosis, self.joint_names)
 
-    def _describe_glitch(self, sample: JointSample, glitch: int, joint: int, before: FloatArray) -> str:
+    def _describe_glitch(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        effort: FloatArray,
+        glitch: int,
+        joint: int,
+        before: FloatArray,
+    ) -> str:
         """Why a joint sample is refused: what :func:`find_glitch` found."""
         name, (low, high, max_velocity, max_effort) = self.joint_names[joint], self._joint_limits
         if glitch == VELOCITY:
-            return f"joint velocity {name} = {sample.velocity[joint]} cannot be true; the limit is {max_velocity:g}"
+            return f"joint velocity {name} = {velocity[joint]} cannot be true; the limit is {max_velocity:g}"
         if glitch == EFFORT:
-            return f"joint effort {name} = {sample.effort[joint]} cannot be true; the limit is {max_effort:g}"
-        text = f"joint position {name} = {sample.position[joint]} cannot be true; "
+            return f"joint effort {name} = {effort[joint]} cannot be true; the limit is {max_effort:g}"
+        text = f"joint position {name} = {position[joint]} cannot be true; "
         if glitch == STEP:
             return f"{text}in the joint sample before it was {before[joint]:g}: check the encoder"
         return f"{text}by the URDF it is between {low[joint]:g} and {high[joint]:g}, margin included"
@@ -328,6 +345,8 @@ class Estimator:
         estimates: list[FrictionEstimate] = []
         for frame in frames:
             try:
+                if math.isnan(frame.velocity[0]):
+                    frame = self._differentiator.step(frame)
                 estimates += self._use(frame)
                 self._note(frame)
             except NUMERICAL_ERRORS as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,8 @@ from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.kalman.joint_motion import JointMotionFilter
+from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
@@ -49,6 +51,38 @@ def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
     """Whether the motor torques have been measured."""
     effort = sample.effort
     return not (effort.size == 0 or (math.isnan(effort[0]) and bool(np.isnan(effort).all())))
+
+
+class Differentiator:
+    """Velocities of the joints from their positions alone, for drivers that publish none.
+
+    The filter of joint motion finds noise and resolution of the positions as it does where velocities are measured.
+
+    Parameters
+    ----------
+    config : ``kalman``, ``sensors``, ``feet``
+    joints : n
+    """
+
+    def __init__(self, config: Config, joints: int) -> None:
+        noise = config.sensors.without_velocity()
+        self._monitor = SensorNoiseMonitor(noise, joints, len(config.feet))
+        self._motion = JointMotionFilter(config.kalman, noise)
+        self._nothing = np.zeros(joints)
+        self._time, self._stamp_ns = 0.0, -1
+
+    def step(self, frame: SensorFrame) -> SensorFrame:
+        """The frame with velocities; begins anew with ``frame.dt == 0``, and after frames with velocities."""
+        continues = frame.dt > 0.0 and frame.stamp_ns - self._stamp_ns == round(1e9 * frame.dt)
+        dt, self._stamp_ns = frame.dt if continues else 0.0, frame.stamp_ns
+        if not continues:
+            self._monitor.reset()
+        self._time += dt
+        velocity = self._motion.step(frame.position, self._nothing, dt).velocity
+        frame = replace(frame, velocity=velocity, differentiated=True)
+        if self._monitor.add(self._time, frame):
+            self._motion.retune(self._monitor.noise, self._monitor.encoder_step)
+        return frame
 
 
 class FrictionStage(Protocol):

@@ -239,11 +239,14 @@ class Synchronizer:
             self._readings = readings, np.clip(readings, _FEWEST, 1.0)
         dt = self._time_step(stamp)
         self._emitted_ns = stamp
+        velocity = joints.velocity
+        if velocity is None or velocity.size == 0:
+            velocity = np.full_like(joints.position, np.nan)
         return SensorFrame(
             stamp_ns=stamp,
             dt=dt,
             position=joints.position,
-            velocity=joints.velocity,
+            velocity=velocity,
             effort=joints.effort,
             angular_velocity=imu.last[:3],
             specific_force=imu.last[3:],

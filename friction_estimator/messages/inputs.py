@@ -37,10 +37,12 @@ class InputReader:
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
         self._joints = _JointStates(
-            config.output.joint_states_topic, joint_names, ("position", "velocity", "effort"), optional="effort"
+            config.output.joint_states_topic,
+            joint_names,
+            ("position", "velocity", "effort"),
+            optional=("velocity", "effort"),
         )
         self._commands = _JointStates(config.compensation.desired_topic, joint_names, ("velocity",))
-        self._no_effort = np.full(len(joint_names), np.nan)
         self._imu_topic = config.imu.topic
         self._imu = _Stamped(config.imu.topic, topics.IMU, _IMU_NUMBERS, self._check_imu_frame)
         self._imu_frame = config.imu.frame
@@ -50,10 +52,12 @@ class InputReader:
         ]
 
     def joint_state(self, raw: bytes) -> JointSample:
-        """Joint sample of a sensor_msgs/JointState: any order, other joints ignored; effort NaN if empty or all NaN."""
-        stamp_ns, values = self._joints.read(raw)
-        effort = values[2] if len(values) == 3 else self._no_effort.copy()
-        return JointSample(stamp_ns, values[0], values[1], effort)
+        """Joint sample of a sensor_msgs/JointState: any order, other joints are ignored.
+
+        Velocity and effort are NaN where they are empty or all NaN.
+        """
+        stamp_ns, (position, velocity, effort) = self._joints.read(raw)
+        return JointSample(stamp_ns, position, velocity, effort)
 
     def command(self, raw: bytes) -> CommandSample:
         """Desired velocities of a sensor_msgs/JointState, such as a joint command; its other fields are not used."""
@@ -157,7 +161,8 @@ class _Layout:
         ``structure``; its padding may differ.
     stamp : the header stamp
     dtype, first, count : of the block from the first to the last number
-    index : (r, n) indices of the numbers in that block, one row per field
+    index : (r, n) indices of the numbers in that block, one row per field that is not empty
+    rows : (r,) which of the fields these are; None: all of them
     """
 
     size: int
@@ -170,6 +175,7 @@ class _Layout:
     first: int
     count: int
     index: NDArray[np.intp]
+    rows: list[int] | None
 
     def fits(self, raw: bytes) -> bool:
         """Whether a message has this layout."""
@@ -190,10 +196,12 @@ class _JointStates:
     topic : of the messages, for error texts
     joint_names : (n) joints to read, in model order
     fields : fields to read, in the order of the message
-    optional : the field that may be empty
+    optional : fields that may be empty
     """
 
-    def __init__(self, topic: str, joint_names: Sequence[str], fields: Sequence[str], optional: str = "") -> None:
+    def __init__(
+        self, topic: str, joint_names: Sequence[str], fields: Sequence[str], optional: Sequence[str] = ()
+    ) -> None:
         self._topic = topic
         self._joint_names = tuple(joint_names)
         self._fields = tuple(fields)
@@ -201,14 +209,17 @@ class _JointStates:
         self._layout: _Layout | None = None
 
     def read(self, raw: bytes) -> tuple[int, FloatArray]:
-        """Stamp [ns] and numbers (r, n): one row per field, without the optional field when it is empty."""
+        """Stamp [ns] and numbers (r, n): one row per field, NaN where an optional field is empty."""
         layout = self._layout
         if layout is None or not layout.fits(raw):
             layout = self._layout = self._read_layout(raw)
         block = np.frombuffer(raw, layout.dtype, layout.count, layout.first)
         values = block[layout.index].astype(np.float64, copy=False)
+        if layout.rows is not None:
+            present, values = values, np.full((len(self._fields), values.shape[1]), np.nan)
+            values[layout.rows] = present
         if not math.isfinite(sum(values.reshape(-1).tolist())):
-            values = self._finite(values)
+            self._check_finite(values)
         sec, nanosec = layout.stamp.unpack_from(raw, BODY)
         return _stamp(self._topic, sec, nanosec), values
 
@@ -226,7 +237,7 @@ class _JointStates:
         except ValueError as error:
             raise _malformed(self._topic, topics.JOINT_STATE, raw, error) from None
         order = self._order(names)
-        present = [field for field in self._fields if field != self._optional or counts[field]]
+        present = [field for field in self._fields if field not in self._optional or counts[field]]
         for field in present:
             if counts[field] != len(names):
                 raise InputError(self._wrong_length(field, counts[field], len(names)))
@@ -245,6 +256,7 @@ class _JointStates:
             first,
             (offsets[present[-1]] - first) // 8 + len(names),
             index,
+            None if len(present) == len(self._fields) else [self._fields.index(field) for field in present],
         )
 
     def _order(self, names: Sequence[str]) -> NDArray[np.intp]:
@@ -263,15 +275,12 @@ class _JointStates:
             return f"{self._topic}: {field} is empty, but the estimator needs {_NEEDED[field]}"
         return f"{self._topic}: {field} has {length} values for {joints} joint names"
 
-    def _finite(self, values: FloatArray) -> FloatArray:
-        """Values without the optional field if all of it is NaN: it is not measured; raises InputError for others."""
-        if self._fields[-1] == self._optional and len(values) == len(self._fields) and np.isnan(values[-1]).all():
-            values = values[:-1]
-        for field, row in zip(self._fields, values, strict=False):
+    def _check_finite(self, values: FloatArray) -> None:
+        """Raise InputError where a value is not finite, unless an optional field is all NaN: it is not measured."""
+        for field, row in zip(self._fields, values, strict=True):
             bad = [name for name, good in zip(self._joint_names, np.isfinite(row), strict=True) if not good]
-            if bad:
+            if bad and not (field in self._optional and np.isnan(row).all()):
                 raise InputError(f"{self._topic}: {field} of joint {choices(bad)} is not finite")
-        return values
 
 
 _NEEDED = {

@@ -48,6 +48,7 @@ class NoiseLevel:
     encoder_step : resolution of the joint position, 0: continuous [rad]
     velocity_cutoff : the joint velocity is the differentiated position behind a first-order low-pass of this
         frequency; 0: the true velocity plus white noise [Hz]
+    measures_velocity : False for joint states without velocities
     imu_tilt : angle between the IMU and its frame in the URDF, about an axis that is drawn once per run [rad]
     timing : rates and stamps
     """
@@ -56,6 +57,7 @@ class NoiseLevel:
     errors: SensorNoise
     encoder_step: float = 0.0
     velocity_cutoff: float = 0.0
+    measures_velocity: bool = True
     imu_tilt: float = 0.0
     timing: Timing = Timing()
 
@@ -145,6 +147,7 @@ _LEVELS = {
         ),
         # Troubles of real robots, one by one, on top of paper_std.
         _with("encoder_14_bit", position_std=0.0, velocity_std=0.0, encoder_step=_14_BIT, velocity_cutoff=60.0),
+        _with("encoder_14_bit_alone", position_std=0.0, encoder_step=_14_BIT, measures_velocity=False),
         _with("tilted_imu", imu_tilt=math.radians(3.0)),
         _with("late_wrench", timing=Timing(wrench_delay=5e-3)),
         _with("late_effort", timing=Timing(effort_delay=1e-3)),
@@ -245,7 +248,8 @@ class SensorModel:
         """
         timing, n, stamp = self._level.timing, self._n, self._stamp
         imu, feet = 3 * n, 3 * n + 6
-        joints = JointSample(stamp(stamp_ns), signals[:n], signals[n : 2 * n], signals[2 * n : imu])
+        velocity = signals[n : 2 * n] if self._level.measures_velocity else np.full(n, np.nan)
+        joints = JointSample(stamp(stamp_ns), signals[:n], velocity, signals[2 * n : imu])
         inertial = ImuSample(stamp(stamp_ns), signals[imu + 3 : feet], signals[imu : imu + 3])
         starts = range(feet, signals.size, 6)
         wrenches = tuple(

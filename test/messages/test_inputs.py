@@ -99,7 +99,9 @@ def test_order_is_followed_when_it_changes_between_messages(types: Types) -> Non
         (["a", "x"], {}, r"joint 'b' missing; the message holds 'a', 'x'"),
         (["a", "b", "a"], {}, r"joint 'a' is named more than once"),
         (["a", "b"], {"position": [1.0, 2.0, 3.0]}, r"position has 3 values for 2 joint names"),
-        (["a", "b"], {"velocity": []}, r"velocity is empty, .* needs the joint velocities"),
+        (["a", "b"], {"position": []}, r"position is empty, .* needs the joint positions"),
+        (["a", "b"], {"velocity": [1.0]}, r"velocity has 1 values for 2 joint names"),
+        (["a", "b"], {"velocity": [np.nan, 1.0]}, r"velocity of joint 'a' is not finite"),
         (["a", "b"], {"effort": [1.0]}, r"effort has 1 values for 2 joint names"),
         (["a", "b"], {"effort": [1.0, np.nan]}, r"effort of joint 'b' is not finite"),
         (["a", "b"], {"position": [-np.inf, np.nan]}, r"position of joint 'a', 'b' is not finite"),
@@ -129,6 +131,17 @@ def test_a_joint_state_without_effort_has_unknown_torques(types: Types) -> None:
         assert sample.position.tolist() == [1.0, 0.0] and np.isnan(sample.effort).all()
     with pytest.raises(InputError, match="position of joint 'a' is not finite"):
         reader.joint_state(joint_message(types, ["b", "a"], position=[0.0, np.nan], effort=[]))
+
+
+def test_a_joint_state_without_velocity_has_unknown_velocities(types: Types) -> None:
+    reader = InputReader(Config(observer="momentum"), ("a", "b"))
+    for velocity in ([], [np.nan, np.nan]):
+        sample = reader.joint_state(joint_message(types, ["b", "a"], velocity=velocity))
+        assert np.isnan(sample.velocity).all()
+        assert sample.position.tolist() == [1.0, 0.0] and sample.effort.tolist() == [201.0, 200.0]
+    sample = reader.joint_state(joint_message(types, ["a", "b"], velocity=[], effort=[]))
+    assert sample.position.tolist() == [0.0, 1.0] and np.isnan([sample.velocity, sample.effort]).all()
+    assert reader.joint_state(joint_message(types, ["a", "b"])).velocity.tolist() == [100.0, 101.0]
 
 
 def test_of_a_command_only_the_velocities_are_read_whatever_else_it_lacks(types: Types) -> None:

@@ -172,6 +172,9 @@ class SensorNoiseMonitor:
         write_readings(self._block, self._row, frame.position, frame.velocity, frame.angular_velocity, frame.wrenches)
         self._times[self._row] = time
         self._row += 1
+        if frame.differentiated and self.noise.velocity_cutoff == 0.0:
+            self.noise = self.noise.without_velocity()
+            return True
         if self._row == _BLOCK:
             self._open()
         elif self._column < self._kinds.size:

@@ -252,14 +252,26 @@ def test_missing_effort_and_repeated_stamps_are_both_events_of_the_result(
     assert [event.code for event in health.events] == ["missing_effort", "repeated_stamp"]
 
 
+def test_a_bag_without_joint_velocities_is_replayed_and_an_event_names_it(
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary]
+) -> None:
+    spoiled = copy.deepcopy(messages)
+    for topic, _, message in spoiled:
+        if topic == "joint_states":
+            message.velocity = np.empty(0)
+    result = run(write_bag("bag", spoiled))
+    assert result.estimates == 120 and not result.refused
+    assert [event.code for event in result.health.events] == ["missing_velocity"]
+
+
 def test_a_bag_without_one_usable_message_is_refused_with_the_reason(
     messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
     spoiled = copy.deepcopy(messages)
     for topic, _, message in spoiled:
         if topic == "joint_states":
-            message.velocity = np.empty(0)
-    with pytest.raises(BagError, match=r"no estimate .*120 messages of /joint_states refused: .*velocity is empty"):
+            message.position = np.empty(0)
+    with pytest.raises(BagError, match=r"no estimate .*120 messages of /joint_states refused: .*position is empty"):
         run(write_bag("bag", spoiled))
     assert not (tmp_path / "out").exists()
 
