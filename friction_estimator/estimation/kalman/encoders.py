@@ -4,8 +4,8 @@ A rounded position is no position with white noise. While a joint creeps from on
 reading stands still and its error is a ramp; but the moment of the change tells the position to a fraction of a step.
 So the reading bounds the position: it lies within half a step. A filter with a normal density uses this bound by the
 mean and variance of the density truncated to the bound (density truncation: Simon & Simon 2010), which is exact for
-readings without further noise. The filters of one joint interact as those of :mod:`joint_motion` do, with covariances of their
-own because the bound matters now and then only.
+readings without further noise. The filters of one joint interact as those of :mod:`joint_motion` do, with covariances
+of their own because the bound matters now and then only.
 """
 
 from __future__ import annotations
