@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 
 import numpy as np
 
@@ -83,10 +84,6 @@ _DEVIATIONS = 15.0
 """Standard deviations beyond which an identified error is named: they do not hold all errors of the robot model."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
-_TIMING = ("rate of ", "lag of ", "late ")
-"""Beginnings of the keys of wrong rates and stamps: the readings themselves are right."""
-_ACCOUNTED = ("delay of ", "tilt of ")
-"""Beginnings of the keys of errors that the estimate accounts for."""
 _SETTLED = 0.2
 """An identified error is named once it changes by less than this part of its limit in a second."""
 _PART_OF_INTERVAL = 0.15
@@ -94,8 +91,43 @@ _PART_OF_INTERVAL = 0.15
 _TILTED = math.radians(0.6)
 """Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
 
-Check = tuple[str, str]
-"""Key of a check, and its finding; an empty one where the sensor is right."""
+
+class Kind(Enum):
+    """What may be wrong with a sensor."""
+
+    RATE = "rate"
+    LAG = "lag"
+    LATE = "late readings"
+    DELAY = "delay"
+    TILT = "tilt"
+    STUCK_POSITION = "stuck position"
+    STUCK_VELOCITY = "stuck velocity"
+    STUCK_EFFORT = "stuck effort"
+    STUCK_RATE = "stuck angular velocity"
+    STUCK_FORCE = "stuck specific force"
+    STUCK_WRENCH = "stuck wrench"
+    VELOCITY_SIGN = "sign of velocity"
+    VELOCITY_UNIT = "unit of velocity"
+    FORCE_UNIT = "unit of specific force"
+    IMU_DIRECTION = "direction of specific force"
+    HEADING = "heading of the IMU"
+    RATE_UNIT = "angular velocity"
+    WRENCH_DIRECTION = "direction of wrench"
+    WRENCH_UNIT = "unit of wrench"
+    NO_WRENCH = "no wrench"
+    EFFORT_SIGN = "sign of effort"
+    EFFORT_UNIT = "unit of effort"
+
+
+_TIMING = frozenset((Kind.RATE, Kind.LAG, Kind.LATE))
+"""Wrong rates and stamps: the readings themselves are right."""
+ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT))
+"""Errors that the estimate accounts for."""
+_EFFORT = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
+"""Wrong torques: no check of another sensor depends on them alone."""
+
+Check = tuple[Kind, str, str]
+"""Kind of a check, topic or foot, and finding; an empty one where the sensor is right."""
 
 
 class SensorChecks:
@@ -125,7 +157,7 @@ class SensorChecks:
         self._sensors = [(self._imu, LOWEST_IMU_RATE)] if self._floating else []
         self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in self._feet]
         self._flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
-        self._held: dict[str, tuple[int, str]] = {}
+        self._held: dict[tuple[Kind, str], tuple[int, str]] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -174,7 +206,7 @@ class SensorChecks:
             if check is None:
                 self._stride = 0
                 return
-            key, text = check
+            key, text = check[:2], check[2]
             if text:
                 if key not in held:
                     self._health.add_event("sensor", self._stamp_ns, text)
@@ -182,7 +214,7 @@ class SensorChecks:
             elif key in held and not 0.0 <= 1e-9 * (self._stamp_ns - held[key][0]) < _HOLD:
                 del held[key]
             self._health.findings = tuple(text for _, text in held.values())
-            self._health.sensors_wrong = any(not key.startswith(_ACCOUNTED) for key in held)
+            self._health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in held)
 
     def _checks(
         self, frame: SensorFrame, block: Sequence[tuple[SensorFrame, Dynamics]], elapsed: float
@@ -197,7 +229,7 @@ class SensorChecks:
         if self._wrong(self._joints) or not self._floating:
             return
         yield from self._gravity(self._sum(2))
-        if f"{self._imu}: unit of force" not in self._held:
+        if (Kind.FORCE_UNIT, self._imu) not in self._held:
             yield from self._directions(self._sum(2))
         yield from self._turning(self._sum(4))
         if self._wrong(self._imu):
@@ -211,11 +243,12 @@ class SensorChecks:
     @property
     def readings_are_wrong(self) -> bool:
         """Whether readings of any sensor are known to be wrong, apart from rates, stamps, delays and a tilt."""
-        return not all(key.startswith((*_TIMING, *_ACCOUNTED)) for key in self._held)
+        return any(kind not in _TIMING | ACCOUNTED for kind, _ in self._held)
 
     def _wrong(self, topic: str) -> bool:
         """Whether a reading of the topic is known to be wrong; its rate and torques do not matter here."""
-        return any(key.startswith(f"{topic}: ") for key in self._held)
+        others = _TIMING | ACCOUNTED | _EFFORT
+        return any(kind not in others and place == topic for kind, place in self._held)
 
     def _sum(self, blocks: int) -> Sums:
         """Sums over the newest blocks."""
@@ -236,7 +269,7 @@ class SensorChecks:
                 rates.append((topic, part * frames / elapsed if used and part < _SLACK else math.inf, lowest))
         for topic, hz, lowest in rates:
             low = f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"
-            yield f"rate of {topic}", low if hz < _SLACK * lowest else ""
+            yield Kind.RATE, topic, low if hz < _SLACK * lowest else ""
 
     def _fresh(self, frame: SensorFrame) -> list[bool]:
         """Which of the sensors other than the joints are fresh."""
@@ -258,10 +291,10 @@ class SensorChecks:
                     text = f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"
                 elif ahead > wait.reset_after:
                     text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"
-            yield f"lag of {topic}", text
+            yield Kind.LAG, topic, text
             share = (late[sensor] - self._late[sensor]) / frames
             text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
-            yield f"late {topic}", text if share > _LATE else ""
+            yield Kind.LATE, topic, text if share > _LATE else ""
 
     def _calibrated(self, frame: SensorFrame, elapsed: float) -> Iterator[Check]:
         """Delays and an IMU mounting that the friction stage has found and that no longer change."""
@@ -277,20 +310,20 @@ class SensorChecks:
         torques = bool(sure.size and sure.all() and (delay < 0.0).all())
         age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp" if torques else ""
         text = f"{self._joints}: the motor torques are {age}. {outcome}; correct the stamps in the driver"
-        yield "delay of the torques", text if torques else ""
+        yield Kind.DELAY, self._joints, text if torques else ""
         for foot, config in enumerate(self._feet):
             ms = 1e3 * float(delay[foot])
             age = f"{abs(ms):.1f} ms {'older' if ms > 0.0 else 'newer'} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{config.name}.delay"
             text = f"{config.wrench_topic}: the wrenches are {age}. {outcome}; {remedy}"
-            yield f"delay of {config.name}", text if sure[foot] and not torques else ""
+            yield Kind.DELAY, config.wrench_topic, text if sure[foot] and not torques else ""
         bias, sigma = (vector[:2] for vector in (found.accelerometer_bias, found.accelerometer_bias_sigma))
         tilt, change = (math.hypot(*vector) / GRAVITY for vector in (bias, bias - before.accelerometer_bias[:2]))
         tilted = tilt > max(_TILTED, _DEVIATIONS * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED
         angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
         error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
         text = f"{self._imu}: {error}. {outcome}; correct the frame in the URDF"
-        yield "tilt of the IMU", text if tilted else ""
+        yield Kind.TILT, self._imu, text if tilted else ""
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
@@ -312,23 +345,24 @@ class SensorChecks:
                 joints = np.concatenate((expected, moved, moved)) > _TRAVELLED
                 stuck |= still & np.concatenate((joints, [base, base], feet))
         rest = "has not changed for a second although the robot moves: it is stuck; check the driver"
-        for kind, first, key in (
-            ("position", 0, f"{self._joints}: position"),
-            ("velocity", n, f"{self._joints}: velocity"),
-            ("effort", 2 * n, f"effort of {self._joints}"),
+        for kind, name, first in (
+            (Kind.STUCK_POSITION, "position", 0),
+            (Kind.STUCK_VELOCITY, "velocity", n),
+            (Kind.STUCK_EFFORT, "effort", 2 * n),
         ):
             where = stuck[first : first + n]
-            cause = "stuck, saturated or not measured" if kind == "effort" else "stuck"
-            text = f"{kind} of joint {self._listed(where)} has not changed for a second although it moves: {cause}"
+            cause = "stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "stuck"
+            text = f"{name} of joint {self._listed(where)} has not changed for a second although it moves: {cause}"
             if where.any() or not same[first : first + n].any():
-                yield key, f"{self._joints}: the {text}; check the driver" if where.any() else ""
-        for row, kind in enumerate(("angular velocity", "specific force"), 3 * n):
+                yield kind, self._joints, f"{self._joints}: the {text}; check the driver" if where.any() else ""
+        inertial = (Kind.STUCK_RATE, "angular velocity"), (Kind.STUCK_FORCE, "specific force")
+        for row, (kind, name) in enumerate(inertial, 3 * n):
             if stuck[row] or not same[row]:
-                yield f"{self._imu}: {kind}", f"{self._imu}: the {kind} of the IMU {rest}" if stuck[row] else ""
+                yield kind, self._imu, f"{self._imu}: the {name} of the IMU {rest}" if stuck[row] else ""
         for row, foot in enumerate(self._feet, 3 * n + 2):
             if stuck[row] or not same[row]:
                 text = f"{foot.wrench_topic}: the wrench of the foot sensor {foot.name!r} {rest}"
-                yield f"{foot.wrench_topic}: stuck", text if stuck[row] else ""
+                yield Kind.STUCK_WRENCH, foot.wrench_topic, text if stuck[row] else ""
 
     def _listed(self, where: BoolArray) -> str:
         return choices(name for name, here in zip(self._robot.joint_names, where.tolist(), strict=True) if here)
@@ -345,12 +379,12 @@ class SensorChecks:
                 f"{self._joints}: the velocity of joint {self._listed(flipped)} has the opposite sign of the change of "
                 "its position: correct one of them in the driver"
             )
-            yield f"{self._joints}: velocity sign", text if flipped.any() else ""
+            yield Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else ""
             text = (
                 f"{self._joints}: the position of joint {self._listed(scaled)} changes {_middle(slope[scaled])} times "
                 "as fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
             )
-            yield f"{self._joints}: velocity unit", text if scaled.any() else ""
+            yield Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else ""
 
     def _gravity(self, sums: Sums) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
@@ -366,7 +400,7 @@ class SensorChecks:
         elif mean > GRAVITY * _SCALED:
             remedy = "publish it in m/s^2"
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
-        yield f"{self._imu}: unit of force", text if remedy else ""
+        yield Kind.FORCE_UNIT, self._imu, text if remedy else ""
 
     def _directions(self, sums: Sums) -> Iterator[Check]:
         """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
@@ -384,7 +418,7 @@ class SensorChecks:
                     f"feet.{config.name}.frame"
                 )
             if gravity < _ALONG and (text or load < _ALONG):
-                yield f"{config.wrench_topic}: direction", text
+                yield Kind.WRENCH_DIRECTION, config.wrench_topic, text
             if load < _ALONG:
                 tilts.append(gravity)
         tilt = min(tilts, default=_ALONG)
@@ -395,7 +429,7 @@ class SensorChecks:
             )
             if tilt > math.pi - _ALONG:
                 text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
-            yield f"{self._imu}: direction", text if tilt > _ACROSS else ""
+            yield Kind.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else ""
 
     def _turning(self, sums: Sums) -> Iterator[Check]:
         """Sign and unit of the angular velocity, against that of the base by the standing legs."""
@@ -409,7 +443,7 @@ class SensorChecks:
         elif slope > _SCALED:
             unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
-        yield f"{self._imu}: angular velocity of the legs", text
+        yield Kind.RATE_UNIT, self._imu, text
 
     def _feet_and_weight(self, sums: Sums) -> Iterator[Check]:
         """Unit of foot sensors: both the weight and the torques of the legs must speak against it."""
@@ -424,7 +458,7 @@ class SensorChecks:
         corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
         explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_EQUAL))
         for foot, config in enumerate(self._feet):
-            if f"{config.wrench_topic}: stuck" in self._held or f"{config.wrench_topic}: direction" in self._held:
+            if {(kind, config.wrench_topic) for kind in (Kind.STUCK_WRENCH, Kind.WRENCH_DIRECTION)} & self._held.keys():
                 continue
             what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
             scaled = sure[foot] and not 1.0 / _EQUAL < slope[foot] < _EQUAL
@@ -433,11 +467,11 @@ class SensorChecks:
                     "is it in kN? Publish it in N" if 500.0 < slope[foot] < 2000.0 else "check unit and calibration"
                 )
                 factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
-                yield f"{config.wrench_topic}: unit", f"{what} {factor}: {remedy}" if scaled else ""
+                yield Kind.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else ""
             empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / _SCALED and not sure[foot]
             if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
-                yield f"{config.wrench_topic}: empty", text if empty else ""
+                yield Kind.NO_WRENCH, config.wrench_topic, text if empty else ""
 
     def _heading(self, sums: Sums) -> Iterator[Check]:
         """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
@@ -462,7 +496,7 @@ class SensorChecks:
             f"{self._imu}: horizontal accelerations are turned by {-math.degrees(angle):.0f} degrees about the "
             "vertical against the foot forces: set imu.frame, or the frames of the feet, to the axes of the sensors"
         )
-        yield f"{self._imu}: heading", text if abs(angle) > _ACROSS else ""
+        yield Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else ""
 
     def _torques(self, sums: Sums) -> Iterator[Check]:
         """Sign and unit of motor torques, against what gravity and foot forces need in moving joints of the legs."""
@@ -475,12 +509,12 @@ class SensorChecks:
         if shown.any():
             what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
             text = f"{what} {self._listed(flipped)} has the opposite sign of {needs}: change its sign in the driver"
-            yield "sign of effort", text if flipped.any() else ""
+            yield Kind.EFFORT_SIGN, self._joints, text if flipped.any() else ""
             text = (
                 f"{what} {self._listed(scaled)} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
                 "N m (check unit, gear ratio and torque constant)"
             )
-            yield "unit of effort", text if scaled.any() else ""
+            yield Kind.EFFORT_UNIT, self._joints, text if scaled.any() else ""
 
 
 def _tilt(vector: FloatArray) -> float:

@@ -31,7 +31,9 @@ _FEWEST = 1e-3
 _GAP = 1.8
 """Joint samples farther apart than this many usual periods have something missing between them."""
 _STEPS_OF_ENCODER = 3.0
-"""A joint whose reading has changed by more than this many of its smallest steps changes it in the next sample, too."""
+"""A joint whose reading has changed by more than this many steps of its encoder changes it in the next sample, too."""
+_SAME_STEP = 1e-9
+"""Steps that differ by less are equal [rad or m]. The smallest step so far, or difference of steps, is the resolution."""
 _LONGEST_QUEUE = 5000
 """Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
 _LONGEST_REPETITION = 5
@@ -312,19 +314,19 @@ def note_changes(position: FloatArray, before: FloatArray, steps: FloatArray) ->
     Parameters
     ----------
     position, before : (n,) of this sample and of the one before
-    steps : (2, n) size of each joint's smallest step so far, and of its newest one while any joint changes
+    steps : (2, n) resolution of each joint's readings, and its newest step while any joint changes
     """
     changed, moves = False, False
     for joint in range(position.size):
-        step = abs(position[joint] - before[joint])
-        changed = changed or step > 0.0
-        moves = moves or steps[1, joint] > _STEPS_OF_ENCODER * steps[0, joint]
+        changed = changed or position[joint] != before[joint]
+        moves = moves or abs(steps[1, joint]) > _STEPS_OF_ENCODER * steps[0, joint]
     if changed:
         for joint in range(position.size):
-            step = abs(position[joint] - before[joint])
+            step = position[joint] - before[joint]
+            for size in (abs(step), abs(step - steps[1, joint])):
+                if size > _SAME_STEP:
+                    steps[0, joint] = min(steps[0, joint], size)
             steps[1, joint] = step
-            if step > 0.0:
-                steps[0, joint] = min(steps[0, joint], step)
     return moves and not changed
 
 
@@ -335,7 +337,7 @@ class RepeatedFrames:
     filter that uses such a sample sees the joints stand still for one period and then jump by two; one in a
     hundred makes friction three times worse. A sample that is missing costs nothing. But joints at rest and coarse
     encoders also repeat themselves. So a repetition counts as a missed cycle only where a joint has just moved by
-    several times its smallest step, which no joint stops within a period.
+    several steps of its encoder, which no joint stops within a period.
     """
 
     def __init__(self) -> None:

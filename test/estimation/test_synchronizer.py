@@ -161,8 +161,9 @@ def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():
 def test_a_missed_cycle_of_the_driver_is_dropped_counted_and_keeps_nobody_waiting():
     health = Health()
     s = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=health)
-    feed(s, [joints(ms) for ms in range(1, 101)])
-    assert s.add_joints(JointSample(101 * MS, np.full(2, 100.0), np.zeros(2), np.zeros(2))) == []
+    moving = [JointSample(k * MS, np.full(2, k + 0.01 * np.sin(k)), np.zeros(2), np.zeros(2)) for k in range(1, 101)]
+    feed(s, moving)
+    assert s.add_joints(JointSample(101 * MS, moving[-1].position, np.zeros(2), np.zeros(2))) == []
     (frame,) = s.add_joints(joints(102))
     assert (frame.stamp_ns, frame.dt) == (102 * MS, 2e-3)
     assert (health.frames, health.repeated) == (101, 1)
