@@ -33,7 +33,7 @@ _GAP = 1.8
 _STEPS_OF_ENCODER = 3.0
 """A joint whose reading has changed by more than this many steps of its encoder changes it in the next sample, too."""
 _SAME_STEP = 1e-9
-"""Steps that differ by less are equal [rad or m]. The smallest step so far, or difference of steps, is the resolution."""
+"""Steps that differ by less are equal [rad or m]. The resolution is the smallest step or difference of steps so far."""
 _LONGEST_QUEUE = 5000
 """Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
 _LONGEST_REPETITION = 5
@@ -323,9 +323,10 @@ def note_changes(position: FloatArray, before: FloatArray, steps: FloatArray) ->
     if changed:
         for joint in range(position.size):
             step = position[joint] - before[joint]
-            for size in (abs(step), abs(step - steps[1, joint])):
-                if size > _SAME_STEP:
-                    steps[0, joint] = min(steps[0, joint], size)
+            if abs(step) > _SAME_STEP:
+                steps[0, joint] = min(steps[0, joint], abs(step))
+            if abs(step - steps[1, joint]) > _SAME_STEP:
+                steps[0, joint] = min(steps[0, joint], abs(step - steps[1, joint]))
             steps[1, joint] = step
     return moves and not changed
 
