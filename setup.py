@@ -26,7 +26,8 @@ EXTRAS = {
     "report": ["plotly>=6.0"],
     "robots": ["example-robot-data>=6.0"],  # URDFs of config/robots/talos_legs.yaml, g1.yaml; 400 MB
     "demo": ["rich>=13.0"],
-    "test": ["pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100"],
+    "fleet": ["distributed>=2025.1", "pyarrow>=15.0", "fsspec>=2024.2"],
+    "test": ["pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100", "pandas>=2.0", "polars>=1.0", "duckdb>=1.0"],
 }
 EXTRAS["test"] += EXTRAS["robots"]
 EXTRAS["all"] = list(dict.fromkeys(requirement for extra in EXTRAS.values() for requirement in extra))

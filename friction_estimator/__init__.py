@@ -21,6 +21,7 @@ Walk in simulation and estimate the friction of every joint::
 :func:`validate`               an identification applied to other recordings
 :func:`export`                 identified friction for a URDF, an MJCF, ros2_control or C
 :func:`report`                 an HTML page of a bag or of an identification
+:mod:`fleet`                   many bags of many robots on Dask, and friction over months
 =============================  =========================================================================
 
 The estimator takes :class:`JointSample`, :class:`ImuSample` and :class:`WrenchSample`, and gives
@@ -97,6 +98,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "fleet":
+        return import_module(f"{__name__}.fleet")
     if name not in _MODULES:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}; its public names are {', '.join(__all__)}"
@@ -107,4 +110,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "fleet"})

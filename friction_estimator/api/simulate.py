@@ -151,8 +151,11 @@ def write_simulation(
     source: str,
     storage: str = STORAGES[0],
     overwrite: bool = False,
+    more: Callable[[BagWriter], None] | None = None,
 ) -> tuple[int, int]:
     """Write sensors and ground truth as a rosbag2; return the numbers of joint samples and of messages.
+
+    ``more`` is called with the open bag, to write what else it holds.
 
     Raises
     ------
@@ -162,6 +165,8 @@ def write_simulation(
     config, count = robot.config, 0
     description = RunDescription.of(config, robot.urdf_xml, robot.name, source)
     with BagWriter(path, storage, description.to_custom_data(), overwrite) as writer:
+        if more is not None:
+            more(writer)
         sensors, truths = SensorMessages(config, joint_names), TruthMessages(config, joint_names)
         for sample in samples:
             sensed = sensors.build(sample.readings)

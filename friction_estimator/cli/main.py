@@ -1,7 +1,8 @@
 """The command line: one verb, one file, imported only when it is used.
 
-A verb is a module of this folder with ``add_arguments(parser)`` and ``run(arguments) -> None``, and a line in
-:data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr says why), 2 wrong usage.
+A verb is a module of this folder with ``add_arguments(parser)`` and ``run(arguments) -> int | None``, and a line in
+:data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr says why), 2 wrong usage; a verb may return its
+own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ VERBS = {
     "validate": "apply an identification to other recordings: errors beside zero and the rigid body alone",
     "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
     "report": "one HTML page of a bag with estimates, or of an identification",
+    "fleet": "replay or identify many bags of many robots on Dask, into one table of their friction",
     "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",
     "parameters": "list every parameter of the YAML with default, unit and range",
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
@@ -40,6 +42,9 @@ _EXTRAS = {
     "pinocchio": "dynamics",
     "rich": "demo",
     "rclpy": "ros",
+    "distributed": "fleet",
+    "pyarrow": "fleet",
+    "fsspec": "fleet",
 }
 
 
@@ -51,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         parsed = _parser(words).parse_args(words)
-        parsed.run(parsed)
+        code: int | None = parsed.run(parsed)
         sys.stdout.flush()
     except FrictionEstimatorError as error:
         return _fail(str(error))
@@ -64,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except KeyboardInterrupt:
         return _fail("interrupted")
-    return 0
+    return code or 0
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

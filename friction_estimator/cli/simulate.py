@@ -23,11 +23,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the bag")
     parser.add_argument("--overwrite", action="store_true", help="replace an older bag of that name")
+    parser.add_argument(
+        "--fleet",
+        type=_fleet,
+        metavar="ROBOTSxDAYS",
+        help="write a folder with the bags of a fleet instead: so many robots, for so many days one walk a day of at "
+        "most DURATION, with wear, a maintenance, the temperature of the day and two broken bags",
+    )
+
+
+def _fleet(text: str) -> tuple[int, int]:
+    robots, _, days = text.partition("x")
+    if not (robots.isdecimal() and days.isdecimal() and int(robots) and int(days)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form ROBOTSxDAYS, such as 3x10")
+    return int(robots), int(days)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Simulate and write."""
     robot, duration = robot_of(arguments), arguments.duration
+    if arguments.fleet is not None:
+        from friction_estimator.fleet.simulated import FleetPlan, simulate_fleet
+
+        with progress_bar("simulating") as progress:
+            robots, days = arguments.fleet
+            plan = FleetPlan(robots, days, duration, arguments.seed)
+            count = simulate_fleet(arguments.output, robot, plan, progress)
+        print(f"{arguments.output}: {count} bags, two of them broken, and fleet.yaml")
+        return
     simulator, source = make_simulator(robot, arguments.scenario, duration, arguments.noise, arguments.seed)
     with progress_bar("simulating") as progress:
         samples, messages = write_simulation(

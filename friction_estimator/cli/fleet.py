@@ -1,0 +1,130 @@
+"""``fleet replay|identify|drift``: many bags and many robots on Dask, and friction over months."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from friction_estimator import fleet
+from friction_estimator.cli.arguments import look_ahead
+from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.identification.methods import METHODS
+from friction_estimator.tables import Cell, Column, Table, terminal_table
+
+_WIDTH = 160
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
+    replay = _action(actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint")
+    _add_run_options(replay)
+    replay.add_argument(
+        "--smooth",
+        type=look_ahead,
+        nargs="?",
+        const=SMOOTHING_LAG,
+        metavar="SECONDS",
+        help=f"fixed-lag smoothing, as of the verb replay; {SMOOTHING_LAG:g} s when no number is given",
+    )
+    replay.add_argument("--reports", action="store_true", help="also write an HTML report of every bag, 5 MB each")
+    identify = _action(actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint")
+    _add_run_options(identify)
+    identify.add_argument("--method", choices=tuple(METHODS), help="when not given, the first that the data allow")
+    identify.add_argument("--law", help="friction law of all joints; when not given, that of the robot's live node")
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    return made
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "bags", nargs="+", metavar="BAGS", help="paths, globs or URLs of bags, or of folders below which bags are"
+    )
+    parser.add_argument("-o", "--output", default="friction", metavar="FOLDER", help="folder or URL of the results")
+    parser.add_argument(
+        "--robots",
+        type=Path,
+        metavar="YAML",
+        help="serial number and robot of each bag; or one robot, by name or YAML, for all bags; when not given, each "
+        "bag names its robot",
+    )
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="Dask scheduler; when not given, a cluster on this machine is started"
+    )
+    parser.add_argument("--workers", type=_count, help="processes of the cluster here, one a core by default")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes: a whole number from 1 on")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run, print a summary and the failures; the exit code."""
+    options = {name: getattr(arguments, name) for name in ("output", "scheduler", "workers")}
+    work: Callable[..., fleet.FleetRun]
+    if arguments.action == "replay":
+        work, options = fleet.replay, {**options, "smooth": arguments.smooth, "reports": arguments.reports}
+    else:
+        work, options = fleet.identify, {**options, "method": arguments.method, "law": arguments.law}
+    for name in ("core", "client", "nanny", "scheduler", "worker"):  # what concerns the user is in the results
+        logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
+    with _progress(arguments.action) as (progress, announce):
+        done = work(arguments.bags, arguments.robots, progress=progress, announce=announce, **options)
+    if done.failed:
+        table = Table(
+            "Bags that failed",
+            (Column("bag", align="left"), Column("reason", align="left")),
+            tuple((Cell(result.bag), Cell(result.reason)) for result in done.failed),
+        )
+        Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH).print(terminal_table(table))
+    print(
+        f"{done.output}/{arguments.action}: {len(done.finished)} bags finished, {len(done.skipped)} were finished "
+        f"before, {len(done.failed)} failed"
+    )
+    return 1 if done.failed else 0
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[tuple[fleet.Progress, Callable[[str], None]]]:
+    """Bar on stderr with bags, rate and time left; without a terminal only the address of the dashboard."""
+    console = Console(stderr=True, highlight=False)
+
+    def announce(address: str) -> None:
+        console.print(f"Dask's dashboard, where bokeh is installed: {address}", soft_wrap=True)
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[bags]} bags, {task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(title, total=None, bags=0, rate="")
+        count = 0
+
+        def progress(result: fleet.BagResult, done: int, total: int) -> None:
+            nonlocal count
+            count += 1
+            elapsed = bar.tasks[0].elapsed or 0.0
+            rate = f"{60.0 * count / elapsed:.1f} bags/min" if elapsed else ""
+            bar.update(task, completed=done, total=total, bags=count, rate=rate)
+
+        yield progress, announce

@@ -1,0 +1,117 @@
+"""Fleets: many bags and many robots on Dask, and friction over months.
+
+    import friction_estimator as fe
+
+    run = fe.fleet.replay("bags/*", "fleet.yaml", output="friction")
+    drift = fe.fleet.drift("friction")
+    for joint in drift.joints:
+        print(joint.verdict)
+
+Scripts start worker processes, so their code stands below ``if __name__ == "__main__":``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from friction_estimator.errors import ConfigError
+from friction_estimator.fleet.bag_task import BagResult, Settings
+from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots
+from friction_estimator.fleet.run import FleetError, FleetRun, Progress, absolute, run_bags
+from friction_estimator.fleet.sources import find_bags
+from friction_estimator.identification.methods import find_method
+
+__all__ = ["BagResult", "FleetError", "FleetRun", "identify", "replay"]
+
+Path_ = str | os.PathLike[str]
+
+
+def replay(
+    bags: Path_ | Sequence[Path_],
+    robots: Path_ | None = None,
+    *,
+    output: Path_ = "friction",
+    smooth: float | None = None,
+    reports: bool = False,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> FleetRun:
+    """Run the live estimator over many bags, and write one Parquet row a bag and joint.
+
+    Bags that an earlier run into the same folder has finished with the same robot, options and version are skipped.
+
+    Parameters
+    ----------
+    bags : paths, globs or URLs (fsspec) of bags, or of folders below which bags are
+    robots : YAML of the fleet, or one robot by name or YAML for all bags; None: each bag names its robot
+    output : folder or URL of the results; workers on other machines need it, too
+    smooth : fixed-lag smoothing: seconds of later data that each estimate also uses; None: as live
+    reports : also write an HTML report of every bag
+    scheduler : address of a Dask scheduler; None: a cluster on this machine for the time of the run
+    workers : processes of that cluster; None: one a core
+    progress : called after every bag with its result, the bytes that are done, and all bytes
+    announce : called with the address of Dask's dashboard
+
+    Returns
+    -------
+    FleetRun
+        Results of all bags; ``failed`` has those that could not be used, with the reason.
+
+    Raises
+    ------
+    BagError
+        When there is no bag at one of the places.
+    ConfigError
+        When the YAML of the fleet is wrong, or no installed package reads a URL.
+    FleetError
+        When the scheduler cannot be reached, has no workers or is lost, or workers have another version.
+    """
+    settings = Settings("replay", absolute(os.fspath(output)), smooth=smooth, reports=reports)
+    return _run(bags, robots, settings, scheduler, workers, progress, announce)
+
+
+def identify(
+    bags: Path_ | Sequence[Path_],
+    robots: Path_ | None = None,
+    *,
+    output: Path_ = "friction",
+    method: str | None = None,
+    law: str | None = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> FleetRun:
+    """Identify friction from each of many bags, and write one Parquet row a bag and joint.
+
+    Parameters
+    ----------
+    method : identification method; None: the first one that data and robot allow
+    law : friction law of all joints; None: that of the robot's live node
+
+    All other parameters, the result and the errors are those of :func:`replay`.
+    """
+    if method is not None:
+        find_method(method)  # one error here, not one a bag
+    settings = Settings("identify", absolute(os.fspath(output)), identification=method, law=law)
+    return _run(bags, robots, settings, scheduler, workers, progress, announce)
+
+
+def _run(
+    bags: Path_ | Sequence[Path_],
+    robots: Path_ | None,
+    settings: Settings,
+    scheduler: str | None,
+    workers: int | None,
+    progress: Progress | None,
+    announce: Callable[[str], None] | None,
+) -> FleetRun:
+    if workers is not None and (workers < 1 or scheduler is not None):
+        raise ConfigError("'workers' is the number of processes on this machine: at least 1, and without 'scheduler'")
+    owners = FleetRobots() if robots is None else load_fleet_robots(robots)
+    sources = [bags] if isinstance(bags, (str, os.PathLike)) else list(bags)
+    found = find_bags(absolute(os.fspath(source)) for source in sources)
+    return run_bags(found, owners, settings, scheduler=scheduler, workers=workers, progress=progress, announce=announce)

@@ -1,0 +1,257 @@
+"""What a worker does with one bag: find its robot, estimate friction, write one row a joint.
+
+The estimator is recursive: each estimate follows from the one before. So a bag is one task, however long it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import friction_estimator
+from friction_estimator.api.identify import identify
+from friction_estimator.api.report import report
+from friction_estimator.errors import BagError, FrictionEstimatorError
+from friction_estimator.fleet.robots import FleetRobot, FleetRobots
+from friction_estimator.fleet.sources import content_hash, local_copy
+from friction_estimator.fleet.table import is_finished, row_file, write_bytes, write_rows
+from friction_estimator.io.bags import replay as bags
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.laws import make_law
+from friction_estimator.laws.law import torque_gradient
+from friction_estimator.types import FloatArray, FrictionEstimate
+
+FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
+
+_TEMPERATURE = "sensor_msgs/msg/Temperature"
+_RMS_STRIDE = 10  # friction changes slowly against the sample rate: every tenth sample gives the same RMS
+_VOID = frozenset({"excitation", "identification", "passivity"})
+"""Problems with which F_c and F_v say nothing about the joint."""
+_LINE_POINTS = 20  # speeds at which a line is fitted to a law
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How every bag of a run is treated.
+
+    Attributes
+    ----------
+    method : ``replay`` or ``identify``
+    output : folder or URL of the results
+    smooth : fixed-lag smoothing of ``replay``: seconds of later data that each estimate uses; None: as live
+    identification, law : method and friction law of ``identify``; None: chosen from data and robot
+    reports : also write an HTML report of every bag
+    """
+
+    method: str
+    output: str
+    smooth: float | None = None
+    identification: str | None = None
+    law: str | None = None
+    reports: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BagResult:
+    """Outcome of one bag.
+
+    Attributes
+    ----------
+    bag : path or URL
+    status : ``finished``, ``skipped`` (an earlier run has finished it) or ``failed``
+    reason : why it failed
+    rows : path or URL of its rows, empty when it failed
+    seconds : how long the worker needed [s]
+    """
+
+    bag: str
+    status: str
+    reason: str = ""
+    rows: str = ""
+    seconds: float = 0.0
+
+
+def process_bag(url: str, robots: FleetRobots, settings: Settings, scratch: str | None = None) -> BagResult:
+    """Estimate the friction in one bag and write its rows; a failure is a result, too.
+
+    Parameters
+    ----------
+    url : of the bag
+    robots : of the fleet
+    settings : of the run
+    scratch : folder for the copy of a remote bag; None: that for temporary files
+    """
+    started = time.perf_counter()
+    try:
+        status, rows = _process(url, robots, settings, scratch)
+        return BagResult(url, status, rows=rows, seconds=time.perf_counter() - started)
+    except FrictionEstimatorError as error:
+        reason = str(error)
+    except Exception as error:  # one broken bag must not end the others
+        reason = f"{type(error).__name__}: {error}"
+    return BagResult(url, FAILED, reason, seconds=time.perf_counter() - started)
+
+
+def _process(url: str, robots: FleetRobots, settings: Settings, scratch: str | None) -> tuple[str, str]:
+    digest = content_hash(url)
+    with local_copy(url, scratch) as path:
+        reader = BagReader(path)
+        owner = robots.owner(url, reader)
+        start = datetime.fromtimestamp(reader.start_ns * 1e-9, UTC).replace(tzinfo=None)
+        identity = f"{digest} {owner.serial} {settings.method}"
+        name = hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()
+        target = row_file(settings.output, settings.method, start, name)
+        made_with = {key: str(value) for key, value in asdict(settings).items() if key != "output"}
+        made_with |= {"robot": owner.content_hash, "version": friction_estimator.__version__}
+        if is_finished(target, made_with):
+            return SKIPPED, target
+        page = f"reports/{name}.html" if settings.reports else None
+        joints = _replayed(path, owner, settings, page) if settings.method == "replay" else (
+            _identified(path, owner, settings)
+        )  # fmt: skip
+        common = {
+            "serial": owner.serial,
+            "robot": owner.robot.name,
+            "start": start,
+            "duration": (reader.end_ns - reader.start_ns) * 1e-9,
+            "temperature": _temperature(reader, owner.namespace),
+            "report": page,
+            "bag": url,
+            "bag_hash": digest,
+            "version": friction_estimator.__version__,
+        }
+        write_rows(target, [{**common, **joint} for joint in joints], made_with)
+    return FINISHED, target
+
+
+def _temperature(reader: BagReader, namespace: str) -> float | None:
+    """Mean of the topic ``temperature``, or of the only topic of its type [degree Celsius]."""
+    there = [topic for topic, kind in reader.topics.items() if kind == _TEMPERATURE]
+    wanted = "/" + "/".join(part for part in (namespace.strip("/"), "temperature") if part)
+    topic = wanted if wanted in there else there[0] if len(there) == 1 else None
+    values = [] if topic is None else [reader.decode(message).temperature for message in reader.messages([topic])]
+    finite = [value for value in values if np.isfinite(value)]
+    return float(np.mean(finite)) if finite else None
+
+
+class _Tally:
+    """What is kept of the estimates of a bag: the newest one, and the sum of the squared friction."""
+
+    def __init__(self) -> None:
+        self.newest: FrictionEstimate | None = None
+        self._count, self._used = 0, 0
+        self._squares: FloatArray = np.zeros(1)
+
+    def add(self, estimate: FrictionEstimate) -> None:
+        self.newest = estimate
+        self._count += 1
+        if self._count % _RMS_STRIDE == 0 and np.isfinite(estimate.friction).all():
+            self._squares = self._squares + estimate.friction**2
+            self._used += 1
+
+    @property
+    def rms(self) -> FloatArray:
+        return np.sqrt(self._squares / self._used) if self._used else np.full(self._squares.shape, np.nan)
+
+
+def _replayed(path: Path, owner: FleetRobot, settings: Settings, page: str | None) -> list[dict[str, Any]]:
+    """Row of every joint from the live estimator."""
+    tally, robot = _Tally(), owner.robot
+    with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
+        out = None if folder is None else Path(folder) / "estimates"
+        summary = bags.replay(
+            path,
+            out,
+            robot.config,
+            robot.urdf_xml,
+            on_estimate=tally.add,
+            namespace=owner.namespace,
+            robot=robot.name,
+            smooth=settings.smooth,
+        )
+        if folder is not None:
+            made = Path(folder) / "report.html"
+            report(str(out), made, title=f"{owner.serial}, {path.name}")
+            write_bytes(f"{settings.output.rstrip('/')}/{page}", made.read_bytes())
+    if tally.newest is None:
+        raise BagError(f"no estimate could be made from {path}")
+    law, rms = tally.newest.joints.law, np.broadcast_to(tally.rms, len(summary.joint_names))
+    rejected = sum(count for count, _ in summary.refused.values())
+    damage = [summary.damage] if summary.damage else []
+    rows = []
+    for k, (joint, diagnosis) in enumerate(zip(summary.joint_names, summary.diagnoses, strict=True)):
+        rows.append(
+            {
+                "joint": joint,
+                "law": summary.identified.law_names[k],
+                "coulomb": _known(law.coulomb[k]),
+                "coulomb_sigma": _known(law.coulomb_sigma[k]),
+                "viscous": _known(law.viscous[k]),
+                "viscous_sigma": _known(law.viscous_sigma[k]),
+                "coulomb_viscous_covariance": _known(law.coulomb_viscous_covariance[k]),
+                "slow": _known(law.velocity_range[k, 0]),
+                "fast": _known(law.velocity_range[k, 1]),
+                "friction_rms": _known(rms[k]),
+                "samples": summary.estimates,
+                "rejected": rejected,
+                "usable": not (summary.health.sensors_wrong or _VOID & set(diagnosis.kinds)),
+                "diagnosis": "; ".join(map(str, (diagnosis, *summary.health.findings, *summary.missing, *damage))),
+            }
+        )
+    return rows
+
+
+def _identified(path: Path, owner: FleetRobot, settings: Settings) -> list[dict[str, Any]]:
+    """Row of every joint (motor, where motors move several joints) from an offline identification."""
+    found = identify(path, owner.robot, method=settings.identification, law=settings.law, namespace=owner.namespace)
+    friction, measured = found.friction, {one.joint: one for one in found.samples}
+    ranges = friction.velocity_range
+    rows = []
+    for k, joint in enumerate(friction.joint_names):
+        law = make_law(friction.law_names[k])
+        p, samples = len(law.parameter_names), measured.get(joint)
+        slow, fast = (np.nan, np.nan) if ranges is None else ranges[k].tolist()
+        line = _line(law, friction.values[k, :p], friction.covariance[k, :p, :p], slow, fast)
+        rms = None if samples is None else float(np.sqrt(np.mean(samples.friction[samples.used] ** 2)))
+        rows.append(
+            {
+                "joint": joint,
+                "law": law.name,
+                **line,
+                "slow": _known(slow),
+                "fast": _known(fast),
+                "friction_rms": rms,
+                "samples": int(friction.samples[k]),
+                "usable": line["coulomb"] is not None,
+                "diagnosis": "; ".join(found.warnings),
+            }
+        )
+    return rows
+
+
+def _line(law: Any, values: FloatArray, covariance: FloatArray, slow: float, fast: float) -> dict[str, float | None]:
+    """F_c and F_v of the least-squares line through a law between two speeds, and their covariance."""
+    names = ("coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb_viscous_covariance")
+    if not (np.isfinite([slow, fast]).all() and np.isfinite(values).all()):
+        return dict.fromkeys(names)
+    speeds = np.linspace(slow, fast, _LINE_POINTS)
+    no_load = np.zeros(_LINE_POINTS)
+    to_line = np.linalg.pinv(np.column_stack((np.ones(_LINE_POINTS), speeds)))
+    coulomb, viscous = to_line @ law.torque(values[None, :], speeds, no_load)
+    slope = to_line @ torque_gradient(law, values, speeds, no_load)
+    spread = slope @ covariance @ slope.T
+    sigma = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
+    return dict(zip(names, map(float, (coulomb, viscous, *sigma, spread[0, 1])), strict=True))
+
+
+def _known(value: float) -> float | None:
+    """A number, null where it is not known."""
+    return float(value) if np.isfinite(value) else None

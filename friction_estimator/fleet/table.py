@@ -1,0 +1,142 @@
+"""The friction table of a fleet: one Parquet row a bag and joint, one file a bag, one folder a month."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+
+from friction_estimator.errors import ConfigError
+from friction_estimator.fleet.sources import filesystem
+
+METHODS = ("replay", "identify")
+"""Kinds of rows; each has a folder of its own, because their friction must not be compared."""
+_SETTINGS = b"friction_estimator"
+
+_FIELDS = (
+    ("serial", pa.string(), "serial number of the robot"),
+    ("robot", pa.string(), "name of the robot's configuration"),
+    ("joint", pa.string(), "name of the joint"),
+    ("start", pa.timestamp("us"), "time of the first message, UTC"),
+    ("duration", pa.float64(), "from the first to the last message [s]"),
+    ("temperature", pa.float64(), "mean over the bag [degree Celsius], null where none was recorded"),
+    ("law", pa.string(), "friction law that was identified"),
+    ("coulomb", pa.float64(), "F_c of the line through the law [N m]"),
+    ("coulomb_sigma", pa.float64(), "its standard deviation [N m]"),
+    ("viscous", pa.float64(), "F_v of the line through the law [N m s/rad]"),
+    ("viscous_sigma", pa.float64(), "its standard deviation [N m s/rad]"),
+    ("coulomb_viscous_covariance", pa.float64(), "covariance of the two [(N m)^2 s/rad]"),
+    ("slow", pa.float64(), "slow end of the joint's speeds in motion [rad/s]"),
+    ("fast", pa.float64(), "fast end of these speeds [rad/s]"),
+    ("friction_rms", pa.float64(), "RMS of the friction torque [N m]"),
+    ("samples", pa.int64(), "joint samples or measurements behind the result"),
+    ("rejected", pa.int64(), "messages of the bag that were refused, null where they are not counted"),
+    ("usable", pa.bool_(), "False where the diagnosis voids the friction"),
+    ("diagnosis", pa.string(), "problems of the joint, or of the recording"),
+    ("report", pa.string(), "path of the bag's report in the output folder, null where there is none"),
+    ("bag", pa.string(), "path or URL of the bag"),
+    ("bag_hash", pa.string(), "hash of the bag's content"),
+    ("version", pa.string(), "version of friction_estimator"),
+)
+SCHEMA = pa.schema([pa.field(name, kind, metadata={"description": text}) for name, kind, text in _FIELDS])
+COLUMNS = {name: text for name, _, text in _FIELDS}
+"""Description of every column."""
+
+
+def row_file(folder: str, method: str, start: datetime, name: str) -> str:
+    """Path or URL of the rows of one bag."""
+    return f"{folder.rstrip('/')}/{method}/month={start:%Y-%m}/{name}.parquet"
+
+
+def is_finished(path: str, settings: Mapping[str, str]) -> bool:
+    """Whether a bag has rows that were made with these settings (robot, version, options)."""
+    fs, place = filesystem(path)
+    try:
+        with fs.open(place, "rb") as stream:
+            found = pq.read_schema(stream).metadata or {}
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return found.get(_SETTINGS) == _text(settings)
+
+
+def write_rows(path: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, str]) -> None:
+    """Write the rows of one bag: at every moment the old file, the new file or none is there, whole."""
+    table = pa.Table.from_pylist([dict(row) for row in rows], SCHEMA)
+    table = table.replace_schema_metadata({_SETTINGS: _text(settings)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    write_bytes(path, sink.getvalue().to_pybytes())
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Write a file as a whole: by renaming in a file system, in one request to an object store."""
+    fs, place = filesystem(path)
+    fs.makedirs(str(PurePosixPath(place).parent), exist_ok=True)
+    if not isinstance(fs, LocalFileSystem):
+        fs.pipe_file(place, content)
+        return
+    temporary = f"{place}.{secrets.token_hex(8)}.tmp"
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, place)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _text(settings: Mapping[str, str]) -> bytes:
+    return json.dumps(dict(settings), sort_keys=True).encode()
+
+
+def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Table:
+    """All rows of friction tables, by serial number, joint and start.
+
+    Parameters
+    ----------
+    folders : output folders of ``fleet replay`` or ``fleet identify``, or their folders ``replay`` or ``identify``
+    since : earlier bags are left out (UTC, without time zone)
+
+    Raises
+    ------
+    ConfigError
+        When there is no row, a file is no such table, or a folder has rows of both methods.
+    """
+    tables = []
+    for folder in folders:
+        fs, place = filesystem(folder)
+        method = [name for name in METHODS if fs.isdir(f"{place}/{name}")]
+        if len(method) > 1:
+            raise ConfigError(f"{folder} has rows of {' and '.join(METHODS)}: give {folder}/{METHODS[0]}, or the other")
+        root = f"{place}/{method[0]}" if method else place
+        files = sorted(path for path in fs.find(root) if path.endswith(".parquet"))
+        if since is not None:
+            files = [path for path in files if _month(path) >= f"{since:%Y-%m}"]
+        try:
+            tables.append(ds.dataset(files, SCHEMA, format="parquet", filesystem=fs).to_table())
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ConfigError(f"{folder} holds a file that is no friction table: {error}") from None
+    rows = pa.concat_tables(tables)
+    if since is not None:
+        rows = rows.filter(ds.field("start") >= pa.scalar(since, SCHEMA.field("start").type))
+    if not rows.num_rows:
+        when = "" if since is None else f" since {since:%Y-%m-%d}"
+        raise ConfigError(f"there is no friction{when} in {', '.join(folders)}: run `fleet replay` first")
+    return rows.sort_by([("serial", "ascending"), ("joint", "ascending"), ("start", "ascending")])
+
+
+def _month(path: str) -> str:
+    """Month of a file; a file outside of such a folder is never left out."""
+    found = [part.removeprefix("month=") for part in PurePosixPath(path).parts if part.startswith("month=")]
+    return found[-1] if found else "9999"

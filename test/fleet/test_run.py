@@ -1,0 +1,204 @@
+"""Many bags on workers: the same numbers as one by one, and nothing lost or twice when something dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import distributed
+import fsspec
+import pyarrow as pa
+import pytest
+
+from friction_estimator import fleet
+from friction_estimator.cli.main import main
+from friction_estimator.fleet.bag_task import Settings, process_bag
+from friction_estimator.fleet.robots import load_fleet_robots
+from friction_estimator.fleet.run import FleetError
+from friction_estimator.fleet.sources import find_bags
+from friction_estimator.fleet.table import COLUMNS, SCHEMA, read_table
+
+JOINTS = 12
+WHOLE, BROKEN = 5, 1
+"""Bags with rows, one of which is cut off, and bags without any message."""
+
+
+@pytest.fixture(scope="module")
+def folder(fleet_bags: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Output folder with the rows of all bags, made in this process."""
+    settings = Settings("replay", str(tmp_path_factory.mktemp("one_by_one")))
+    robots = load_fleet_robots(fleet_bags / "fleet.yaml")
+    for bag in find_bags([str(fleet_bags)]):
+        process_bag(bag.url, robots, settings)
+    return Path(settings.output)
+
+
+@pytest.fixture(scope="module")
+def one_by_one(folder: Path) -> pa.Table:
+    return read_table([str(folder)])
+
+
+def test_two_workers_give_the_rows_of_one_by_one_and_a_second_run_does_nothing(
+    fleet_bags: Path, scheduler: str, one_by_one: pa.Table, tmp_path: Path
+) -> None:
+    robots, sizes = fleet_bags / "fleet.yaml", []
+    first = fleet.replay(
+        fleet_bags, robots, output=tmp_path, scheduler=scheduler, progress=lambda result, done, all_: sizes.append(done)
+    )
+    assert (len(first.finished), len(first.failed)) == (WHOLE, BROKEN)
+    assert "holds no .mcap or .db3 file" in first.failed[0].reason and first.failed[0].bag.endswith("lost")
+    assert read_table([str(tmp_path)]).equals(one_by_one) and one_by_one.num_rows == WHOLE * JOINTS
+    assert sizes == sorted(sizes)
+    moved = shutil.move(fleet_bags / "unit_1", fleet_bags / "renamed")  # the content of a bag counts, not its place
+    try:
+        patterns = tmp_path / "fleet.yaml"
+        patterns.write_text(robots.read_text().replace("*/unit_1/*", "*/renamed/*"))
+        again = fleet.replay([f"{fleet_bags}/*"], patterns, output=tmp_path, scheduler=scheduler)
+    finally:
+        shutil.move(moved, fleet_bags / "unit_1")
+    assert (len(again.finished), len(again.skipped), len(again.failed)) == (0, WHOLE, BROKEN)
+
+
+def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
+    fleet_bags: Path, scheduler: str, one_by_one: pa.Table, tmp_path: Path
+) -> None:
+    with distributed.Client(scheduler) as client:
+        pids = client.run(os.getpid)
+
+        def kill_a_busy_worker(result: fleet.BagResult, done: int, total: int) -> None:
+            busy = [address for address, tasks in client.processing().items() if tasks and address in pids]
+            if len(pids) == 2 and busy:
+                os.kill(pids.pop(busy[0]), signal.SIGKILL)
+
+        run = fleet.replay(
+            fleet_bags,
+            fleet_bags / "fleet.yaml",
+            output=tmp_path,
+            scheduler=scheduler,
+            progress=kill_a_busy_worker,
+        )
+    assert len(pids) == 1
+    assert len(run.failed) == BROKEN and len(run.results) == WHOLE + BROKEN
+    assert read_table([str(tmp_path)]).equals(one_by_one)
+
+
+def test_a_lost_scheduler_ends_the_run_clearly_and_the_next_run_does_what_is_missing(
+    fleet_bags: Path, scheduler: str, one_by_one: pa.Table, tmp_path: Path
+) -> None:
+    file, output = tmp_path / "scheduler.json", tmp_path / "friction"
+    module, common = [sys.executable, "-m"], ["--scheduler-file", str(file), "--dashboard-address", ":0"]
+    lost = subprocess.Popen([*module, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", *common])
+    worker = subprocess.Popen([*module, "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *common])
+    try:
+        while not (file.exists() and file.read_text().endswith("}")):
+            assert lost.poll() is None
+            time.sleep(0.1)
+        address = json.loads(file.read_text())["address"]
+        robots = fleet_bags / "fleet.yaml"
+        with pytest.raises(FleetError, match="the connection to the scheduler was lost after 1 of 6 bags"):
+            fleet.replay(fleet_bags, robots, output=output, scheduler=address, progress=lambda *ignored: lost.kill())
+    finally:
+        lost.kill()
+        worker.kill()
+        lost.wait()
+        worker.wait()
+    run = fleet.replay(fleet_bags, robots, output=output, scheduler=scheduler)
+    assert len(run.skipped) >= 1 and len(run.skipped) + len(run.finished) == WHOLE
+    assert read_table([str(output)]).equals(one_by_one)
+
+
+def test_bags_and_rows_may_be_in_an_object_store(fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path) -> None:
+    store = fsspec.filesystem("memory")
+    store.put(f"{fleet_bags}/unit_2", "/store/unit_2", recursive=True)
+    settings = Settings("replay", "memory://rows")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    robots = load_fleet_robots(fleet_bags / "fleet.yaml")
+    found = find_bags(["memory://store/unit_2"])
+    results = [process_bag(bag.url, robots, settings, str(scratch)) for bag in found]
+    assert [result.status for result in results] == ["finished", "finished"]
+    assert list(scratch.iterdir()) == []
+    rows = read_table(["memory://rows"])
+    local = one_by_one.filter(pa.compute.equal(one_by_one["serial"], "unit_2"))
+    assert rows.drop_columns("bag").equals(local.drop_columns("bag"))
+
+
+def test_identify_writes_rows_too(fleet_bags: Path, tmp_path: Path) -> None:
+    settings = Settings("identify", str(tmp_path), identification="friction_curve", law="coulomb_viscous")
+    robots = load_fleet_robots(fleet_bags / "fleet.yaml")
+    result = process_bag(find_bags([f"{fleet_bags}/unit_2"])[0].url, robots, settings)
+    assert result.status == "finished", result.reason
+    rows = read_table([str(tmp_path)]).to_pylist()
+    knee = next(row for row in rows if row["joint"] == "l_knee")
+    assert knee["coulomb_sigma"] > 0.0 and knee["fast"] > knee["slow"] > 0.0 and len(rows) == JOINTS
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "duckdb"])
+def test_other_libraries_open_the_table_as_it_is(library: str, folder: Path) -> None:
+    module = pytest.importorskip(library)
+    if library == "duckdb":
+        found = module.sql(f"SELECT * FROM '{folder}/replay/**/*.parquet'")
+        names, count = found.columns, len(found.fetchall())
+        assert module.sql(f"SELECT min(start) FROM '{folder}/replay/**/*.parquet'").fetchone()[0].year == 2026
+    else:
+        names, count = (frame := module.read_parquet(folder / "replay")).columns, len(frame)
+    assert set(COLUMNS) <= set(names) and "month" in names and count == WHOLE * JOINTS
+
+
+def test_every_column_has_a_description() -> None:
+    assert all(SCHEMA.field(name).metadata[b"description"] for name in SCHEMA.names)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("robots: []", "'robots' must hold one entry a serial number"),
+        ("robots: {unit_1: {bags: ['*']}}", "robot 'unit_1' must hold 'robot' and may hold 'bags', 'metadata'"),
+        ("robots: {unit_1: {robot: suralp}}", "robot 'unit_1' needs 'bags'"),
+        ("robots: {unit_1: {robot: suralp, bags: 3}}", "'bags' must be a list of patterns"),
+        ("robots: {unit_1: {robot: no_such, bags: ['*']}}", "robot 'unit_1': .*no_such"),
+        ("robots: {unit_1: {robot: suralp, bags: ['*'], serial: 3}}", "may hold"),
+    ],
+)
+def test_a_wrong_yaml_of_the_fleet_is_one_clear_error(
+    text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fleet.yaml").write_text(text)
+    assert main(["fleet", "replay", str(tmp_path), "--robots", str(tmp_path / "fleet.yaml")]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert re.search(reason, error)
+
+
+def test_a_bag_of_no_or_several_robots_fails_with_the_serial_numbers(fleet_bags: Path, tmp_path: Path) -> None:
+    yaml = tmp_path / "fleet.yaml"
+    bag = find_bags([f"{fleet_bags}/unit_2"])[0].url
+    entry = "{{robot: suralp, bags: ['{}']}}"
+    for patterns, reason in ((("*/a/*", "*/b/*"), "no robot claims it"), (("*", "*/unit_2/*"), "several robots")):
+        entries = ", ".join(f"unit_{k}: {entry.format(pattern)}" for k, pattern in enumerate(patterns))
+        yaml.write_text(f"robots: {{{entries}}}")
+        result = process_bag(bag, load_fleet_robots(yaml), Settings("replay", str(tmp_path)))
+        assert result.status == "failed" and reason in result.reason and "'unit_0', 'unit_1'" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["nothing_here"], "there is no bag at"),
+        (["no_protocol://x"], "Protocol not known"),
+        ([".", "--scheduler", "tcp://127.0.0.1:9", "--workers", "2"], "without 'scheduler'"),
+    ],
+)
+def test_work_that_cannot_begin_is_one_clear_error(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fleet", "replay", *words]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and reason in error
