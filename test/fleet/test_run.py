@@ -146,7 +146,7 @@ def test_other_libraries_open_the_table_as_it_is(library: str, folder: Path) -> 
     if library == "duckdb":
         found = module.sql(f"SELECT * FROM '{folder}/replay/**/*.parquet'")
         names, count = found.columns, len(found.fetchall())
-        assert module.sql(f"SELECT min(start) FROM '{folder}/replay/**/*.parquet'").fetchone()[0].year == 2026
+        assert module.sql(f"SELECT min(start) FROM '{folder}/replay/**/*.parquet'").fetchall()[0][0].year == 2026
     else:
         names, count = (frame := module.read_parquet(folder / "replay")).columns, len(frame)
     assert set(COLUMNS) <= set(names) and "month" in names and count == WHOLE * JOINTS
