@@ -25,7 +25,11 @@ def problem() -> Problem:
         columns = rng.normal(size=(2, layout.size))
         columns[:, layout.momentum] = 0.0
         noise = np.diag(rng.uniform(0.5, 2.0, 2))
-        windows.append(LimbWindow(0.01, rng.normal(size=2), columns, noise, rng.normal(size=2) * 0.1, 1e-4 * noise))
+        windows.append(
+            LimbWindow(
+                0.01, rng.normal(size=2), columns, noise, rng.normal(size=2) * 0.1, 1e-4 * noise, *np.zeros((2, 2))
+            )
+        )
     return Problem(layout, config, windows)
 
 

@@ -15,6 +15,7 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.frame_friction import (
     LAW_VARIANCE,
     MODEL_ERROR_VARIANCE,
+    REST_FRICTION,
     TORQUE,
     VELOCITY_VARIANCE,
     LawNow,
@@ -105,7 +106,7 @@ def step_disturbance(
     H, ..., base : of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
     wrench_bias, wrench_gain : (k, 6) of the foot sensors, taken away first
     joint_velocity : (n,) filtered, in place of that in ``generalised_velocity``
-    law : (7, n) terms of :class:`LawNow`
+    law : (9, n) terms of :class:`LawNow`
     calibration_torque, calibration_variance : (n,) that errors of model and sensors explain [N m], [(N m)^2]
     residual_variance : (n,) of the residual; NaN while unknown [(N m)^2]
     low_pass : (2, n) state: filtered signal, NaN before the first sample, and the newest signal
@@ -136,7 +137,7 @@ def step_disturbance(
         variance = law[LAW_VARIANCE, i] + law[VELOCITY_VARIANCE, i] + calibration_variance[i]
         variance += law[MODEL_ERROR_VARIANCE, i]
         sigma[i] = math.sqrt(residual_variance[i] + variance) if math.isfinite(torque[i]) else math.nan
-        large[i] = is_large(torque[i], sigma[i], law[TORQUE, i], gate, ratio, smallest)
+        large[i] = is_large(torque[i], sigma[i], max(abs(law[TORQUE, i]), law[REST_FRICTION, i]), gate, ratio, smallest)
         found = found or large[i]
     return found
 

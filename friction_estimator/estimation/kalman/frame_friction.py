@@ -19,6 +19,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
+from friction_estimator.estimation.kalman.limb_state import part_at_rest
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.laws.joint_laws import QUADRATURE_NODES, QUADRATURE_WEIGHTS, JointLaws, expected_friction
 from friction_estimator.linear_algebra import bounded
@@ -37,7 +38,7 @@ from friction_estimator.types import (
 
 # Rows of LawNow.terms
 REGRESSOR_VARIANCE, TORQUE, MODEL_ERROR, LAW_VARIANCE = range(4)
-VELOCITY_VARIANCE, FRICTION_VARIANCE, MODEL_ERROR_VARIANCE = range(4, 7)
+VELOCITY_VARIANCE, FRICTION_VARIANCE, MODEL_ERROR_VARIANCE, REST_VARIANCE, REST_FRICTION = range(4, 9)
 
 CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
@@ -50,23 +51,26 @@ class LawNow:
     Attributes
     ----------
     regressor : (n, p) mean over the uncertain velocity, motor by motor
-    terms : (7, n) rows as named at the top of this file: variance of the motors' torque from the uncertain velocity;
+    terms : (9, n) rows as named at the top of this file: variance of the motors' torque from the uncertain velocity;
         torque and model error of the joints [N m]; variance of the torque from its parameters, variance from the
         uncertain velocity, variance of torque plus model error from both estimates, and variance of the model error
-        while nothing is measured [(N m)^2]
+        while nothing is measured [(N m)^2]; largest friction that may hold the joint, as far as it rests now [N m]
     """
 
     regressor: FloatArray
     terms: FloatArray
 
 
-@kernel("IT M M V V T V V V M M IM M V V M M")
+@kernel("IT M M V V V V V T V V V M M IM M V V M M")
 def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
     parameters: FloatArray,
     model_error: FloatArray,
     model_error_variance: FloatArray,
+    sliding_variance: FloatArray,
+    rest_part: FloatArray,
+    dry_friction: FloatArray,
     covariance: FloatArray,
     velocity: FloatArray,
     velocity_std: FloatArray,
@@ -80,12 +84,12 @@ def law_at_motion(
     phi: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p) and the terms ``out`` (7, n).
+    """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p) and the terms ``out`` (9, n).
 
     Parameters
     ----------
     codes, scales : of the laws
-    parameters, model_error, model_error_variance, covariance : of :class:`LimbEstimates`
+    parameters, model_error, ..., covariance : of :class:`LimbEstimates`
     velocity, velocity_std, effort : (n,) of the joints
     from_joints, to_joints, group, weights : ``matrix``, ``to_joints``, ``group``, ``weights`` of the motors
     """
@@ -107,15 +111,26 @@ def law_at_motion(
     out[:] = 0.0
     variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MODEL_ERROR], out[LAW_VARIANCE]
     velocity_variance, full = out[VELOCITY_VARIANCE], out[FRICTION_VARIANCE]
-    missed_variance = out[MODEL_ERROR_VARIANCE]
+    missed_variance, rest_variance, rest_friction = out[MODEL_ERROR_VARIANCE], out[REST_VARIANCE], out[REST_FRICTION]
     variance[:] = motor_variance
+    part, more, present, holding = np.ones(n), np.zeros(n), np.empty(n), np.empty(n)
+    for motor in range(n):
+        holding[motor] = dry_friction[motor] * part_at_rest(at_motors[motor], std[motor])
+        present[motor] = sliding_variance[motor] + rest_part[motor] * holding[motor] ** 2
+        if present[motor] < model_error_variance[motor]:  # the motor has left its rest
+            part[motor] = math.sqrt(present[motor] / model_error_variance[motor])
+        else:
+            more[motor] = present[motor] - model_error_variance[motor]
     for joint in range(n):
         for a in range(g):
             motor, share = group[joint, a], weights[joint, a]
             torque[joint] += share * motor_torque[motor]
-            missed[joint] += share * model_error[motor]
+            missed[joint] += share * part[motor] * model_error[motor]
             velocity_variance[joint] += share * share * motor_variance[motor]
-            missed_variance[joint] += share * share * model_error_variance[motor]
+            missed_variance[joint] += share * share * present[motor]
+            rest_variance[joint] += share * share * (present[motor] - sliding_variance[motor])
+            rest_friction[joint] += abs(share) * holding[motor]
+            full[joint] += share * share * more[motor]
         P = covariance[joint]
         for a in range(g):
             for b in range(g):
@@ -123,13 +138,15 @@ def law_at_motion(
                 if share != 0.0:
                     left, right = phi[group[joint, a]], phi[group[joint, b]]
                     rows, columns = a * (p + 1), b * (p + 1)
-                    law, cross = 0.0, P[rows + p, columns + p]
+                    left_part, right_part = part[group[joint, a]], part[group[joint, b]]
+                    law, cross = 0.0, left_part * right_part * P[rows + p, columns + p]
                     for i in range(p):
                         product = 0.0
                         for j in range(p):
                             product += P[rows + i, columns + j] * right[j]
                         law += left[i] * product
-                        cross += left[i] * P[rows + i, columns + p] + P[rows + p, columns + i] * right[i]
+                        cross += right_part * left[i] * P[rows + i, columns + p]
+                        cross += left_part * P[rows + p, columns + i] * right[i]
                     law_variance[joint] += share * law
                     full[joint] += share * (law + cross)
         law_variance[joint] = max(law_variance[joint], 0.0)
@@ -140,13 +157,16 @@ def law_now(
     laws: JointLaws, motors: Transmission, estimates: LimbEstimates, motion: JointMotion, effort: FloatArray
 ) -> LawNow:
     """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,)."""
-    phi, out = np.empty(laws.scales.shape), np.empty((7, effort.size))
+    phi, out = np.empty(laws.scales.shape), np.empty((9, effort.size))
     law_at_motion(
         laws.codes,
         laws.scales,
         estimates.parameters,
         estimates.model_error,
         estimates.model_error_variance,
+        estimates.sliding_variance,
+        estimates.rest_part,
+        estimates.dry_friction,
         estimates.covariance,
         motion.velocity,
         motion.velocity_std,
@@ -179,7 +199,7 @@ def combine_law_and_model_error(
 
     Parameters
     ----------
-    law : (7, n) terms of :class:`LawNow`
+    law : (9, n) terms of :class:`LawNow`
     external : (n,) residual torque of the disturbance observer [N m]
     unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
     measured_at : (n,) when a window was last used [s]; before ``oldest`` the model error is not known any more
@@ -210,7 +230,11 @@ def combine_law_and_model_error(
         sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
         model_sigma[i] = math.sqrt(alone + velocity_variance[i])
         external_torque[i] = external[i] + missed
-        correctable[i] = velocity_variance[i] if measured[i] and not transition[i] else 0.0
+        correctable[i] = 0.0
+        if measured[i] and not transition[i]:
+            at_rest = min(law[REST_VARIANCE, i], law[FRICTION_VARIANCE, i])
+            variance[i] -= at_rest
+            correctable[i] = velocity_variance[i] + at_rest
     return bounded(friction) and bounded(sigma) and bounded(model_sigma)
 
 

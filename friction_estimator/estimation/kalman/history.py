@@ -53,12 +53,12 @@ class Decay:
     """``x[rows] *= factor``: the decay of the model error; a factor of zero forgets."""
 
     rows: slice
-    factor: float
+    factor: float | FloatArray
 
     def back(self, lam: FloatArray, Lam: FloatArray) -> None:
         """``F^T lam``, ``F^T Lam F``."""
         lam[self.rows] *= self.factor
-        Lam[self.rows] *= self.factor
+        Lam[self.rows] *= np.reshape(self.factor, (-1, 1))
         Lam[:, self.rows] *= self.factor
 
 

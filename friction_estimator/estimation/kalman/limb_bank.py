@@ -54,6 +54,9 @@ class LimbEstimates:
     explained_torque : (n,) of all calibration, the wrenches' too [N m]
     consistency : (n,) squared innovation over its variance, NaN before the first window
     measured_at : (n,) since the restart, when a window was last used [s]
+    sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
+    rest_part : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
+    dry_friction : (n,) largest friction that may hold a motor at rest [N m]
     wrench_bias, wrench_gain : (k, 6)
     parameters_sigma : (n, p)
     coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) of each joint that moves alone [N m], [N m s/rad]
@@ -69,6 +72,9 @@ class LimbEstimates:
     explained_torque: FloatArray
     consistency: FloatArray
     measured_at: FloatArray
+    sliding_variance: FloatArray
+    rest_part: FloatArray
+    dry_friction: FloatArray
     wrench_bias: FloatArray
     wrench_gain: FloatArray
     parameters_sigma: FloatArray
@@ -282,7 +288,7 @@ class LimbBank:
             )
             for limb in self.limbs
         ]
-        self._dynamics = WindowDynamics(config, robot)
+        self._dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
             config.sensors.force_std,
@@ -423,6 +429,7 @@ class LimbBank:
                 if self._unloaded_feet.unloaded[foot]:
                     variance = self._dynamics.wrench_variance / window.readings[1 + foot]
                     limb_filter.update_foot_bias(place, self._readings[foot], variance)
+        self._next.dry_friction[limb.joints] = limb_window.dry_friction
         self._note_calibration(limb, limb_filter, limb_window, window.time)
         return True
 
@@ -457,7 +464,7 @@ class LimbBank:
             self.limbs[index].joints,
             limb_filter.state,
             limb_filter.covariance,
-            limb_filter.model_error_variance,
+            limb_filter.present_variance,
             limb_filter.layout.law.start,
             limb_filter.layout.model_error.start,
             motors.to_joints,
@@ -477,6 +484,9 @@ class LimbBank:
             estimates.viscous_sigma,
             estimates.coulomb_viscous_covariance,
         )
+        rows = self.limbs[index].joints
+        estimates.sliding_variance[rows] = limb_filter.model_error_variance
+        estimates.rest_part[rows] = limb_filter.rest_part
         if sound:
             return ""
         mended = f"the filter of a limb was not finite, and {limb_filter.recover()}"

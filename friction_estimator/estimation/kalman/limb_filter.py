@@ -50,6 +50,10 @@ _LEAST_SHOWN = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
 _LARGEST_DECREASE = 0.5
 """Largest part by which the model-error variance decreases in one window."""
+_FREE = 1.0 / 3.0
+"""Variance of a friction that is free at rest, over the square of its largest size: that of a uniform distribution."""
+_EVIDENCE, _EVIDENCE_OF_ONE = 6.0, 2.0
+"""Bounds on the log-likelihood ratio of friction that is free at rest: in all, and of one window."""
 _CHANGE_TIME = 0.025
 """Impacts of the same direction for this long mean that friction has changed [s]: landings are shorter."""
 _MAX_IMPACT_DURATION = 0.25
@@ -65,23 +69,78 @@ _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
 
 
-@kernel("V M V i8 f8")
-def decay_model_error(x: FloatArray, P: FloatArray, variance: FloatArray, m: int, decay: float) -> None:
-    """Age the model error, states m to 2 m: ``x = d x``, ``P = d P d + (1 - d^2) variance``, in place."""
-    for i in range(m, 2 * m):
-        x[i] *= decay
+@kernel("V M V V V f8")
+def decay_model_error(
+    x: FloatArray, P: FloatArray, before: FloatArray, variance: FloatArray, factor: FloatArray, decay: float
+) -> None:
+    """Age the model error, states m to 2 m, whose stationary variance (m,) was ``before``; in place.
+
+    ``x = f x``, ``P = f P f + variance - f^2 before``. The model error of a motor that leaves its rest shrinks with
+    its standard deviation, ``f = d min(1, sqrt(variance / before))``; that of one that comes to rest gets its larger
+    variance at once.
+
+    Parameters
+    ----------
+    factor : (m,) output: f
+    """
+    m = variance.size
+    for a in range(m):
+        i = m + a
+        f = decay * math.sqrt(min(variance[a] / before[a], 1.0)) if before[a] > 0.0 else decay
+        factor[a] = f
+        x[i] *= f
         for j in range(x.size):
-            P[i, j] *= decay
+            P[i, j] *= f
         for j in range(x.size):
-            P[j, i] *= decay
-        P[i, i] += (1.0 - decay * decay) * variance[i - m]
+            P[j, i] *= f
+        P[i, i] += variance[a] - f * f * before[a]
 
 
-@kernel("V M V V M M V M f8 f8 V M i8 b1 V M V")
+@kernel
+def _judge_rest(
+    x: FloatArray,
+    P: FloatArray,
+    G: FloatArray,
+    sliding: FloatArray,
+    rest: FloatArray,
+    evidence: FloatArray,
+    T: float,
+    innovation: FloatArray,
+    S: FloatArray,
+) -> None:
+    """Add to the log-likelihood ratio (m,) of friction that is free at rest, against friction of the law, in place.
+
+    The window's torque that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
+    that of the noise and of the model error, and at rest that of the friction in addition.
+    """
+    m = innovation.size
+    for c in range(m):
+        along, square, noise = 0.0, 0.0, 0.0
+        for a in range(m):
+            g = T * G[a, m + c]
+            along -= g * innovation[a]
+            square += g * g
+            for b in range(m):
+                noise += g * S[a, b] * T * G[b, m + c]
+        if rest[c] <= 0.0 or square == 0.0:
+            continue
+        missed = (x[m + c] + along / square) ** 2
+        law = max(noise / square**2 - P[m + c, m + c], 0.0) + sliding[c]
+        free = law + _FREE * rest[c]
+        more = 0.5 * (missed / law - missed / free - math.log(free / law))
+        evidence[c] = min(max(evidence[c] + min(max(more, -_EVIDENCE_OF_ONE), _EVIDENCE_OF_ONE), -_EVIDENCE), _EVIDENCE)
+
+
+@kernel("V M V V V V V V V M M V M f8 f8 V M i8 b1 V M V")
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
+    before: FloatArray,
     model_error_variance: FloatArray,
+    factor: FloatArray,
+    sliding: FloatArray,
+    rest: FloatArray,
+    evidence: FloatArray,
     force: FloatArray,
     G: FloatArray,
     force_variance: FloatArray,
@@ -106,6 +165,9 @@ def predict_limb(
     ----------
     law_noise : (size,) variance of the random walk of the law's parameters a second, zero elsewhere
     calibration_noise : (c, c) the same of the calibration, whose first state is ``calibration``
+    before, model_error_variance, factor : of :func:`decay_model_error`
+    sliding, rest, evidence : (m,) variance of the model error of motors that move, square of the largest friction that
+        may hold those that rest [(N m)^2]; log-likelihood ratio of free friction at rest, in place
     innovation, S : (m,), (m, m) output: innovation of the momentum and its covariance
     consistency : (m,) output: squared innovation of each joint over its variance
     """
@@ -129,7 +191,7 @@ def predict_limb(
         for b in range(m):
             P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * force_variance[a, b]
         P[a, a] += _MOMENTUM_NOISE**2
-    decay_model_error(x, P, model_error_variance, m, decay)
+    decay_model_error(x, P, before, model_error_variance, factor, decay)
     if not frozen:
         for i in range(2 * m, calibration):
             P[i, i] += T * law_noise[i]
@@ -141,6 +203,8 @@ def predict_limb(
         innovation[a] = momentum[a] - x[a]
         for b in range(m):
             S[a, b] = P[a, b] + momentum_covariance[a, b]
+    _judge_rest(x, P, G, sliding, rest, evidence, T, innovation, S)
+    for a in range(m):
         consistency[a] = innovation[a] ** 2 / S[a, a]
     normalised = solve_positive(S, innovation.reshape((m, 1)))[0]
     distance = 0.0
@@ -264,7 +328,7 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
     return True
 
 
-@kernel("V M M i8 f8 f8 V V")
+@kernel("V M M i8 f8 f8 V V V")
 def adapt_model_error(
     x: FloatArray,
     P: FloatArray,
@@ -274,6 +338,7 @@ def adapt_model_error(
     initial: float,
     variance: FloatArray,
     law_power: FloatArray,
+    at_rest: FloatArray,
 ) -> None:
     """Match the variance of the model error to the mean square of its estimate, in place.
 
@@ -288,6 +353,7 @@ def adapt_model_error(
     part : window length over the memory
     initial : variance before any data [(N m)^2]
     variance, law_power : (m,) variance of the model error and mean square of the law's torque, adapted [(N m)^2]
+    at_rest : (m,) further variance of motors that rest; a window in which it is the larger one changes nothing
     """
     m = variance.size
     for i in range(m):
@@ -297,14 +363,15 @@ def adapt_model_error(
         if own != 0.0:
             law_power[i] += part * ((torque / own) ** 2 - law_power[i])
         shown = variance[i] - P[m + i, m + i]
-        if shown > _LEAST_SHOWN * variance[i]:
+        if shown > _LEAST_SHOWN * variance[i] and at_rest[i] < variance[i]:
             variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_LARGEST_DECREASE)
         least = max(_MODEL_ERROR_FLOOR**2 * initial, min(_MODEL_ERROR_PART**2 * law_power[i], initial))
         variance[i] = max(variance[i], least)
 
 
-Learned = tuple[FloatArray, FloatArray, FloatArray, FloatArray, int]
-"""Copy of state, covariance, model-error variance, mean square of the law's torque, and number of windows."""
+Learned = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, int]
+"""Copy of state, covariance, model-error variance, mean square of the law's torque, evidence of free friction at rest,
+and number of windows."""
 
 
 class ImpactDetector:
@@ -358,7 +425,7 @@ class LimbFilter:
     Attributes
     ----------
     state, covariance : (size,), (size, size)
-    model_error_variance : (m,) stationary variance of delta, motor by motor, adapted [(N m)^2]
+    model_error_variance : (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
     consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
     windows : number of windows used for identification
     running : False until :meth:`begin`
@@ -387,6 +454,7 @@ class LimbFilter:
         self.covariance = self.layout.prior_covariance()
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self._law_power = np.zeros(self._joints)
+        self._rest_evidence: FloatArray = np.full(self._joints, -_EVIDENCE)
         self.windows = 0
         self._copies: deque[Learned] = deque(maxlen=_COPIES)
         self._copied_at = math.nan
@@ -396,8 +464,9 @@ class LimbFilter:
         """Keep a copy of all that was learned, at a time [s] at which it is sound; once in ``_COPY_PERIOD``."""
         if not 0.0 <= time - self._copied_at < _COPY_PERIOD:
             self._copied_at = time
-            arrays = self.state.copy(), self.covariance.copy(), self.model_error_variance.copy(), self._law_power.copy()
-            self._copies.append((*arrays, self.windows))
+            learned = self.state, self.covariance, self.model_error_variance, self._law_power, self._rest_evidence
+            state, covariance, variance, power, evidence = (one.copy() for one in learned)
+            self._copies.append((state, covariance, variance, power, evidence, self.windows))
 
     @property
     def oldest_copy(self) -> Learned | None:
@@ -415,7 +484,8 @@ class LimbFilter:
         self.forget()
         if copy is None or not positive_semidefinite(copy[1]):
             return False
-        self.state, self.covariance, self.model_error_variance, self._law_power, self.windows = copy
+        self.state, self.covariance, self.model_error_variance, self._law_power = copy[:4]
+        self._rest_evidence, self.windows = copy[4:]
         self.restart()
         return True
 
@@ -425,6 +495,7 @@ class LimbFilter:
         self._impacts = ImpactDetector(self._joints)
         self.consistency: FloatArray = np.full(self._joints, np.nan)
         self._clear(self._head)
+        self._at_rest = np.zeros(self._joints)
         self._diagonal(self.layout.model_error)[:] = self.model_error_variance
         self._record(Decay(self._head, 0.0))
 
@@ -440,8 +511,9 @@ class LimbFilter:
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
         decay = math.exp(-duration / MODEL_ERROR_TIME)
-        decay_model_error(self.state, self.covariance, self.model_error_variance, self._joints, decay)
-        self._record(Decay(self.layout.model_error, decay))
+        factor, variance = np.empty(self._joints), self.present_variance
+        decay_model_error(self.state, self.covariance, variance, variance, factor, decay)
+        self._record(Decay(self.layout.model_error, factor))
         self.running = False
 
     def step(self, window: LimbWindow, frozen: bool, touching: bool) -> bool:
@@ -455,10 +527,17 @@ class LimbFilter:
         layout = self.layout
         decay = math.exp(-window.duration / MODEL_ERROR_TIME)
         innovation, S, consistency = self._innovation, self._S, np.empty(self._joints)
+        before, factor = self.present_variance, np.empty(self._joints)
+        self._at_rest = self.rest_part * window.rest_variance
         distance = predict_limb(
             self.state,
             self.covariance,
+            before,
+            self.present_variance,
+            factor,
             self.model_error_variance,
+            window.rest_variance,
+            self._rest_evidence,
             window.force,
             window.force_columns,
             window.force_variance,
@@ -478,7 +557,7 @@ class LimbFilter:
             return False
         if self.history is not None:
             transition = Transition(self._momentum, window.duration * window.force_columns)
-            self._record(transition, Decay(layout.model_error, decay))
+            self._record(transition, Decay(layout.model_error, factor))
         self.consistency = consistency
         impact = distance > self._innovation_gate * self._joints
         if impact:
@@ -508,6 +587,7 @@ class LimbFilter:
                 self._model_error_variance,
                 self.model_error_variance,
                 self._law_power,
+                self._at_rest,
             )
         return True
 
@@ -530,6 +610,16 @@ class LimbFilter:
             gain = np.empty((6, self.layout.size))
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance, *used, gain)
             self._record(Measurement(rows, *used, gain.T))
+
+    @property
+    def present_variance(self) -> FloatArray:
+        """Stationary variance of the model error in the newest window (m,) [(N m)^2]."""
+        return self.model_error_variance + self._at_rest
+
+    @property
+    def rest_part(self) -> FloatArray:
+        """Variance of the model error at rest over the square of the largest friction there (m,)."""
+        return np.where(self._rest_evidence > 0.0, _FREE, 0.0)
 
     def inflate_law_covariance(self) -> None:
         """Inflate the covariance of the law: a torque that was taken for a push has lasted too long."""

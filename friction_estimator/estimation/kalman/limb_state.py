@@ -27,6 +27,8 @@ _BLOCKS = (
     "momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias",
     "wrench_delay", "torque_delay",
 )  # fmt: skip
+_REST_SPEED = 2e-3
+"""Speed below which dry friction may hold a joint at rest [rad/s]."""
 _SWEEPS = 2
 """Moving to one bound may leave another."""
 
@@ -156,6 +158,8 @@ class LimbWindow:
     force_variance : (m, m) of the white noise in ``force``, over the window [(N m)^2]
     momentum : (m,) at the end of the window
     momentum_covariance : (m, m)
+    dry_friction : (m,) largest friction that may hold a motor at rest [N m]
+    rest_variance : (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
     """
 
     duration: float
@@ -164,6 +168,15 @@ class LimbWindow:
     force_variance: FloatArray
     momentum: FloatArray
     momentum_covariance: FloatArray
+    dry_friction: FloatArray
+    rest_variance: FloatArray
+
+
+@kernel
+def part_at_rest(velocity: float, std: float) -> float:
+    """One for a motor at rest, and next to zero for one that moves, at a velocity with this standard deviation."""
+    square = velocity * velocity / (_REST_SPEED**2 + std * std)
+    return 1.0 / (1.0 + square * square)
 
 
 def joint_state_indices(law: int, model_error: int, m: int, p: int) -> IntArray:

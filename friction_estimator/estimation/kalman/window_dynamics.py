@@ -16,16 +16,20 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, part_at_rest
 from friction_estimator.estimation.kalman.windows import CLEARLY, Window
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import Dynamics, FloatArray, IntArray, record
 
 _FINEST_MOMENTUM = 1e-5
+_FINEST_DURATION = 1e-9
 _MEMORY = 1.0
 """Time over which the square difference of both accelerations is averaged [s]."""
+_DRY_SPEED = 0.02
+"""Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _CORRELATION_TIME = 0.1
 """Correlation time of errors that no mean over a window takes away: of the velocities, and of readings in phase with a
 chattering joint [s].
@@ -115,6 +119,8 @@ class WindowTerms:
     dynamics, now : dynamics at its end
     mean_accelerometer_lever, mean_bias, mean_foot_jacobian : (n, 3), (n,), (k, 6, n) halfway between both ends
     effort_before, wrenches_before : (n,), (k, 6) means of the window before
+    speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
+    dry_regressor : (n, p) of the laws at a slow motion under the load of the window
     """
 
     window: Window
@@ -125,6 +131,8 @@ class WindowTerms:
     mean_foot_jacobian: FloatArray
     effort_before: FloatArray
     wrenches_before: FloatArray
+    speed: FloatArray
+    dry_regressor: FloatArray
 
 
 @kernel("I V M M V V V M")
@@ -251,6 +259,28 @@ def limb_terms(
                 variance[a, b] += to_joints[a, c] * of_law * to_joints[b, c]
 
 
+@kernel("I M V V V V")
+def rest_of_limb(
+    rows: IntArray, dry_regressor: FloatArray, speed: FloatArray, law: FloatArray, dry: FloatArray, rest: FloatArray
+) -> None:
+    """Write the largest friction that may hold the motors of a limb (m,), and its square as far as they rest (m,).
+
+    Parameters
+    ----------
+    rows : (m,) the limb's motors among those of the robot
+    dry_regressor : (n, p) of the laws at a slow motion under the present load
+    speed : (n,) mean velocity of the motors over the window
+    law : (m p,) parameters
+    """
+    p = dry_regressor.shape[1]
+    for a in range(rows.size):
+        dry[a] = 0.0
+        for i in range(p):
+            dry[a] += dry_regressor[rows[a], i] * law[a * p + i]
+        dry[a] = max(dry[a], 0.0)
+        rest[a] = (dry[a] * part_at_rest(speed[rows[a]], 0.0)) ** 2
+
+
 class LinkColumns:
     """Torque that errors of the links have added over a window, in two parts: each evaluates the robot model once.
 
@@ -328,8 +358,8 @@ class WindowDynamics:
     robot : whose model is used
     """
 
-    def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._robot = robot
+    def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
+        self._robot, self._laws = robot, laws
         self._links = LinkColumns(robot)
         self.retune(config.sensors)
         self._lever = robot.imu_lever
@@ -363,6 +393,8 @@ class WindowDynamics:
         )
         now = EndDynamics(*fields)
         first = now if before is None else before.now
+        moved = np.full(n, np.inf) if before is None else end.position - before.window.end.position
+        speed = moved / max(window.duration, _FINEST_DURATION)
         self._before = WindowTerms(
             window=window,
             dynamics=dynamics,
@@ -372,6 +404,8 @@ class WindowDynamics:
             mean_foot_jacobian=0.5 * (first.foot_jacobian + now.foot_jacobian),
             effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
             wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
+            speed=robot.motors.velocity(speed),
+            dry_regressor=self._laws.regressor(np.full(n, _DRY_SPEED), robot.motors.torque(window.effort)),
         )
         return self._before
 
@@ -441,4 +475,6 @@ class WindowDynamics:
             columns,
             variance,
         )
-        return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb))
+        rest = np.empty(m), np.empty(m)
+        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, state[layout.law], *rest)
+        return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb), *rest)

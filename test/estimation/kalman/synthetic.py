@@ -77,7 +77,13 @@ class SyntheticLimb:
         momentum = state[layout.momentum] + rng.normal(size=JOINTS) * self.momentum_std
         identity = np.eye(JOINTS)
         return LimbWindow(
-            WINDOW, felt, columns, identity * self.force_std**2, momentum, identity * self.momentum_std**2
+            WINDOW,
+            felt,
+            columns,
+            identity * self.force_std**2,
+            momentum,
+            identity * self.momentum_std**2,
+            *np.zeros((2, JOINTS)),
         )
 
     def friction(self, window: LimbWindow, state: np.ndarray) -> np.ndarray:

@@ -83,7 +83,7 @@ def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_i
     def adapted(error: float, left: float) -> float:
         """Variance after a window with this estimate and this part of the variance left unknown."""
         variance, P = np.array([initial]), np.diag([0.0, left * initial, 0.0])
-        adapt_model_error(np.array([0.0, error, 0.0]), P, G, 1, 0.01, initial, variance, np.zeros(1))
+        adapt_model_error(np.array([0.0, error, 0.0]), P, G, 1, 0.01, initial, variance, *np.zeros((2, 1)))
         return float(variance[0])
 
     assert adapted(0.0, 0.9) == initial
@@ -262,3 +262,34 @@ def test_the_covariance_stays_one():
         P = limb_filter.covariance
         np.testing.assert_array_equal(P, P.T)
         assert np.linalg.eigvalsh(P).min() > -1e-9 * P.diagonal().max()
+
+
+def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
+    """A first joint that rests in every second stretch of 20 windows, and its model error (w,) at the end of each.
+
+    Parameters
+    ----------
+    torque : friction that the law does not have, while it rests, if it ``sticks`` [N m]
+    """
+    limb, limb_filter = learned(KalmanConfig(), 4, 300, force_std=0.2, momentum_std=1e-3)
+    rests, held = np.array([25.0, 0.0]), []
+    for window in range(80):
+        resting = window % 40 >= 20
+        limb.state[limb.layout.model_error.start] = torque if resting and sticks else 0.0
+        read = dataclasses.replace(limb.window(), rest_variance=rests if resting else np.zeros(2))
+        limb_filter.step(read, frozen=False, touching=False)
+        held.append(limb_filter.state[limb.layout.model_error.start])
+    return limb_filter, np.array(held)
+
+
+def test_a_joint_that_sticks_has_a_free_friction_at_rest_and_the_law_as_soon_as_it_moves():
+    limb_filter, held = stuck_at(4.0, sticks=True)
+    assert limb_filter.rest_part[0] > 0.0 == limb_filter.rest_part[1]
+    np.testing.assert_allclose(held[61:80], 3.8, atol=0.6)
+    assert np.abs(held[41:60]).max() < 0.3  # it moves between both rests
+
+
+def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():
+    limb_filter, held = stuck_at(4.0, sticks=False)
+    assert not limb_filter.rest_part.any()
+    assert np.abs(held).max() < 0.3

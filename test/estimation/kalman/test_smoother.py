@@ -39,7 +39,7 @@ def random_windows(layout: LimbState, rng: np.random.Generator) -> list[LimbWind
         root = rng.normal(size=(2, 2, 2))
         windows.append(
             LimbWindow(DURATION, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
-                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2))
+                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)))
         )  # fmt: skip
     return windows
 

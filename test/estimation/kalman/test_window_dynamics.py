@@ -38,7 +38,7 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
     robot = RobotModel(config, urdf_xml)
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
     layout = lay_out(limb, laws, config.kalman, config.sensors, floating=True)
-    dynamics = WindowDynamics(config, robot)
+    dynamics = WindowDynamics(config, robot, laws)
     terms = dynamics.advance(window)
     links = dynamics.link_columns(terms)
     return dynamics.of_limb(terms, links, limb, robot.motors.select(limb.joints), layout, np.zeros(layout.size))
