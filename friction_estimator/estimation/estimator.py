@@ -250,6 +250,11 @@ class Estimator:
             self.compensation.set_command(sample)
         return []
 
+    @property
+    def is_waiting(self) -> bool:
+        """True while a joint sample waits for a reading of another sensor."""
+        return self._synchronizer.is_waiting
+
     def flush(self) -> list[FrictionEstimate]:
         """Estimates of the joint samples that still wait for other sensors: the end of a recording."""
         return self._estimates(self._synchronizer.flush())

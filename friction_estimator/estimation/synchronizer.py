@@ -121,6 +121,11 @@ class Synchronizer:
         stamp_ns = sample.stamp_ns - self._sensor_delays[1 + sample.foot]
         return self._add(self._feet[sample.foot], stamp_ns, sample.wrench)
 
+    @property
+    def is_waiting(self) -> bool:
+        """True while a joint sample waits for a reading of another sensor."""
+        return bool(self._joints)
+
     def flush(self) -> list[SensorFrame]:
         """Emit all joint samples that still wait: the end of a recording."""
         frames = []

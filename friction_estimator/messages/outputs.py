@@ -73,6 +73,7 @@ class OutputMessages:
         self._odometry = OdometryTemplate(topics.ODOM_FRAME, topics.BASE_FRAME)
         self._transform = TransformTemplate(topics.ODOM_FRAME, topics.BASE_FRAME)
         self._no_torque = np.zeros(len(joint_names))
+        self._sigma_is_wanted = False
 
     def reset(self) -> None:
         """Build the messages of every topic with the next estimate."""
@@ -90,19 +91,21 @@ class OutputMessages:
         Parameters
         ----------
         estimate : content of the messages
-        wanted : called with each due topic except friction and compensation; messages of topics for which it returns
-            false are left out
+        wanted : called with each due topic except friction and compensation, and at the slow rate with that of sigma;
+            messages of topics for which it returns false are left out
         """
         stamp_ns = estimate.stamp_ns
         built: list[tuple[Topic, bytes]] = []
         if self._has_friction:
             friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
             built.append((topics.FRICTION, friction))
-            if wanted(topics.SIGMA):
-                built.append((topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)))
+        due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))
+        if When.SLOW in due:
+            self._sigma_is_wanted = bool(wanted(topics.SIGMA))
+        if self._has_friction and self._sigma_is_wanted:
+            built.append((topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)))
         if estimate.compensation is not None:
             built.append((topics.COMPENSATION, self._scalar.serialize(stamp_ns, estimate.compensation)))
-        due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))
         if len(due) > 1:
             for topic in self._secondary:
                 if topic.when in due and wanted(topic):

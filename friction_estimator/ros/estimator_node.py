@@ -29,7 +29,7 @@ from friction_estimator.io.parameters import ParameterFile, load_parameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.ros.diagnostics import NodeDiagnostics
-from friction_estimator.ros.input_queue import InputQueue
+from friction_estimator.ros.input_queue import InputQueue, SubscriptionOnDemand
 from friction_estimator.ros.middleware import (
     LATCHED,
     OUTPUT,
@@ -223,6 +223,7 @@ class EstimatorNode(ManagedNode):
         """Subscribe to the sensors, and to the commands if friction is compensated."""
         config, reader = self._config, InputReader(self._config, estimator.joint_names)
         subscribe = partial(self._subscribe, undo)
+        self._queue.is_waiting = lambda: estimator.is_waiting
         subscribe(JointState, config.output.joint_states_topic, reader.joint_state, estimator.add_joints, joints=True)
         if not config.robot.fixed_base:
             subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
@@ -270,8 +271,13 @@ class EstimatorNode(ManagedNode):
 
         qos = RELIABLE_INPUT if self._own["inputs_reliable"] else SENSOR_INPUT
         events = SubscriptionEventCallbacks(incompatible_qos=mismatch)
-        subscription = self.create_subscription(message_type, topic, receive, qos, event_callbacks=events, raw=True)
-        undo.callback(self.destroy_subscription, subscription)
+        if joints:
+            subscription = self.create_subscription(message_type, topic, receive, qos, event_callbacks=events, raw=True)
+            undo.callback(self.destroy_subscription, subscription)
+        else:
+            source = SubscriptionOnDemand(self, message_type, topic, qos, events)
+            undo.callback(source.destroy)
+            undo.callback(self._queue.add_source(source.fetch, receive))
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)

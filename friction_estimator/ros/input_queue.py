@@ -3,6 +3,9 @@
 The middleware has one queue per topic. It does not report the length of a queue, and drops the oldest message of a full
 one independently of the other topics. Therefore all available messages are fetched into one queue of known length and
 age: ten times a second, and before each estimate while the node cannot keep up.
+
+Only joint samples wake the process. The messages of the other sensors wait in the middleware until a joint sample needs
+them: an executor that wakes for each of them costs as much CPU time as using them.
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import Executor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
 
 from friction_estimator.ros.spin import IDLE, Running
 
@@ -37,11 +43,48 @@ _PATIENCE = 0.02
 _MAX_GAP = 0.1
 """Largest time between the arrivals of two used joint samples [s], so that filters do not restart."""
 
+_ROUND = 4
+"""Largest number of messages fetched of one sensor before the joint sample is tried with them: more than a sensor sends
+in a period. After a pause, readings and joint samples then advance together."""
+
+_POLL = 2e-4
+"""Time between two looks for the reading that a joint sample waits for [s]."""
+
 _STRIDE = 20
 """Estimates between two checks whether the process shall end, which costs as much as reading a message."""
 
 Take = Callable[[bytes, float], bool]
 """Uses one message that arrived at a time [s]; true when it led to an estimate."""
+
+
+class SubscriptionOnDemand:
+    """Subscription whose messages wait in the middleware until they are fetched; no executor wakes for them.
+
+    Parameters
+    ----------
+    node : owner
+    message_type, topic, qos, event_callbacks : as for ``Node.create_subscription``
+    """
+
+    def __init__(
+        self, node: Node, message_type: type, topic: str, qos: QoSProfile, event_callbacks: SubscriptionEventCallbacks
+    ) -> None:
+        self._node, self._type = node, message_type
+        self._subscription = node.create_subscription(
+            message_type, topic, lambda raw: None, qos, event_callbacks=event_callbacks, raw=True
+        )
+        node._subscriptions.remove(self._subscription)  # where executors look for subscriptions
+        self._take = self._subscription.handle.take_message
+
+    def fetch(self) -> bytes | None:
+        """The oldest message, serialized; None if there is none."""
+        taken = self._take(self._type, True)
+        return None if taken is None else taken[0]
+
+    def destroy(self) -> None:
+        """End the subscription."""
+        self._node._subscriptions.append(self._subscription)
+        self._node.destroy_subscription(self._subscription)
 
 
 class InputQueue:
@@ -58,6 +101,7 @@ class InputQueue:
 
     Attributes
     ----------
+    is_waiting : returns True while a joint sample waits for a reading of another sensor
     used, left_out : number of joint samples that were used, and that were left out
     idle : time spent waiting for messages [s]
     """
@@ -66,6 +110,8 @@ class InputQueue:
         self._leave_out = leave_out
         self._now = now
         self._waiting: deque[tuple[float, Take, bool, bytes]] = deque()
+        self._sources: list[tuple[Callable[[], bytes | None], Callable[[bytes], None]]] = []
+        self.is_waiting: Callable[[], bool] = lambda: False
         self._joints = 0
         self._behind = False
         self._next_check = now() + _PERIOD
@@ -86,10 +132,23 @@ class InputQueue:
         append, now = self._waiting.append, self._now
 
         def receive(raw: bytes) -> None:
+            if joints:
+                self._fetch_others(_ROUND)
             append((now(), take, joints, raw))
             self._joints += joints
 
         return receive
+
+    def add_source(self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None]) -> Callable[[], None]:
+        """Fetch the messages of a sensor when joint samples need them, and give them to ``receive``.
+
+        Returns
+        -------
+        Function that ends this.
+        """
+        source = fetch, receive
+        self._sources.append(source)
+        return lambda: self._sources.remove(source)
 
     def run(self, executor: Executor, running: Running) -> None:
         """Fetch and use messages until the process shall end."""
@@ -103,8 +162,11 @@ class InputQueue:
         """Wait for a message if there is none; true when there is one."""
         waiting, spin_once, now = self._waiting, executor.spin_once, self._now
         if not waiting:
-            before = now()
-            spin_once(timeout_sec=IDLE)
+            before, incomplete = now(), self.is_waiting()
+            if not (incomplete and self._fetch_others(_ROUND)):
+                spin_once(timeout_sec=_POLL if incomplete else IDLE)
+                if not waiting:
+                    self._fetch_others(_ROUND if incomplete else _MAX_LENGTH)
             waited = (waiting[0][0] if waiting else now()) - before
             self.idle += waited if waited > _MIN_WAIT else 0.0
         if self._behind or now() >= self._next_check:
@@ -114,6 +176,16 @@ class InputQueue:
                 spin_once(timeout_sec=0.0)  # expensive when there is no message, hence not before every message
             self.check()
         return bool(waiting)
+
+    def _fetch_others(self, most: int) -> bool:
+        """Fetch at most this number of messages of each other sensor; true when there was one."""
+        before = len(self._waiting)
+        for fetch, receive in self._sources:
+            for _ in range(most):
+                if (raw := fetch()) is None:
+                    break
+                receive(raw)
+        return len(self._waiting) > before
 
     def check(self) -> None:
         """Check whether the node keeps up, if the period is over; call it when all available messages are fetched."""
@@ -146,7 +218,8 @@ class InputQueue:
                 return
 
     def use_all(self) -> None:
-        """Use all waiting messages."""
+        """Use all messages that have arrived."""
+        self._fetch_others(_MAX_LENGTH)
         while self._waiting:
             self.use()
 

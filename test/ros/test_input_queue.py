@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from std_msgs.msg import String
 
@@ -15,7 +16,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.cdr import CdrScanner
 from friction_estimator.ros.diagnostics import NodeDiagnostics
-from friction_estimator.ros.input_queue import InputQueue
+from friction_estimator.ros.input_queue import InputQueue, SubscriptionOnDemand
 from friction_estimator.ros.middleware import RELIABLE_INPUT, SENSOR_OUTPUT
 from friction_estimator.ros.spin import make_executor
 
@@ -146,9 +147,9 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
         used["others"].append(int(CdrScanner(raw).string()))
         return False
 
-    for topic, take in (("joints", take_joints), ("others", take_other)):
-        callback = queue.receiver(take, joints=topic == "joints")
-        receiver.create_subscription(String, topic, callback, RELIABLE_INPUT, raw=True)
+    receiver.create_subscription(String, "joints", queue.receiver(take_joints, joints=True), RELIABLE_INPUT, raw=True)
+    others = SubscriptionOnDemand(receiver, String, "others", RELIABLE_INPUT, SubscriptionEventCallbacks())
+    end_source = queue.add_source(others.fetch, queue.receiver(take_other))
     publishers = [sender.create_publisher(String, topic, SENSOR_OUTPUT) for topic in ("others", "joints")]
     give_up = time.monotonic() + 60.0
 
@@ -174,3 +175,25 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
     assert used["joints"] == sorted(used["joints"]) and used["joints"][-1] == count - 1
     assert leave_out or queue.left_out == 0
     assert queue.idle > 0.0
+    end_source()
+    others.destroy()
+    assert not [name for name, _ in receiver.get_topic_names_and_types() if receiver.count_subscribers("others")]
+
+
+def test_the_readings_of_other_sensors_are_tried_before_the_joint_sample_that_they_belong_to() -> None:
+    """After a pause every joint sample finds its reading, and no sensor runs far ahead."""
+    queue, order = InputQueue(leave_out=False, now=lambda: 0.0), list[str]()
+
+    def take(raw: bytes, arrived: float) -> bool:
+        order.append(raw.decode())
+        return raw.startswith(b"joint")
+
+    readings = [f"reading {number}".encode() for number in range(12)]
+    queue.add_source(lambda: readings.pop(0) if readings else None, queue.receiver(take))
+    joint = queue.receiver(take, joints=True)
+    for number in range(3):
+        joint(f"joint {number}".encode())
+    queue.use()
+    assert order == [*(f"reading {number}" for number in range(4)), "joint 0"]
+    queue.use_all()
+    assert order[-1] == "joint 2" and len(order) == 15
