@@ -32,6 +32,10 @@ class SimulationError(FrictionEstimatorError):
     """The simulated robot fell, or a scenario or noise level is unknown."""
 
 
+class LearningError(FrictionEstimatorError):
+    """A data set or a model cannot be read, or belongs to another robot."""
+
+
 _MOST_NAMES, _LONGEST_NAME = 60, 100
 """Names that a message lists at most, and characters of each: a topic may hold thousands, and diagnostics repeat it."""
 

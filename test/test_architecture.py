@@ -20,7 +20,7 @@ ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
 HOT = {"config", "robot", "laws", "base", "reference", "estimation"}
 """Rooms that run on the robot: no ROS, files, clock or printing."""
-BELOW_ROS = HOT | {"identification", "messages", "io", "simulation", "reports"}
+BELOW_ROS = HOT | {"identification", "messages", "io", "simulation", "reports", "learning"}
 ROOMS = {
     "config": set(),
     "robot": {"config"},
@@ -33,14 +33,15 @@ ROOMS = {
     "io": HOT | {"identification", "messages"},
     "simulation": {"config", "robot", "laws", "io"},
     "reports": HOT | {"identification", "messages", "io"},
+    "learning": HOT | {"messages", "io", "simulation"},
     "api": BELOW_ROS,
     "fleet": BELOW_ROS | {"api"},
     "ros": BELOW_ROS,
     "benchmark": BELOW_ROS | {"api", "ros"},
     "cli": BELOW_ROS | {"api", "fleet", "ros", "benchmark"},
 }
-OPTIONAL = {"learning", "collision", "fleet"}
-"""Rooms of extras: the estimator works without them, and they count apart, with their verbs."""
+OPTIONAL = {"learning", "train", "evaluate", "collision", "fleet"}
+"""Rooms of extras and their verbs: the estimator works without them, and they count apart."""
 DOCS = PACKAGE.parent / "docs" / "design" / "architecture.md"
 
 ROS = {
@@ -59,6 +60,9 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "distributed": {"fleet"},
     "pyarrow": {"fleet"},
     "fsspec": {"fleet"},
+    "jax": {"learning.training"},
+    "optax": {"learning.training"},
+    "safetensors": {"learning"},
     **{name: {"ros", "benchmark"} for name in ROS},
 }
 NOT_IN_HOT_ROOMS = {"time", "datetime", "logging", "pathlib", "os", "io", "sys", "subprocess", "threading", "random"}
@@ -176,6 +180,7 @@ def test_only_the_command_line_and_the_nodes_print() -> None:
         ("reports.__init__", "from ..api import report"),
         ("ros.node", "import friction_estimator.cli.main"),
         ("ros.node", "import mujoco"),
+        ("learning.network", "import jax"),
     ],
 )
 def test_a_wrong_arrow_is_detected(module: str, source: str) -> None:

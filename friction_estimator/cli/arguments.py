@@ -70,6 +70,13 @@ def random_seed(text: str) -> int:
     return int(text)
 
 
+def whole_number(text: str) -> int:
+    """Type of an option that is a whole number from 1 on."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
 def positive_seconds(text: str) -> float:
     """Type of an option that is a duration [s]."""
     value = _number(text)
@@ -174,8 +181,8 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
-    """Give a function that takes how much is done and how much there is.
+def progress_bar(title: str) -> Iterator[Callable[..., None]]:
+    """Give a function that takes how much is done, how much there is, and, if it changes, the title.
 
     The bar goes to stderr, and only if that is a terminal.
     """
@@ -194,8 +201,8 @@ def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total, now=title: bar.update(task, completed=done, total=total, description=now)
 
 
-def _ignore(done: float, total: float) -> None:
+def _ignore(done: float, total: float, now: str = "") -> None:
     pass

@@ -21,7 +21,7 @@ from friction_estimator.ros.executables import on_end_signals
 
 VERBS = {
     "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
-    "simulate": "write a bag of the walking biped, with ground truth",
+    "simulate": "write a bag of the walking biped, with ground truth, or random walks to train with",
     "replay": "run the estimator over a bag",
     "plan": "plan a motion that shows friction and inertia of an arm, to move along while recording",
     "identify": "identify friction, inertia and drive parameters from recordings, with error bars",
@@ -29,6 +29,8 @@ VERBS = {
     "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
     "report": "one HTML page of a bag with estimates, or of an identification",
     "fleet": "replay or identify many bags of many robots on Dask, into one table of their friction",
+    "train": "train MOB-Net, the networks that learn the error of the momentum observer",
+    "evaluate": "errors of the external torque of MOB-Net and of the momentum observer alone, on other data",
     "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",
     "parameters": "list every parameter of the YAML with default, unit and range",
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
@@ -45,6 +47,9 @@ _EXTRAS = {
     "distributed": "fleet",
     "pyarrow": "fleet",
     "fsspec": "fleet",
+    "jax": "learning",
+    "optax": "learning",
+    "safetensors": "learning",
 }
 
 

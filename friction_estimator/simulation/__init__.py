@@ -1,6 +1,6 @@
 """MuJoCo biped from the robot's own URDF: walk, sensors, injected friction."""
 
-from friction_estimator.simulation.biped import perturbed_urdf
+from friction_estimator.simulation.biped import perturbed_urdf, scaled_urdf
 from friction_estimator.simulation.controller import ControllerGains
 from friction_estimator.simulation.footsteps import Gait
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
@@ -27,6 +27,7 @@ __all__ = [
     "make_scenario",
     "noise_names",
     "perturbed_urdf",
+    "scaled_urdf",
     "scenario_names",
     "with_friction",
 ]

@@ -176,10 +176,7 @@ def perturbed_urdf(
             f"mass_std must be between 0 and {_MAX_MASS_STD} and com_std a length in metres, "
             f"got {mass_std} and {com_std}"
         )
-    try:
-        root = ElementTree.fromstring(urdf_xml)
-    except ElementTree.ParseError as error:
-        raise SimulationError(f"the URDF is not valid XML: {error}") from None
+    root = _parsed(urdf_xml)
     names = [link.get("name", "") for link in root.iter("link")]
     unknown = set(exact) - set(names)
     if unknown:
@@ -191,6 +188,29 @@ def perturbed_urdf(
         if inertial is not None and link.get("name") not in exact:
             _perturb(inertial, 1.0 + mass_std * float(errors[0]), com_std * errors[1:])
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def scaled_urdf(urdf_xml: str, factor: float) -> str:
+    """Copy of a URDF with mass and inertia of every link multiplied by a factor.
+
+    Raises
+    ------
+    SimulationError
+        When the factor is not positive or the text is not a URDF.
+    """
+    if not 0.0 < factor < np.inf:
+        raise SimulationError(f"masses can only be multiplied by a positive number, got {factor}")
+    root = _parsed(urdf_xml)
+    for inertial in root.iter("inertial"):
+        _perturb(inertial, factor, np.zeros(3))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _parsed(urdf_xml: str) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(urdf_xml)
+    except ElementTree.ParseError as error:
+        raise SimulationError(f"the URDF is not valid XML: {error}") from None
 
 
 def _perturb(inertial: ElementTree.Element, mass_factor: float, shift: FloatArray) -> None:

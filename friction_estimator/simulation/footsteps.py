@@ -11,6 +11,8 @@ import numpy as np
 from friction_estimator.types import FloatArray
 
 LEFT, RIGHT = 0, 1
+_LEAST_STEP = (-0.75, -1.0, -1.0)
+"""Smallest random length, side and turn of a step, as parts of the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Gait:
     leg_extension : height of the hips as a part of the stretched leg
     squat_depth : depth of a squat, as a part of the stretched leg
     squat_period : duration of one squat [s]
+    random_steps : seed of random steps: length between -0.75 and 1, side and turn between -1 and 1 times the values
+        above, uniformly and anew in each step (Lim et al. 2024, Table 2); None: all steps alike
     """
 
     walks: bool = True
@@ -46,6 +50,7 @@ class Gait:
     leg_extension: float = 0.927
     squat_depth: float = 0.0
     squat_period: float = 3.0
+    random_steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +94,25 @@ def plan_footsteps(gait: Gait, half_width: float, until: float) -> list[Footstep
     steps: list[Footstep] = []
     x = y = yaw = 0.0
     start = gait.start
+    largest = np.array([gait.step_length, gait.step_side, gait.step_turn])
+    rng = None if gait.random_steps is None else np.random.default_rng(gait.random_steps)
     while gait.walks and start <= min(until, gait.stop):
         foot = RIGHT if len(steps) % 2 == 0 else LEFT
-        yaw += gait.step_turn
-        aside = _aside(gait, foot)
-        x += gait.step_length * math.cos(yaw) - aside * math.sin(yaw)
-        y += gait.step_length * math.sin(yaw) + aside * math.cos(yaw)
+        length, side, turn = (largest if rng is None else largest * rng.uniform(_LEAST_STEP, 1.0)).tolist()
+        yaw += turn
+        aside = _aside(side, foot)
+        x += length * math.cos(yaw) - aside * math.sin(yaw)
+        y += length * math.sin(yaw) + aside * math.cos(yaw)
         lateral = half_width if foot == LEFT else -half_width
         steps.append(Footstep(foot, start, gait.single_support, foot_beside(x, y, yaw, lateral)))
         start += gait.single_support + gait.double_support
     return steps
 
 
-def _aside(gait: Gait, foot: int) -> float:
-    """Sideways motion of the body in a step of this foot, to the left [m].
+def _aside(side: float, foot: int) -> float:
+    """Sideways motion of the body in a step of this foot with this ``step_side``, to the left [m].
 
     The leading foot steps by twice the distance and the other one closes up, so that the legs never cross.
     """
-    leading = LEFT if gait.step_side > 0.0 else RIGHT
-    return 2.0 * gait.step_side if foot == leading else 0.0
+    leading = LEFT if side > 0.0 else RIGHT
+    return 2.0 * side if foot == leading else 0.0

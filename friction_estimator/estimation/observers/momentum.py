@@ -65,9 +65,10 @@ def step_residual(
     Parameters
     ----------
     H, v, beta, J, specific_force : of the dynamics
+    effort : (n,) torques of the last n velocities: the joints, or of all velocities, zero for those of the base
     state : (5, n) residual, how long it has been running [s], momentum, inputs that are held and inputs that are smooth
         at the last sample; the momentum is NaN where a sensor was silent, and before the first sample
-    limb : (k, n) True where a joint lies between the base and that foot
+    limb : (k, n) True where a row needs the wrench of that foot
     forward : True where inputs act until the next sample
     base : degrees of freedom of the base
     friction : (n,) output: the residual, NaN until it has run for some time constants
@@ -77,7 +78,7 @@ def step_residual(
     held, smooth = state[_HELD], state[_SMOOTH]
     decay = math.exp(-gain * dt)
     for i in range(n):
-        row = base + i
+        row = v.size - n + i
         p, gravity, foot_torque, known = 0.0, 0.0, 0.0, imu_fresh
         for j in range(v.size):
             p += H[row, j] * v[j]

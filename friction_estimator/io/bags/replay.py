@@ -123,6 +123,7 @@ def replay(
     namespace: str = "",
     robot: str = "",
     smooth: float | None = None,
+    estimator: Estimator | None = None,
     progress: Progress | None = None,
 ) -> ReplaySummary:
     """Run the estimator over a bag; write a bag with all output topics, or hand every estimate to a function, or both.
@@ -142,6 +143,7 @@ def replay(
     robot : name of the robot, for the description in the output
     smooth : fixed-lag smoothing: each estimate also uses at least this many seconds of later data; ``inf``: all of it;
         None: as live
+    estimator : of this robot, used in place of a new one
     progress : called now and then
 
     Raises
@@ -156,7 +158,8 @@ def replay(
     source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
     smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
     description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
-    estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
+    if estimator is None:
+        estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
     compiled.prepare()
     restored = () if start is None else estimator.restore(start)
     output: AbstractContextManager[BagWriter | None] = nullcontext()

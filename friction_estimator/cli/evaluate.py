@@ -1,0 +1,50 @@
+"""``evaluate MODEL DATA...``: how far MOB-Net's external torque is from the measured or true one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from friction_estimator import compiled
+from friction_estimator.cli.arguments import robot_of
+from friction_estimator.cli.train import add_data_arguments, recordings_of
+from friction_estimator.learning.evaluation import ExternalTorqueErrors, average, evaluate
+from friction_estimator.learning.network import load_model
+from friction_estimator.tables import Cell, Column, Table, number, percent, terminal_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    parser.add_argument("model", type=Path, help="model that train wrote")
+    add_data_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, estimate and print."""
+    from rich.console import Console
+
+    robot = robot_of(arguments)
+    model = load_model(arguments.model, robot)
+    compiled.prepare()
+    errors = evaluate(model, recordings_of(arguments, robot))
+    Console().print(terminal_table(error_table(errors)))
+    print(f"{errors.samples} samples")
+
+
+def error_table(errors: ExternalTorqueErrors) -> Table:
+    """Root mean square errors of each row, and their means over the joints and over the rows of the base."""
+    columns = (
+        Column("row", align="left"),
+        Column("external torque"),
+        *(Column(name, group="root mean square error") for name in ("MOB", "MOB-fric", "MOB-Net")),
+        Column("inside 1.96 sigma"),
+    )
+    figures = (errors.truth_rms, errors.observer, errors.friction, errors.network, errors.coverage)
+    values = [(name, [float(figure[row]) for figure in figures]) for row, name in enumerate(errors.rows)]
+    base = sum(name.startswith("base ") for name in errors.rows)
+    groups = {"joints": slice(base, None), "base forces": slice(0, 3), "base moments": slice(3, 6)}
+    for name, part in groups.items():
+        if base or name == "joints":
+            values.append((f"mean of the {name}", [average(figure[part]) for figure in figures]))
+    rows = [(name, *(number(value) for value in texts[:-1]), percent(texts[-1])) for name, texts in values]
+    return Table("External torque [N m, N]", columns, tuple(tuple(Cell(text) for text in row) for row in rows))

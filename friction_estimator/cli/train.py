@@ -1,0 +1,116 @@
+"""``train DATA... -o MODEL``: networks that learn the error of the momentum observer (MOB-Net)."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from friction_estimator.cli.arguments import (
+    add_robot_arguments,
+    progress_bar,
+    random_seed,
+    robot_of,
+    warn,
+    whole_number,
+)
+from friction_estimator.io.robot import Robot
+from friction_estimator.learning.dataset import Dataset, RobotIdentity
+from friction_estimator.learning.network import Model
+from friction_estimator.learning.recording import SignalRecording, read_bag
+from friction_estimator.tables import Cell, Column, Table, number, terminal_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    add_data_arguments(parser)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="model to write, NAME.safetensors")
+    parser.add_argument("--epochs", type=whole_number, help="passes over the data, at most")
+    parser.add_argument("--hidden", type=whole_number, help="hidden units of each limb's network")
+    parser.add_argument("--seed", type=random_seed, default=0, help="random seed of weights and order of the data")
+    parser.add_argument(
+        "--paper", action="store_true", help="sizes and settings of Lim et al. 2024: many hours without a GPU"
+    )
+    parser.add_argument("--restart", action="store_true", help="drop an interrupted training instead of continuing it")
+
+
+def add_data_arguments(parser: argparse.ArgumentParser) -> None:
+    """The data that two verbs read."""
+    parser.add_argument(
+        "data",
+        type=Path,
+        nargs="+",
+        help="data sets of simulate --dataset, and rosbags of the robot with joint states, IMU and foot wrenches",
+    )
+    add_robot_arguments(parser)
+    parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
+
+
+def recordings_of(arguments: argparse.Namespace, robot: Robot) -> list[SignalRecording]:
+    """Recordings of all data sets and bags.
+
+    Raises
+    ------
+    LearningError, BagError
+        When one of them cannot be read or belongs to another robot.
+    """
+    identity, recordings = RobotIdentity.of(robot), list[SignalRecording]()
+    for path in arguments.data:
+        if (path / "index.json").exists():
+            recordings += Dataset(path, identity).recordings()
+            continue
+        with progress_bar(f"reading {path.name}") as progress:
+            recording, warnings = read_bag(path, robot, arguments.namespace, progress)
+        recordings.append(recording)
+        for text in warnings:
+            warn(f"{path}: {text}")
+    return recordings
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, train and write."""
+    from rich.console import Console
+
+    from friction_estimator.learning.training import PAPER, Epoch, TrainingSettings, train
+
+    settings = dataclasses.replace(PAPER if arguments.paper else TrainingSettings(), seed=arguments.seed)
+    if arguments.epochs:
+        settings = dataclasses.replace(settings, epochs=arguments.epochs)
+    if arguments.hidden:
+        settings = dataclasses.replace(settings, leg_hidden=arguments.hidden, other_hidden=arguments.hidden)
+    robot = robot_of(arguments)
+    recordings = recordings_of(arguments, robot)
+    checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint")
+    if arguments.restart:
+        checkpoint.unlink(missing_ok=True)
+    with progress_bar("training") as progress:
+
+        def report(epoch: Epoch) -> None:
+            progress(
+                epoch.done,
+                epoch.total,
+                f"{epoch.module}: loss {epoch.training_loss:.3f}, validation {epoch.validation_loss:.3f}, "
+                f"{epoch.validation_rmse:.2f} N m",
+            )
+
+        model = train(recordings, robot, settings, checkpoint, report)
+    model.save(arguments.output)
+    checkpoint.unlink(missing_ok=True)
+    Console().print(terminal_table(result_table(model)))
+    print(f"{arguments.output}: trained with {model.training['samples']} samples")
+
+
+def result_table(model: Model) -> Table:
+    """What the training achieved on the data for validation."""
+    columns = (
+        Column("module", align="left"), Column("inputs"), Column("hidden units"), Column("weights"),
+        Column("best epoch"), Column("loss", group="validation"), Column("RMSE", "N m", group="validation"),
+    )  # fmt: skip
+    rows = [
+        (
+            one["module"], str(network.module.inputs.size), str(network.hidden), str(network.weight_count),
+            str(one["epoch"]), number(one["validation_loss"]), number(one["validation_rmse"]),
+        )
+        for one, network in zip(model.training["results"], model.networks, strict=True)
+    ]  # fmt: skip
+    return Table("Modules of MOB-Net", columns, tuple(tuple(Cell(text) for text in row) for row in rows))

@@ -1,0 +1,1 @@
+"""MOB-Net: networks that learn the error of the momentum observer (Lim et al. 2024)."""

@@ -1,0 +1,197 @@
+"""Data sets on disk: a folder of ``.npz`` files with a JSON index that has their SHA-256 hashes.
+
+    FOLDER/index.json    version, robot, settings, and file, hash and number of samples of each shard
+    FOLDER/0000.npz      one recording: inputs, residual, external, true_external, starts, period
+
+A data set grows shard by shard. One that was interrupted is continued: what is there stays if its hash is right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from friction_estimator.errors import LearningError
+from friction_estimator.io.documents import write_atomically
+from friction_estimator.io.robot import Robot
+from friction_estimator.learning.recording import SignalRecording
+from friction_estimator.learning.signals import GAIN
+from friction_estimator.robot.model import RobotModel
+
+VERSION = 1
+"""Of data sets and models; others are refused."""
+_INDEX = "index.json"
+_ARRAYS = ("inputs", "residual", "external", "true_external", "starts")
+
+
+@dataclass(frozen=True, slots=True)
+class RobotIdentity:
+    """What a data set and a model belong to.
+
+    Attributes
+    ----------
+    version : of signals and files
+    robot : name of the robot, for people
+    urdf_sha256 : hash of the text of the URDF
+    joint_names : (n) order of the joints
+    foot_frames : (k) links of the feet
+    imu_frame : link of the IMU, empty for a fixed base
+    gain : K_0 of the residual [rad/s]
+    """
+
+    version: int
+    robot: str
+    urdf_sha256: str
+    joint_names: tuple[str, ...]
+    foot_frames: tuple[str, ...]
+    imu_frame: str
+    gain: float
+
+    @classmethod
+    def of(cls, robot: Robot) -> RobotIdentity:
+        """Identity of a robot."""
+        config = robot.config
+        return cls(
+            VERSION,
+            robot.name,
+            hashlib.sha256(robot.urdf_xml.encode()).hexdigest(),
+            RobotModel(config, robot.urdf_xml).joint_names,
+            tuple(foot.frame for foot in config.feet),
+            "" if config.robot.fixed_base else config.imu.frame,
+            GAIN,
+        )
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], path: Path) -> RobotIdentity:
+        """Identity from JSON. Raises LearningError when it is not one of this version."""
+        version = values.get("version") if isinstance(values, Mapping) else None
+        if version != VERSION:
+            raise LearningError(f"{path} has version {version}, this program reads version {VERSION}: make it anew")
+        try:
+            read = cls(**values)
+            return dataclasses.replace(read, joint_names=tuple(read.joint_names), foot_frames=tuple(read.foot_frames))
+        except TypeError as error:
+            raise LearningError(f"{path} does not describe a robot: {error}") from None
+
+    def check(self, other: RobotIdentity, what: str) -> None:
+        """Raise LearningError with the reason when ``what``, a data set or model of this robot, is of another one."""
+        for item in dataclasses.fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            if mine != theirs and item.name != "robot":
+                raise LearningError(
+                    f"{what} is not for this robot ({self.robot!r}): its {item.name} is {theirs}, here it is {mine}"
+                )
+
+
+class Dataset:
+    """A data set, opened for reading and growing.
+
+    Parameters
+    ----------
+    folder : of the data set; made at the first shard
+    identity : robot that it must belong to
+    settings : how its shards are made; None: as they are
+
+    Raises
+    ------
+    LearningError
+        When the folder holds a data set of another robot or other settings, or its index cannot be read.
+    """
+
+    def __init__(self, folder: Path, identity: RobotIdentity, settings: Mapping[str, Any] | None = None) -> None:
+        self.folder, self.identity = folder, identity
+        self.settings: dict[str, Any] = dict(settings or {})
+        self.shards: dict[str, dict[str, Any]] = {}
+        if (folder / _INDEX).exists():
+            self._read_index(settings)
+        elif settings is None:
+            raise LearningError(f"{folder} is no data set: it has no {_INDEX}")
+
+    def is_complete(self, name: str) -> bool:
+        """Whether a shard is there, with the right hash; an empty one, whose recording failed, counts."""
+        shard = self.shards.get(name)
+        return shard is not None and (not shard["samples"] or _sha256(self.folder / name) == shard["sha256"])
+
+    def add(self, name: str, source: str, samples: int, reason: str = "") -> None:
+        """List a shard that :func:`write_shard` has written; ``reason``: why there are no samples."""
+        digest = _sha256(self.folder / name) if samples else ""
+        self.shards[name] = {"source": source, "samples": samples, "sha256": digest, "reason": reason}
+        document = {"identity": dataclasses.asdict(self.identity), "settings": self.settings}
+        document["shards"] = dict(sorted(self.shards.items()))
+        write_atomically(self.folder / _INDEX, json.dumps(document, indent=1) + "\n")
+
+    @property
+    def sample_count(self) -> int:
+        """Samples of all shards."""
+        return sum(shard["samples"] for shard in self.shards.values())
+
+    def recordings(self) -> Iterator[SignalRecording]:
+        """All recordings.
+
+        Raises
+        ------
+        LearningError
+            When a shard is missing or not what was written.
+        """
+        for name, shard in sorted(self.shards.items()):
+            if not shard["samples"]:
+                continue
+            path = self.folder / name
+            if _sha256(path) != shard["sha256"]:
+                raise LearningError(f"{path} is missing or damaged (SHA-256): run simulate --dataset again")
+            yield read_shard(path)
+
+    def _read_index(self, settings: Mapping[str, Any] | None) -> None:
+        path = self.folder / _INDEX
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            identity, self.shards, found = document["identity"], document["shards"], document["settings"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise LearningError(f"{path} is not the index of a data set: {error}") from None
+        self.identity.check(RobotIdentity.read(identity, path), f"the data set {self.folder}")
+        if settings is not None and found != self.settings:
+            different = {name for name in {*found, *settings} if found.get(name) != settings.get(name)}
+            raise LearningError(
+                f"{self.folder} holds a data set with another {', '.join(sorted(different))}: choose another folder"
+            )
+        self.settings = found
+
+
+def write_shard(path: Path, recording: SignalRecording) -> None:
+    """Write a recording; an interruption leaves no half file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    arrays = {name: getattr(recording, name) for name in _ARRAYS if getattr(recording, name) is not None}
+    try:
+        with temporary.open("wb") as stream:
+            np.savez(stream, period=recording.period, **arrays)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_shard(path: Path) -> SignalRecording:
+    """Read a recording. Raises LearningError when it is none."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            values: dict[str, Any] = {name: arrays[name] for name in _ARRAYS if name in arrays}
+            return SignalRecording(**{"true_external": None, **values}, period=float(arrays["period"]))
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
+        raise LearningError(f"{path} is not a shard of a data set: {error}") from None
+
+
+def _sha256(path: Path) -> str:
+    """Hash of a file, empty where there is none."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,269 @@
+"""The networks of MOB-Net at work: one compiled kernel for all limb modules, and their file.
+
+Each module is GRU - linear (Table 1, Fig. 2):
+
+    r = s(W_ir x + b_ir + W_hr h + b_hr),  z likewise,  n = tanh(W_in x + b_in + r (W_hn h + b_hn))
+    h = (1 - z) n + z h,   [mean, y] = W h + b,   variance = softplus(y)
+
+with inputs and outputs scaled by their statistics in the training data. The file is one ``.safetensors`` with a JSON
+description among its metadata; reading it runs no code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from friction_estimator.compiled import kernel
+from friction_estimator.errors import LearningError
+from friction_estimator.io.robot import Robot
+from friction_estimator.learning.dataset import RobotIdentity
+from friction_estimator.learning.limbs import LimbModule, limb_modules
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray, IntArray
+
+SMALLEST_VARIANCE = 1e-12
+"""Of scaled outputs: the standard deviation is clipped at 1e-6 (section 4.4)."""
+_WEIGHTS = ("w_input", "b_input", "w_hidden", "b_hidden", "w_output", "b_output")
+_STATISTICS = ("input_mean", "input_std", "output_mean", "output_std")
+_KEY = "friction_estimator"
+
+
+@kernel
+def _logistic(value: float) -> float:
+    return 1.0 / (1.0 + math.exp(-value)) if value > -700.0 else 0.0
+
+
+@kernel
+def _add_products(result: FloatArray, values: FloatArray, weights: FloatArray, first: int) -> int:
+    """Add ``values @ W`` to ``result``, W being stored in ``weights`` from ``first`` on; return where it ends."""
+    n = result.size
+    for i in range(values.size):
+        value, row = values[i], weights[first + i * n : first + (i + 1) * n]
+        for j in range(n):
+            result[j] += value * row[j]
+    return first + values.size * n
+
+
+@kernel("V V I I IM V V V")
+def step_networks(
+    x: FloatArray,
+    weights: FloatArray,
+    inputs: IntArray,
+    outputs: IntArray,
+    sizes: IntArray,
+    hidden: FloatArray,
+    torque: FloatArray,
+    sigma: FloatArray,
+) -> None:
+    """One sample through all modules; hidden state in place.
+
+    Parameters
+    ----------
+    x : inputs of the whole robot
+    weights : of all modules one after the other: statistics, then W_i, b_i, W_h, b_h, W, b, matrices by inputs
+    inputs, outputs : of all modules one after the other, columns of x and rows of the torque
+    sizes : (modules, 3) number of inputs, of hidden units and of outputs
+    hidden : hidden states of all modules
+    torque, sigma : (nv,) output: uncertainty torque and its standard deviation [N, N m]
+    """
+    at, first_input, first_output, first_hidden = 0, 0, 0, 0
+    for module in range(sizes.shape[0]):
+        n, size, rows = sizes[module, 0], sizes[module, 1], sizes[module, 2]
+        values = np.empty(n)
+        for i in range(n):
+            values[i] = (x[inputs[first_input + i]] - weights[at + i]) / weights[at + n + i]
+        at += 2 * n
+        mean, spread = weights[at : at + rows], weights[at + rows : at + 2 * rows]
+        at += 2 * rows
+        h = hidden[first_hidden : first_hidden + size]
+        from_input, from_hidden, result = np.zeros(3 * size), np.zeros(3 * size), np.zeros(2 * rows)
+        at = _add_products(from_input, values, weights, at)
+        for i in range(3 * size):
+            from_input[i] += weights[at + i]
+        at = _add_products(from_hidden, h, weights, at + 3 * size)
+        for i in range(3 * size):
+            from_hidden[i] += weights[at + i]
+        at += 3 * size
+        for i in range(size):
+            reset = _logistic(from_input[i] + from_hidden[i])
+            keep = _logistic(from_input[size + i] + from_hidden[size + i])
+            new = math.tanh(from_input[2 * size + i] + reset * from_hidden[2 * size + i])
+            h[i] = (1.0 - keep) * new + keep * h[i]
+        at = _add_products(result, h, weights, at)
+        for i in range(rows):
+            row, y = outputs[first_output + i], result[rows + i] + weights[at + rows + i]
+            variance = max(y, 0.0) + math.log1p(math.exp(-abs(y)))
+            torque[row] = mean[i] + spread[i] * (result[i] + weights[at + i])
+            sigma[row] = spread[i] * math.sqrt(max(variance, SMALLEST_VARIANCE))
+        at += 2 * rows
+        first_input, first_output, first_hidden = first_input + n, first_output + rows, first_hidden + size
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One trained module.
+
+    Attributes
+    ----------
+    module : its place in the robot
+    tensors : ``w_input`` (i, 3 s), ``b_input`` (3 s,), ``w_hidden`` (s, 3 s), ``b_hidden`` (3 s,), ``w_output``
+        (s, 2 o), ``b_output`` (2 o,), gates in the order r, z, n and outputs mean, y; ``input_mean``, ``input_std``
+        (i,), ``output_mean``, ``output_std`` (o,) of the training data
+    """
+
+    module: LimbModule
+    tensors: Mapping[str, FloatArray]
+
+    @property
+    def hidden(self) -> int:
+        """Hidden units s."""
+        return self.tensors["w_hidden"].shape[0]
+
+    @property
+    def weight_count(self) -> int:
+        """Learned numbers, as in Table 1."""
+        return sum(self.tensors[name].size for name in _WEIGHTS)
+
+    def packed(self) -> FloatArray:
+        """All tensors in the order of :func:`step_networks`."""
+        return np.concatenate([np.ravel(self.tensors[name]) for name in (*_STATISTICS, *_WEIGHTS)]).astype(float)
+
+
+class MobNet:
+    """Uncertainty torque of a robot, sample by sample.
+
+    Parameters
+    ----------
+    networks : one of each limb module
+    rows : nv, of the generalised torque
+    """
+
+    def __init__(self, networks: Sequence[Network], rows: int) -> None:
+        self._weights = np.concatenate([network.packed() for network in networks])
+        self._inputs = np.concatenate([network.module.inputs for network in networks]).astype(np.int64)
+        self._outputs = np.concatenate([network.module.outputs for network in networks]).astype(np.int64)
+        sizes = [(one.module.inputs.size, one.hidden, one.module.outputs.size) for one in networks]
+        self._sizes = np.array(sizes, dtype=np.int64)
+        self._rows = rows
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the samples so far."""
+        self._hidden = np.zeros(int(self._sizes[:, 1].sum()))
+
+    def step(self, inputs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Uncertainty torque and its standard deviation, (nv,), from the inputs of one sample; NaN without a module."""
+        torque, sigma = np.full(self._rows, np.nan), np.full(self._rows, np.nan)
+        step_networks(inputs, self._weights, self._inputs, self._outputs, self._sizes, self._hidden, torque, sigma)
+        return torque, sigma
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A trained MOB-Net with what belongs to it.
+
+    Attributes
+    ----------
+    identity : of the robot
+    period : between samples of the training data [s]
+    networks : one of each limb module
+    friction : (n, p) friction model of the same data, for comparison
+        (:func:`~friction_estimator.learning.evaluation.friction_columns`)
+    training : settings, data and errors of the training, for people
+    """
+
+    identity: RobotIdentity
+    period: float
+    networks: tuple[Network, ...]
+    friction: FloatArray
+    training: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """Rows nv of the generalised torque."""
+        return sum(network.module.outputs.size for network in self.networks)
+
+    def estimator(self) -> MobNet:
+        """The networks, ready for the first sample."""
+        return MobNet(self.networks, self.rows)
+
+    def save(self, path: Path) -> None:
+        """Write the file. An interruption leaves the old one."""
+        from safetensors.numpy import save_file
+
+        tensors = {
+            f"{number}.{name}": np.ascontiguousarray(values, dtype=np.float32 if name in _WEIGHTS else np.float64)
+            for number, network in enumerate(self.networks)
+            for name, values in network.tensors.items()
+        }
+        tensors["friction"] = np.ascontiguousarray(self.friction)
+        modules = [
+            {"name": m.name, "outputs": m.outputs.tolist(), "inputs": m.inputs.tolist()}
+            for m in (network.module for network in self.networks)
+        ]
+        document = {"identity": dataclasses.asdict(self.identity), "period": self.period, "modules": modules}
+        document["training"] = dict(self.training)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.tmp")
+        save_file(tensors, temporary, metadata={_KEY: json.dumps(document)})
+        temporary.replace(path)
+
+
+def load_model(path: Path, robot: Robot) -> Model:
+    """Read a model of this robot.
+
+    Raises
+    ------
+    LearningError
+        When it cannot be read, or is of another version, robot or URDF; the message has the reason.
+    """
+    document, tensors = read_tensors(path)
+    try:
+        read = RobotIdentity.read(document["identity"], path)
+        RobotIdentity.of(robot).check(read, f"the model {path}")
+        modules = limb_modules(RobotModel(robot.config, robot.urdf_xml))
+        written = [(one["name"], one["outputs"], one["inputs"]) for one in document["modules"]]
+        if written != [(one.name, one.outputs.tolist(), one.inputs.tolist()) for one in modules]:
+            raise LearningError(f"the model {path} has the limbs {[name for name, *_ in written]}: train it anew")
+        networks = tuple(
+            Network(module, {name: tensors[f"{number}.{name}"] for name in (*_WEIGHTS, *_STATISTICS)})
+            for number, module in enumerate(modules)
+        )
+        for network in networks:
+            _check_shapes(network, path)
+        return Model(read, float(document["period"]), networks, tensors["friction"], document["training"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise LearningError(f"{path} is not a MOB-Net model: {error!r}") from None
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """Description and tensors of a ``.safetensors`` of this package. Raises LearningError when it is none."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as stream:
+            document = json.loads((stream.metadata() or {})[_KEY])
+            return document, {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise LearningError(f"{path} is not a MOB-Net model: {error}") from None
+
+
+def _check_shapes(network: Network, path: Path) -> None:
+    i, s, o = network.module.inputs.size, network.hidden, network.module.outputs.size
+    shapes = {
+        "w_input": (i, 3 * s), "b_input": (3 * s,), "w_hidden": (s, 3 * s), "b_hidden": (3 * s,),
+        "w_output": (s, 2 * o), "b_output": (2 * o,),
+        "input_mean": (i,), "input_std": (i,), "output_mean": (o,), "output_std": (o,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        values = network.tensors[name]
+        if values.shape != shape or not np.isfinite(values).all():
+            raise LearningError(f"{path}: {name} of {network.module.name} is not {shape} finite numbers")

@@ -1,0 +1,148 @@
+"""Signals of whole recordings: from bags of real robots and from the simulation, through the estimator's own stages."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from friction_estimator.config import Config
+from friction_estimator.errors import LearningError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.observers.momentum import initial_residual
+from friction_estimator.estimation.pipeline import estimate_of, has_effort
+from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.robot import Robot
+from friction_estimator.learning.signals import SignalStage
+from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, IntArray, SensorFrame
+
+Float32Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRecording:
+    """Signals of ``m`` samples.
+
+    Attributes
+    ----------
+    inputs : (m, x) see :class:`~friction_estimator.learning.signals.Signals`
+    residual, external : (m, nv) likewise
+    true_external : (m, nv) ``external`` of the true foot wrenches; None without ground truth
+    starts : (s,) samples before which there is a gap, the first one included
+    period : median time between samples [s]
+    """
+
+    inputs: Float32Array
+    residual: Float32Array
+    external: Float32Array
+    true_external: Float32Array | None
+    starts: IntArray
+    period: float
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def target(self) -> Float32Array:
+        """Uncertainty torque (m, nv) to learn: the residual without the torque of the measured foot wrenches."""
+        return self.residual - self.external
+
+    def pieces(self) -> list[slice]:
+        """Stretches without a gap."""
+        ends = [*self.starts[1:].tolist(), len(self)]
+        return [slice(start, end) for start, end in zip(self.starts.tolist(), ends, strict=True)]
+
+
+class SignalReader(Estimator):
+    """An :class:`Estimator` that records the signals instead of estimating friction.
+
+    Samples without torques, and those in which the residual of some row is not known, are left out.
+
+    Parameters
+    ----------
+    config, urdf_xml : as of :class:`Estimator`
+    """
+
+    def __init__(self, config: Config, urdf_xml: str) -> None:
+        no_compensation = dataclasses.replace(config.compensation, enabled=False)
+        super().__init__(dataclasses.replace(config, stages="friction", compensation=no_compensation), urdf_xml)
+        self._robot = self._pipeline.robot
+        self._rows = self._robot.base_dofs + len(self._robot.joint_names)
+        self._stage = SignalStage(self._robot, config.momentum.inputs_are_held)
+        self._truth: dict[int, FloatArray] = {}
+        self._with_true_feet = initial_residual(self._rows)
+        self._values, self._count = bytearray(), 0
+        self._starts: list[int] = []
+        self._steps: list[float] = []
+        self._gap = True
+
+    def expect(self, truth: GroundTruth) -> None:
+        """Add the true foot wrenches of a joint sample that will be added."""
+        self._truth[truth.stamp_ns] = truth.wrenches
+
+    def recording(self) -> SignalRecording:
+        """All samples so far.
+
+        Raises
+        ------
+        LearningError
+            When there is none.
+        """
+        if not self._count:
+            raise LearningError("no sample has motor torques, a working IMU and the wrenches of all feet")
+        n = self._stage.input_count
+        table = np.frombuffer(bytes(self._values), dtype=np.float32).reshape(self._count, n + 3 * self._rows)
+        inputs, residual, external, true = np.split(table, n + self._rows * np.arange(3), axis=1)
+        known = None if np.isnan(true).any() else true
+        return SignalRecording(
+            inputs, residual, external, known, np.array(self._starts, dtype=np.intp), float(np.median(self._steps))
+        )
+
+    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        sensed = self._pipeline.sense(frame)
+        if has_effort(frame):
+            if frame.dt == 0.0:
+                self._with_true_feet = initial_residual(self._rows)
+            wrenches = self._truth.pop(frame.stamp_ns, None)
+            signals = self._stage.step(frame, sensed.attitude, sensed.dynamics)
+            true = np.full(self._rows, np.nan)
+            if wrenches is not None:
+                true = signals.residual - self._stage.remainder(frame, sensed.dynamics, wrenches, self._with_true_feet)
+            self._add(np.concatenate((signals.inputs, signals.residual, signals.external)), true, frame.dt)
+        else:
+            self._stage.reset()
+            self._gap = True
+        return [estimate_of(frame, sensed.phase, sensed.base, self._pipeline.unknown)]
+
+    def _add(self, known: FloatArray, true: FloatArray, dt: float) -> None:
+        if not np.isfinite(known).all():
+            self._gap = True
+            return
+        if self._gap:
+            self._starts.append(self._count)
+        self._gap = False
+        self._values += np.concatenate((known, true)).astype(np.float32).tobytes()
+        self._count += 1
+        self._steps.append(dt)
+
+
+def read_bag(
+    bag: str | os.PathLike[str], robot: Robot, namespace: str = "", progress: Callable[[int, int], None] | None = None
+) -> tuple[SignalRecording, tuple[str, ...]]:
+    """Signals of a bag, and what the user should know about its sensors, one sentence each.
+
+    Raises
+    ------
+    BagError, LearningError
+        When the bag lacks a sensor: targets need motor torques, the IMU and the wrenches of all feet.
+    """
+    reader = SignalReader(robot.config, robot.urdf_xml)
+    summary = replay(bag, None, robot.config, robot.urdf_xml, estimator=reader, namespace=namespace, progress=progress)
+    try:
+        return reader.recording(), summary.warnings
+    except LearningError as error:
+        raise LearningError(f"nothing can be learned from {bag}: {error}") from None

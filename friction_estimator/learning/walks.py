@@ -1,0 +1,229 @@
+"""Random walks of the simulated biped for training (Lim et al. 2024, sections 4.3 and 5.1).
+
+Each walk has its own gait, random steps on uneven ground, and random torques on the swinging leg. The nominal model
+stays that of the URDF; with all uncertainty the simulated robot is heavier and has friction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from friction_estimator import compiled
+from friction_estimator.errors import LearningError, SimulationError, choices
+from friction_estimator.io.robot import Robot
+from friction_estimator.learning.dataset import Dataset, RobotIdentity, write_shard
+from friction_estimator.learning.recording import SignalReader, SignalRecording
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.simulation import (
+    PERIOD_NS,
+    TABLE_I,
+    FrictionSetting,
+    Gait,
+    Ground,
+    JointFriction,
+    Scenario,
+    Simulator,
+    make_noise,
+    scaled_urdf,
+)
+from friction_estimator.simulation.biped import Biped
+from friction_estimator.types import BoolArray, FloatArray
+
+UNCERTAINTIES = ("ideal", "noise", "all")
+"""Levels of section 5.1: no error at all; noise of the sensors; noise, friction and a model that is too light."""
+NOMINAL_MASS = 0.9
+"""Mass of the nominal model as a part of the true mass, with all uncertainty (section 5.1)."""
+FRICTION_LOSS = 10.0
+"""Dry friction of MuJoCo that Table 4 adds to eq. 23 in the legs [N m]."""
+ALL_FRICTION = JointFriction("stribeck_load", (5.0 + FRICTION_LOSS, 2.0 + FRICTION_LOSS, 1.51, 4.0, 0.002))
+NO_FRICTION = JointFriction("coulomb_viscous", (0.0, 0.0))
+STEP_DURATIONS = (0.6, 0.7, 0.8, 0.9)
+"""Table 2, here of the single support [s]."""
+CLEARANCES = (0.04, 0.05, 0.06, 0.07)
+"""Largest heights of the swinging foot, Table 2 [m]."""
+LARGEST_STEP = (0.25, 0.1, math.radians(15.0))
+"""Largest length and side of a step as parts of the stretched leg, and largest turn [rad], with which the built-in gait
+still walks on uneven ground with random torques. Table 2 has 0.20 m, 0.10 m and 20 degrees for a robot of 1.8 m."""
+LEG_EXTENSION = 0.9
+"""Height of the hips as a part of the stretched leg, so that the legs reach these steps."""
+UNEVENNESS = 0.0075
+"""Largest height of the ground over its mean, and depth below (section 4.3: 15 mm between patches) [m]."""
+LARGEST_TORQUE = 50.0
+"""Random torques of the leg joints (section 4.3) [N m]."""
+TORQUE_DURATIONS = (0.1, 0.5)
+"""Shortest and longest time that a random torque is on, and off (section 4.3) [s]."""
+_START_NS = 1_000_000_000
+_PERIOD = PERIOD_NS * 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class RandomWalks:
+    """What a series of random walks has in common.
+
+    Attributes
+    ----------
+    uncertainty : one of :data:`UNCERTAINTIES`
+    noise : sensor noise level unless the uncertainty is ``ideal``
+    seed : walk k of the same seed is always the same
+    length : of one walk [s]
+    exploration : True: random torques on the swinging leg
+    """
+
+    uncertainty: str = "all"
+    noise: str = "paper_std"
+    seed: int = 0
+    length: float = 20.0
+    exploration: bool = True
+
+    def __post_init__(self) -> None:
+        if self.uncertainty not in UNCERTAINTIES:
+            raise LearningError(f"unknown uncertainty {self.uncertainty!r}; the levels are {choices(UNCERTAINTIES)}")
+        make_noise(self.noise)
+
+    def scenario(self, robot: Robot, number: int) -> Scenario:
+        """Gait, ground and friction of a walk."""
+        rng = np.random.default_rng([self.seed, number])
+        leg = Biped(robot.config, robot.urdf_xml).legs[0].length
+        length, side, turn = LARGEST_STEP
+        gait = Gait(
+            single_support=float(rng.choice(STEP_DURATIONS)),
+            clearance=float(rng.choice(CLEARANCES)),
+            step_length=length * leg,
+            step_side=side * leg,
+            step_turn=turn,
+            leg_extension=LEG_EXTENSION,
+            random_steps=int(rng.integers(2**31)),
+        )
+        ground = Ground(height=UNEVENNESS, seed=int(rng.integers(2**31)))
+        laws = ALL_FRICTION if self.uncertainty == "all" else NO_FRICTION
+        friction = FrictionSetting(leg=(laws,) * len(TABLE_I), sticks=self.uncertainty == "all")
+        return Scenario(f"random walk {number} of seed {self.seed}", self.length, gait, (friction,), ground=ground)
+
+    def simulator(self, robot: Robot, number: int) -> Simulator:
+        """Simulator of a walk."""
+        urdf_xml = scaled_urdf(robot.urdf_xml, 1.0 / NOMINAL_MASS) if self.uncertainty == "all" else robot.urdf_xml
+        noise = make_noise("clean" if self.uncertainty == "ideal" else self.noise)
+        seed = int(np.random.default_rng([self.seed, number, 1]).integers(2**31))
+        return Simulator(robot.config, urdf_xml, self.scenario(robot, number), noise, seed, _START_NS)
+
+
+class TorqueExploration:
+    """Random torques that are stepwise on and off, for each joint on its own (section 4.3).
+
+    Parameters
+    ----------
+    limb : (k, n) True where a joint lies between the base and that foot
+    seed : of the random numbers
+    """
+
+    def __init__(self, limb: BoolArray, seed: list[int]) -> None:
+        self._limb = limb
+        self._rng = np.random.default_rng(seed)
+        n = limb.shape[1]
+        self._torque, self._left, self._on = np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool)
+
+    def step(self, contact: BoolArray) -> FloatArray:
+        """Torques (n,) of this period; joints of a leg whose foot touches the ground get none."""
+        self._left -= _PERIOD
+        for joint in np.flatnonzero(self._left <= 0.0):
+            self._left[joint] = self._rng.uniform(*TORQUE_DURATIONS)
+            self._on[joint] = not self._on[joint]
+            self._torque[joint] = self._rng.uniform(-LARGEST_TORQUE, LARGEST_TORQUE) if self._on[joint] else 0.0
+        return np.where(self._limb[contact].any(axis=0), 0.0, self._torque)
+
+
+def record_walk(robot: Robot, walks: RandomWalks, number: int) -> SignalRecording:
+    """Simulate one walk and record its signals.
+
+    Raises
+    ------
+    SimulationError
+        When the robot falls.
+    """
+    compiled.prepare()
+    simulator, reader = walks.simulator(robot, number), SignalReader(robot.config, robot.urdf_xml)
+    limb = RobotModel(robot.config, robot.urdf_xml).limb
+    exploration = TorqueExploration(limb, [walks.seed, number, 2]) if walks.exploration else None
+    contact = np.ones(len(limb), dtype=bool)
+    for _ in range(round(walks.length / _PERIOD)):
+        sample = simulator.step(exploration.step(contact) if exploration else None)
+        contact = sample.truth.contact
+        reader.expect(sample.truth)
+        for reading in sample.readings:
+            reader.add(reading)
+    reader.flush()
+    return reader.recording()
+
+
+def write_walks(
+    folder: Path,
+    robot: Robot,
+    walks: RandomWalks,
+    count: int,
+    jobs: int = 1,
+    progress: Callable[[float, float], None] | None = None,
+) -> Dataset:
+    """Write walks 0 to ``count - 1`` as a data set; those that are there already stay.
+
+    A walk in which the robot falls is listed without samples.
+
+    Parameters
+    ----------
+    folder : of the data set
+    robot : whose URDF is the nominal model
+    walks : what to simulate
+    count : number of walks
+    jobs : walks that are simulated at the same time, each in a process
+    progress : called with the number of walks that are done, and of all
+
+    Raises
+    ------
+    LearningError
+        When the folder holds another data set, or the robot falls in every walk.
+    """
+    dataset = Dataset(folder, RobotIdentity.of(robot), dataclasses.asdict(walks))
+    missing = [number for number in range(count) if not dataset.is_complete(_file(number))]
+    compiled.prepare()  # once, so that the processes load the kernels from the cache
+    for done, (number, samples, reason) in enumerate(
+        _written(folder, robot, walks, missing, min(jobs, len(missing))), 1 + count - len(missing)
+    ):
+        dataset.add(_file(number), f"random walk {number}", samples, reason)
+        if progress is not None:
+            progress(done, count)
+    if not dataset.sample_count:
+        raise LearningError(f"{folder} has no samples: {next(iter(dataset.shards.values()))['reason']}")
+    return dataset
+
+
+def _file(number: int) -> str:
+    return f"{number:04d}.npz"
+
+
+def _written(
+    folder: Path, robot: Robot, walks: RandomWalks, numbers: Sequence[int], jobs: int
+) -> Iterator[tuple[int, int, str]]:
+    """Results of :func:`_write_walk` as they come, from this process or from several others."""
+    if jobs <= 1:
+        yield from (_write_walk(folder, robot, walks, number) for number in numbers)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(_write_walk, folder, robot, walks, number) for number in numbers]):
+            yield future.result()
+
+
+def _write_walk(folder: Path, robot: Robot, walks: RandomWalks, number: int) -> tuple[int, int, str]:
+    """Write the shard of a walk; return its number, the number of samples, and why there are none."""
+    try:
+        recording = record_walk(robot, walks, number)
+    except SimulationError as error:
+        return number, 0, str(error)
+    write_shard(folder / _file(number), recording)
+    return number, len(recording), ""

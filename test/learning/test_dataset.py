@@ -1,0 +1,84 @@
+"""Data sets: continued where they stopped, mended where they are damaged, refused for another robot."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from friction_estimator.errors import LearningError
+from friction_estimator.io.robot import load_robot
+from friction_estimator.learning.dataset import Dataset, RobotIdentity
+
+walks = pytest.importorskip("friction_estimator.learning.walks", reason="MuJoCo is not installed")
+SHORT = walks.RandomWalks(length=0.1)
+
+
+@pytest.fixture
+def folder(tmp_path, suralp):
+    walks.write_walks(tmp_path / "data", suralp, SHORT, 2)
+    return tmp_path / "data"
+
+
+def test_a_longer_data_set_keeps_its_walks_and_a_damaged_one_is_simulated_again(folder, suralp):
+    (first, second), new = sorted(folder.glob("*.npz")), folder / "0002.npz"
+    content, stamp = second.read_bytes(), first.stat().st_mtime_ns
+    second.write_bytes(content[:-10])
+    dataset = walks.write_walks(folder, suralp, SHORT, 3)
+    assert first.stat().st_mtime_ns == stamp
+    assert new.exists()
+    recordings = list(dataset.recordings())
+    assert sum(map(len, recordings)) == dataset.sample_count > 0
+    np.testing.assert_array_equal(recordings[1].inputs, walks.record_walk(suralp, SHORT, 1).inputs)
+
+
+def test_walks_differ_and_those_of_the_same_seed_and_number_do_not(suralp):
+    one, same, other = (walks.record_walk(suralp, SHORT, number).inputs for number in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_damage_other_settings_and_other_robots_are_named(folder, suralp):
+    identity = RobotIdentity.of(suralp)
+    with pytest.raises(LearningError, match="another seed: choose another folder"):
+        walks.write_walks(folder, suralp, dataclasses.replace(SHORT, seed=1), 2)
+    heavier = dataclasses.replace(suralp, urdf_xml=suralp.urdf_xml.replace('mass value="', 'mass value="1', 1))
+    with pytest.raises(LearningError, match="not for this robot .*urdf_sha256"):
+        Dataset(folder, RobotIdentity.of(heavier))
+    with pytest.raises(LearningError, match="not for this robot .*joint_names"):
+        Dataset(folder, dataclasses.replace(identity, joint_names=identity.joint_names[::-1]))
+    (folder / "0001.npz").write_bytes(b"")
+    with pytest.raises(LearningError, match=r"0001\.npz is missing or damaged"):
+        list(Dataset(folder, identity).recordings())
+    index = json.loads((folder / "index.json").read_text())
+    index["identity"]["version"] = 0
+    (folder / "index.json").write_text(json.dumps(index))
+    with pytest.raises(LearningError, match="has version 0, this program reads version 1"):
+        Dataset(folder, identity)
+    (folder / "index.json").write_text("{")
+    with pytest.raises(LearningError, match="not the index of a data set"):
+        Dataset(folder, identity)
+
+
+def test_a_walk_that_fails_is_listed_with_the_reason(tmp_path, suralp, monkeypatch):
+    monkeypatch.setattr(walks, "LARGEST_STEP", (2.0, 0.0, 0.0))  # no leg reaches so far
+    with pytest.raises(LearningError, match="has no samples: a foot is"):
+        walks.write_walks(tmp_path, suralp, dataclasses.replace(SHORT, length=3.0), 1)
+
+
+def test_random_torques_act_on_swinging_legs_only_and_go_on_and_off(suralp):
+    limb = np.array([[True, True, False, False], [False, False, True, True]])
+    exploration = walks.TorqueExploration(limb, [0])
+    torque = np.array([exploration.step(np.array([True, False])) for _ in range(5000)])
+    assert np.all(torque[:, :2] == 0.0)
+    assert 0.4 < np.mean(torque[:, 2:] != 0.0) < 0.6
+    assert 30.0 < np.abs(torque).max() <= walks.LARGEST_TORQUE
+    lengths = np.diff(np.flatnonzero(np.diff(torque[:, 2])))
+    assert lengths.min() >= 99 and lengths.max() <= 501
+
+
+def test_other_bipeds_walk_for_data_too():
+    talos = pytest.importorskip("example_robot_data", reason="URDFs of other robots are not installed") and load_robot(
+        "talos_legs"
+    )
+    assert len(walks.record_walk(talos, SHORT, 0)) > 0
