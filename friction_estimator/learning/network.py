@@ -33,6 +33,8 @@ SMALLEST_VARIANCE = 1e-12
 """Of scaled outputs: the standard deviation is clipped at 1e-6 (section 4.4)."""
 _WEIGHTS = ("w_input", "b_input", "w_hidden", "b_hidden", "w_output", "b_output")
 _STATISTICS = ("input_mean", "input_std", "output_mean", "output_std")
+_WHOLE = ("input_range", "friction")
+"""Tensors of the whole robot."""
 _KEY = "friction_estimator"
 
 
@@ -175,6 +177,7 @@ class Model:
     identity : of the robot
     period : between samples of the training data [s]
     networks : one of each limb module
+    input_range : (2, x) smallest and largest inputs of the training data
     friction : (n, p) friction model of the same data, for comparison
         (:func:`~friction_estimator.learning.evaluation.friction_columns`)
     training : settings, data and errors of the training, for people
@@ -183,6 +186,7 @@ class Model:
     identity: RobotIdentity
     period: float
     networks: tuple[Network, ...]
+    input_range: FloatArray
     friction: FloatArray
     training: Mapping[str, Any]
 
@@ -204,7 +208,7 @@ class Model:
             for number, network in enumerate(self.networks)
             for name, values in network.tensors.items()
         }
-        tensors["friction"] = np.ascontiguousarray(self.friction)
+        tensors |= {name: np.ascontiguousarray(getattr(self, name)) for name in _WHOLE}
         modules = [
             {"name": m.name, "outputs": m.outputs.tolist(), "inputs": m.inputs.tolist()}
             for m in (network.module for network in self.networks)
@@ -239,7 +243,8 @@ def load_model(path: Path, robot: Robot) -> Model:
         )
         for network in networks:
             _check_shapes(network, path)
-        return Model(read, float(document["period"]), networks, tensors["friction"], document["training"])
+        input_range, friction = (tensors[name] for name in _WHOLE)
+        return Model(read, float(document["period"]), networks, input_range, friction, document["training"])
     except (KeyError, TypeError, ValueError) as error:
         raise LearningError(f"{path} is not a MOB-Net model: {error!r}") from None
 

@@ -165,7 +165,9 @@ def train(
     samples = sum(len(recording) for recording in recordings)
     training = {"settings": purpose["settings"], "samples": samples, "results": results}
     friction = fit_friction(recordings, len(identity.joint_names))
-    return Model(identity, float(np.median(periods)), tuple(networks), friction, training)
+    lowest, highest = (np.array([limit(one.inputs, axis=0) for one in recordings]) for limit in (np.min, np.max))
+    input_range = np.stack((lowest.min(axis=0), highest.max(axis=0))).astype(float)
+    return Model(identity, float(np.median(periods)), tuple(networks), input_range, friction, training)
 
 
 class _ModuleTrainer:

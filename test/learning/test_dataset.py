@@ -78,7 +78,5 @@ def test_random_torques_act_on_swinging_legs_only_and_go_on_and_off(suralp):
 
 
 def test_other_bipeds_walk_for_data_too():
-    talos = pytest.importorskip("example_robot_data", reason="URDFs of other robots are not installed") and load_robot(
-        "talos_legs"
-    )
+    talos = load_robot("talos_legs")
     assert len(walks.record_walk(talos, SHORT, 0)) > 0

@@ -48,7 +48,7 @@ def model(suralp):
             "output_mean": (o,), "output_std": (o,),
         }  # fmt: skip
         made.append(Network(module, {name: rng.uniform(0.1, 1.0, shape) for name, shape in shapes.items()}))
-    return Model(RobotIdentity.of(suralp), 1e-3, tuple(made), np.zeros((12, 5)), {"samples": 0})
+    return Model(RobotIdentity.of(suralp), 1e-3, tuple(made), np.zeros((2, 48)), np.zeros((12, 5)), {"samples": 0})
 
 
 def test_a_saved_model_gives_the_same_torques(model, suralp, tmp_path):

@@ -1,0 +1,89 @@
+"""MOB-Net's external torque on the topic: what the equations say, and the observer's where MOB-Net has not learned."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.io.robot import Robot
+from friction_estimator.learning.dataset import RobotIdentity
+from friction_estimator.learning.external_torque import MobNetEstimator
+from friction_estimator.learning.limbs import limb_modules
+from friction_estimator.learning.network import Model, Network
+from friction_estimator.learning.recording import SignalReader
+from friction_estimator.robot.model import RobotModel
+from test.hopper import HOPPER, PERIOD_NS, hopper_config, hopping
+
+ROBOT = Robot("hopper", hopper_config(), HOPPER, None)
+COUNT = 300
+
+
+def fed(estimator):
+    estimates = []
+    for instant in hopping(1, COUNT):
+        for sample in (instant.joints, instant.imu, instant.wrench):
+            estimates += estimator.add(sample)
+    return estimates + estimator.flush()
+
+
+@pytest.fixture(scope="module")
+def recording():
+    reader = SignalReader(ROBOT.config, HOPPER)
+    fed(reader)
+    return reader.recording()
+
+
+@pytest.fixture(scope="module")
+def model(recording):
+    """Random weights: what they compute is known from test_network."""
+    rng, networks = np.random.default_rng(0), []
+    for module in limb_modules(RobotModel(ROBOT.config, HOPPER)):
+        i, s, o = module.inputs.size, 5, module.outputs.size
+        shapes = {"w_input": (i, 3 * s), "b_input": (3 * s,), "w_hidden": (s, 3 * s), "b_hidden": (3 * s,)}
+        shapes |= {"w_output": (s, 2 * o), "b_output": (2 * o,), "input_mean": (i,), "output_mean": (o,)}
+        tensors = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+        networks.append(Network(module, tensors | {"input_std": np.ones(i), "output_std": np.ones(o)}))
+    identity = RobotIdentity.of(ROBOT)
+    limits = np.stack((recording.inputs.min(axis=0), recording.inputs.max(axis=0))).astype(float)
+    return Model(identity, 1e-9 * PERIOD_NS, tuple(networks), limits, np.zeros((2, 5)), {})
+
+
+def test_it_is_the_residual_without_feet_and_uncertainty_torque(model, recording):
+    estimates = fed(MobNetEstimator(ROBOT.config, HOPPER, model))
+    assert len(estimates) == COUNT
+    with_network = estimates[-len(recording) :]
+    torque = np.array([one.external_torque for one in with_network])
+    sigma = np.array([one.external_torque_sigma for one in with_network])
+    unknown = SignalReader(ROBOT.config, HOPPER)
+    inputs = []
+    unknown._add = lambda known, true, dt: inputs.append(known[:18])
+    fed(unknown)
+    network = model.estimator()
+    expected = [network.step(x) for x in inputs][-len(recording) :]
+    uncertainty, own_sigma = np.array(expected).swapaxes(0, 1)
+    target = recording.target.astype(float)
+    np.testing.assert_allclose(torque, (target - uncertainty)[:, 6:], atol=1e-4)
+    np.testing.assert_allclose(sigma, own_sigma[:, 6:], rtol=1e-6)
+
+
+def test_outside_of_the_training_data_it_is_that_of_the_observer_and_the_input_is_named(model):
+    narrow = model.input_range.copy()
+    narrow[:, 5] = 0.0, 1.0  # torque of the knee
+    estimator = MobNetEstimator(ROBOT.config, HOPPER, dataclasses.replace(model, input_range=narrow))
+    estimates, plain = fed(estimator), fed(Estimator(ROBOT.config, HOPPER))
+    torque, of_observer = (np.array([one.external_torque for one in each]) for each in (estimates, plain))
+    knee = np.array([one.effort[1] for one in estimates])
+    outside = (knee < -0.25) | (knee > 1.25)
+    assert 0 < outside.sum() < COUNT
+    np.testing.assert_array_equal(torque[outside], of_observer[outside])
+    assert not np.allclose(torque[~outside][-10:], of_observer[~outside][-10:], equal_nan=True)
+    assert any("torque of knee = " in text for text in estimator.warnings())
+
+
+def test_at_another_rate_it_is_that_of_the_observer(model):
+    estimator = MobNetEstimator(ROBOT.config, HOPPER, dataclasses.replace(model, period=1e-3))
+    plain = Estimator(ROBOT.config, HOPPER)
+    torque, of_observer = (np.array([one.external_torque for one in fed(each)])[200:] for each in (estimator, plain))
+    np.testing.assert_array_equal(torque, of_observer)
+    assert any("MOB-Net was trained with 0.001 s" in text for text in estimator.warnings())
