@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from friction_estimator import fleet
-from friction_estimator.cli.arguments import look_ahead
+from friction_estimator.cli.arguments import look_ahead, positive
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.fleet.page import drift_table
+from friction_estimator.fleet.wear import LOWER, WORN
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.tables import Cell, Column, Table, terminal_table
 
+WORN_CODE = 3
+"""Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
 _WIDTH = 160
+_ROWS = 40
+"""Joints in the table on the terminal, the worst ones."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +47,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_run_options(identify)
     identify.add_argument("--method", choices=tuple(METHODS), help="when not given, the first that the data allow")
     identify.add_argument("--law", help="friction law of all joints; when not given, that of the robot's live node")
+    drift = _action(actions, "drift", "compare the friction of every joint over time; exit code 3 when one is worn")
+    drift.add_argument("tables", nargs="+", metavar="FOLDER", help="output folders or URLs of fleet replay or identify")
+    drift.add_argument("-o", "--output", type=Path, metavar="PAGE.html", help="page to write, with figures")
+    drift.add_argument(
+        "--since", type=_since, metavar="DATE", help="leave out earlier bags: 2026-01-31, or 60d for the last 60 days"
+    )
+    drift.add_argument(
+        "--threshold",
+        type=positive,
+        default=0.1,
+        help="growth of friction from which on a joint is worn, 0.1: 10 %%",
+    )
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
@@ -76,7 +95,33 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _since(text: str) -> datetime:
+    if text.endswith("d") and text[:-1].isdecimal():
+        return datetime.now(UTC) - timedelta(days=int(text[:-1]))
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-01-31, nor days such as 60d") from None
+
+
 def run(arguments: argparse.Namespace) -> int:
+    """Run one of the actions; the exit code."""
+    return _drift(arguments) if arguments.action == "drift" else _run_bags(arguments)
+
+
+def _drift(arguments: argparse.Namespace) -> int:
+    """Print verdicts and table, and write the page."""
+    found = fleet.drift(arguments.tables, since=arguments.since, threshold=arguments.threshold, page=arguments.output)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    console.print(terminal_table(drift_table(found.joints[:_ROWS])))
+    for joint in found.joints:
+        if joint.state in (WORN, LOWER):
+            console.print(f"{joint.name}: {joint.verdict}", markup=False, soft_wrap=True)
+    print(f"{len(found.worn)} of {len(found.joints)} joints are worn: friction above {arguments.threshold:.0%} more")
+    return WORN_CODE if found.worn else 0
+
+
+def _run_bags(arguments: argparse.Namespace) -> int:
     """Run, print a summary and the failures; the exit code."""
     options = {name: getattr(arguments, name) for name in ("output", "scheduler", "workers")}
     work: Callable[..., fleet.FleetRun]

@@ -28,7 +28,7 @@ VERBS = {
     "validate": "apply an identification to other recordings: errors beside zero and the rigid body alone",
     "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
     "report": "one HTML page of a bag with estimates, or of an identification",
-    "fleet": "replay or identify many bags of many robots on Dask, into one table of their friction",
+    "fleet": "many bags of many robots on Dask, into one table of friction, and which joints wear",
     "train": "train MOB-Net, the networks that learn the error of the momentum observer",
     "evaluate": "errors of the external torque of MOB-Net and of the momentum observer alone, on other data",
     "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",

@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.bag_task import BagResult, Settings
 from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots
 from friction_estimator.fleet.run import FleetError, FleetRun, Progress, absolute, run_bags
 from friction_estimator.fleet.sources import find_bags
+from friction_estimator.fleet.table import read_table
+from friction_estimator.fleet.wear import FleetDrift, JointDrift, find_drift
 from friction_estimator.identification.methods import find_method
 
-__all__ = ["BagResult", "FleetError", "FleetRun", "identify", "replay"]
+__all__ = ["BagResult", "FleetDrift", "FleetError", "FleetRun", "JointDrift", "drift", "identify", "replay"]
 
 Path_ = str | os.PathLike[str]
 
@@ -98,6 +101,46 @@ def identify(
         find_method(method)  # one error here, not one a bag
     settings = Settings("identify", absolute(os.fspath(output)), identification=method, law=law)
     return _run(bags, robots, settings, scheduler, workers, progress, announce)
+
+
+def drift(
+    tables: Path_ | Sequence[Path_],
+    *,
+    since: datetime | None = None,
+    threshold: float = 0.1,
+    page: Path_ | None = None,
+) -> FleetDrift:
+    """Compare the friction of every joint over time, from friction tables alone.
+
+    Parameters
+    ----------
+    tables : output folders or URLs of :func:`replay` or :func:`identify`
+    since : earlier bags are left out; without a time zone it is UTC
+    threshold : growth of the friction, relative, from which on a joint is worn
+    page : HTML page to write, with figures of the worst joints
+
+    Returns
+    -------
+    FleetDrift
+        ``joints``, the worst first, each with numbers and a ``verdict`` in words; ``worn`` has those that are worn.
+
+    Raises
+    ------
+    ConfigError
+        When there is no usable row, or the threshold is not positive.
+    ReportError
+        When the page cannot be written.
+    """
+    folders = [tables] if isinstance(tables, (str, os.PathLike)) else list(tables)
+    places = [absolute(os.fspath(folder)) for folder in folders]
+    if since is not None and since.tzinfo is not None:
+        since = since.astimezone(UTC).replace(tzinfo=None)
+    found = find_drift(read_table(places, since), threshold)
+    if page is not None:
+        from friction_estimator.fleet.page import write_drift_page
+
+        write_drift_page(page, found, places[0])
+    return found
 
 
 def _run(

@@ -1,0 +1,178 @@
+"""One page of a fleet: verdicts, friction of the worst joints over time and temperature, and a table of all joints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from friction_estimator.fleet.wear import LOWER, STEADY, UNKNOWN, WORN, FleetDrift, JointDrift, date_of
+from friction_estimator.reports.drawing import ESTIMATE, LEFT_OUT, MODELLED, PanelGrid, band, dots, line, padded
+from friction_estimator.reports.page import Page, Section, figure_html, write_page
+from friction_estimator.tables import UNKNOWN as NO_NUMBER
+from friction_estimator.tables import Cell, Column, Table, html_table, percent
+
+_PANELS, _COLUMNS = 24, 3
+"""Joints in the figures, the worst ones."""
+_ROWS = 500
+_STYLE = {WORN: "bad", LOWER: "fair"}
+
+
+def drift_table(joints: Sequence[JointDrift]) -> Table:
+    """One row a joint: growth, trend and temperature."""
+    columns = (
+        Column("joint", align="left"),
+        Column("serial", align="left"),
+        Column("state", align="left"),
+        Column("friction ± 2 sigma", group="since the lowest level"),
+        Column("probability", group="since the lowest level"),
+        Column("trend ± 2 sigma", "in 30 days"),
+        Column("temperature", "1/K"),
+        Column("days"),
+    )
+    return Table("Friction of the joints, the worst first", columns, tuple(_row(joint) for joint in joints))
+
+
+def _row(joint: JointDrift) -> tuple[Cell, ...]:
+    series = joint.days.series
+    return (
+        Cell(series.joint),
+        Cell(series.serial),
+        Cell(joint.state, _STYLE.get(joint.state, "")),  # type: ignore[arg-type]
+        Cell(_spread(joint.growth, joint.growth_sigma)),
+        Cell(percent(joint.probability)),
+        Cell(_spread(joint.trend, joint.trend_sigma)),
+        Cell(_spread(joint.days.factor, joint.days.factor_sigma, 1)),
+        Cell(str(joint.days.day.size)),
+    )
+
+
+def _spread(value: float, sigma: float, decimals: int = 0) -> str:
+    if not np.isfinite(value):
+        return NO_NUMBER
+    return f"{100.0 * value:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %"
+
+
+def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift, folder: str = "") -> None:
+    """Write the page of a fleet.
+
+    Parameters
+    ----------
+    path : of the page
+    drift : of all joints
+    folder : output folder or URL below which the reports of the bags are; empty: no links
+
+    Raises
+    ------
+    ReportError
+        When the file cannot be written.
+    """
+    joints = drift.joints
+    first, last = min(one.days.day[0] for one in joints), max(one.days.day[-1] for one in joints)
+    count = {state: sum(joint.state == state for joint in joints) for state in (WORN, LOWER, STEADY, UNKNOWN)}
+    shown = [joint for joint in joints if joint.model is not None][:_PANELS]
+    page = Page(
+        "drift of a fleet",
+        f"{len({joint.days.series.serial for joint in joints})} robots, {len(joints)} joints",
+        (
+            ("first day", f"{date_of(first):%Y-%m-%d}"),
+            ("last day", f"{date_of(last):%Y-%m-%d}"),
+            ("bags", f"{len({(one.days.series.serial, t) for one in joints for t in one.days.series.time.tolist()})}"),
+            ("threshold", percent(drift.threshold)),
+        ),
+        tuple((state, str(number), "joints") for state, number in count.items()),
+        (
+            Section("verdicts", "Verdicts", _verdict_text(drift), _verdict_list(joints, path, folder)),
+            Section(
+                "time",
+                "Friction over time",
+                f"The {len(shown)} worst joints relative to their reference day, at one temperature: mean of each day "
+                "(points), model of steps and ramps with two standard deviations, threshold (dashed).",
+                figure_html(_over_time(shown, float(first), drift.threshold), "time") if shown else "",
+            ),
+            Section(
+                "temperature",
+                "Friction over temperature",
+                "The same joints, bag by bag, relative to the model of the day at the median temperature; the line is "
+                "the temperature factor that the other figure corrects for.",
+                figure_html(_over_temperature(shown), "warmth") if shown else "",
+            ),
+            Section(
+                "joints",
+                "All joints",
+                f"At most the {_ROWS} worst.",
+                html_table(drift_table(joints[:_ROWS])),
+            ),
+        ),
+    )
+    write_page(path, page.render())
+
+
+def _verdict_text(drift: FleetDrift) -> str:
+    worn = len(drift.worn)
+    return (
+        f"The friction of {worn} joints has grown by more than {escape(percent(drift.threshold))}, with a probability "
+        "of at least 95 %. Figures behind ± are two standard deviations."
+    )
+
+
+def _verdict_list(joints: Sequence[JointDrift], path: str | os.PathLike[str], folder: str) -> str:
+    items = []
+    for joint in joints[:_ROWS]:
+        if joint.state in (WORN, LOWER):
+            link = _link(joint.days.series.report, path, folder)
+            items.append(f"<li><b>{escape(joint.name)}</b>: {escape(joint.verdict)}{link}</li>")
+    return f"<ul>{''.join(items)}</ul>" if items else "<p>No joint has changed.</p>"
+
+
+def _link(report: str, path: str | os.PathLike[str], folder: str) -> str:
+    """Link to the report of the newest bag."""
+    if not (report and folder):
+        return ""
+    place = f"{folder.rstrip('/')}/{report}"
+    if "://" not in place:
+        place = os.path.relpath(place, Path(path).expanduser().resolve().parent)
+    return f' (<a href="{escape(place)}">newest bag</a>)'
+
+
+def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> object:
+    grid = PanelGrid(
+        [joint.name for joint in joints], _COLUMNS, f"days since {date_of(first):%Y-%m-%d}", "friction [%]"
+    )
+    for panel, joint in enumerate(joints):
+        model, days = joint.model, joint.days
+        if model is None:
+            continue
+        reference = float(model.level.min() if joint.state != LOWER else model.level.max())
+        x, level = days.day - first, _relative(model.level, reference)
+        values = _relative(days.value, reference)
+        spread = 2.0 * np.exp(model.level - reference) * model.level_sigma * 100.0
+        grid.add(panel, band(x, level, spread))
+        grid.add(panel, dots(x, values, "day", LEFT_OUT, 4.5))
+        grid.add(panel, line(x, level, "model", ESTIMATE, width=1.8))
+        ends = np.array([x[0], x[-1]])
+        grid.add(panel, line(ends, np.full(2, 100.0 * (1.0 + threshold)), "threshold", MODELLED, "dash"))
+        grid.limit_y(panel, *padded(np.concatenate((values, level + spread, level - spread, ends * 0.0 + 100.0)), 99.5))
+    return grid.figure
+
+
+def _over_temperature(joints: Sequence[JointDrift]) -> object:
+    grid = PanelGrid([joint.name for joint in joints], _COLUMNS, "temperature [°C]", "friction [%]", shared_x=False)
+    for panel, joint in enumerate(joints):
+        model, days, series = joint.model, joint.days, joint.days.series
+        if model is None:
+            continue
+        place = np.searchsorted(days.day, np.floor(series.time))
+        grid.add(panel, dots(series.temperature, _relative(series.value, model.level[place]), "bag", LEFT_OUT))
+        known = series.temperature[np.isfinite(series.temperature)]
+        if known.size:
+            x = np.array([known.min(), known.max()])
+            grid.add(panel, line(x, _relative(days.factor * (x - days.reference), 0.0), "temperature factor", ESTIMATE))
+    return grid.figure
+
+
+def _relative(value: object, reference: object) -> np.ndarray:  # type: ignore[type-arg]
+    return 100.0 * np.exp(np.asarray(value) - np.asarray(reference))

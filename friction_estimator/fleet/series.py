@@ -1,0 +1,300 @@
+"""Friction of every joint over time, on a scale on which wear and temperature add up, and the noise of it.
+
+The value of a bag is the logarithm of the friction at the usual speed of the joint. Its errors are those of the bag
+(sigma of the table, larger where bags of one day scatter more), a day effect, and a slow wander, both estimated from
+the whole fleet. Temperature enters linearly. Its factor is found from differences within a week only, so that neither
+wear nor a season counts, and is drawn towards that of equal joints of other robots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from friction_estimator.types import FloatArray, IntArray
+
+WEEK = 7.0  # [d]
+_TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction say nothing
+_CHI_SQUARE_MEDIAN = 0.4549  # of one degree of freedom: makes a variance of a median
+_HUBER = 2.0  # residuals beyond so many sigma count less
+_ITERATIONS = 3
+_SHARED = 15.0  # observations that the fleet's noise counts for against the joint's own
+_SMALLEST_DAY_SIGMA = 0.005
+_FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to so much a kelvin
+_FACTOR_SPREAD = 0.001  # smallest difference between equal joints [1/K]
+_FEW = 5
+_LAGS = (1, 14)  # differences over these show day effects, and wander on top [d]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Friction of one joint in ``m`` bags.
+
+    Attributes
+    ----------
+    serial, robot, joint : of the robot and joint
+    time : (m,) start of each bag since 1970 [d]
+    value, sigma : (m,) logarithm of the friction at the usual speed, and its standard deviation
+    temperature : (m,) degree Celsius, NaN where unknown
+    coulomb, viscous : (m, 2) F_c [N m] and F_v [N m s/rad] with their standard deviations
+    speed : usual speed of the joint [rad/s]
+    report : path of the newest report, empty when there is none
+    """
+
+    serial: str
+    robot: str
+    joint: str
+    time: FloatArray
+    value: FloatArray
+    sigma: FloatArray
+    temperature: FloatArray
+    coulomb: FloatArray
+    viscous: FloatArray
+    speed: float
+    report: str = ""
+
+    def until(self, time: float) -> Series:
+        """The bags before a time [d]."""
+        kept = self.time < time
+        columns = ("time", "value", "sigma", "temperature", "coulomb", "viscous")
+        return replace(self, **{name: getattr(self, name)[kept] for name in columns})
+
+
+@dataclass(frozen=True, slots=True)
+class DaySeries:
+    """Friction of one joint on ``n`` days, at one temperature.
+
+    Attributes
+    ----------
+    series : the bags
+    day : (n,) since 1970 [d]
+    value : (n,) logarithm of the friction, at the temperature ``reference``
+    variance : (n,) of its independent errors
+    warmth : (n,) temperature that was corrected for, minus ``reference`` [K]
+    factor, factor_sigma : change of the logarithm a kelvin
+    reference : median temperature [degree Celsius], NaN when none is known
+    wander : variance of the slow wander [1/d]
+    """
+
+    series: Series
+    day: FloatArray
+    value: FloatArray
+    variance: FloatArray
+    warmth: FloatArray
+    factor: float = 0.0
+    factor_sigma: float = 0.0
+    reference: float = np.nan
+    wander: float = field(default=0.0)
+
+
+def joint_series(table: pa.Table) -> list[Series]:
+    """Every joint of a sorted friction table that has usable rows."""
+    rows = table.filter(pc.fill_null(table["usable"], False))
+    number = {name: _column(rows, name) for name in (
+        "coulomb", "coulomb_sigma", "viscous", "viscous_sigma", "coulomb_viscous_covariance", "slow", "fast",
+        "temperature",
+    )}  # fmt: skip
+    texts = {name: np.array(rows[name].to_pylist(), dtype=object) for name in ("serial", "robot", "joint", "report")}
+    time = rows["start"].to_numpy().astype("datetime64[us]").astype(np.int64) / 86_400e6
+    known = np.isfinite(number["coulomb"]) & np.isfinite(number["viscous"]) & (number["coulomb_sigma"] > 0.0)
+    found = []
+    for place in _runs(texts["serial"], texts["joint"]):
+        here = place[known[place]]
+        if here.size:
+            found += _one_joint(
+                {k: v[here] for k, v in number.items()}, {k: v[here] for k, v in texts.items()}, time[here]
+            )
+    return found
+
+
+def _column(rows: pa.Table, name: str) -> FloatArray:
+    return np.asarray(pc.fill_null(rows[name], np.nan).to_numpy(), dtype=float)
+
+
+def _runs(*keys: Any) -> list[IntArray]:
+    """Rows of every run of equal keys."""
+    if not keys[0].size:
+        return []
+    change = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return np.split(np.arange(keys[0].size), np.flatnonzero(change) + 1)
+
+
+def _one_joint(number: dict[str, FloatArray], text: dict[str, Any], time: FloatArray) -> list[Series]:
+    speeds = 0.5 * (number["slow"] + number["fast"])
+    speed = float(np.median(speeds[np.isfinite(speeds)])) if np.isfinite(speeds).any() else 0.0
+    friction = number["coulomb"] + speed * number["viscous"]
+    covariance = np.nan_to_num(number["coulomb_viscous_covariance"])
+    spread = number["viscous_sigma"] ** 2 * speed**2 + 2.0 * covariance * speed + number["coulomb_sigma"] ** 2
+    usual = float(np.median(friction))
+    if not usual > 0.0:
+        return []
+    sigma = np.sqrt(np.maximum(spread, 0.0)) / usual
+    kept = (friction > 0.0) & (sigma > 0.0) & (sigma < _TOO_UNCERTAIN)
+    if not kept.any():
+        return []
+    reports = [path for path in text["report"] if path]
+    return [
+        Series(
+            text["serial"][0],
+            text["robot"][0],
+            text["joint"][0],
+            time[kept],
+            np.log(friction[kept]),
+            sigma[kept],
+            number["temperature"][kept],
+            np.column_stack((number["coulomb"], number["coulomb_sigma"]))[kept],
+            np.column_stack((number["viscous"], number["viscous_sigma"]))[kept],
+            speed,
+            reports[-1] if reports else "",
+        )
+    ]
+
+
+def day_series(fleet: Sequence[Series]) -> list[DaySeries]:
+    """Day means of all joints of a fleet, corrected for temperature, with the noise of their days."""
+    factors = _shared_factors(fleet, [_temperature_factor(one) for one in fleet])
+    scatter = [_scatter(one, factor) for one, (factor, _) in zip(fleet, factors, strict=True)]
+    common = np.median([ratio for ratio, count in scatter if count >= _FEW] or [1.0])
+    days = []
+    for one, (factor, sigma), (ratio, count) in zip(fleet, factors, scatter, strict=True):
+        excess = max(1.0, (ratio * count + common * _SHARED) / (count + _SHARED))
+        days.append(_day_means(one, factor, sigma, excess))
+    return _with_noise(days)
+
+
+def _temperature_factor(one: Series) -> tuple[float, float]:
+    """Change of the logarithm of the friction a kelvin, from differences within a week, and its variance."""
+    known = np.isfinite(one.temperature)
+    time, value, warmth = one.time[known], one.value[known], one.temperature[known]
+    if time.size < _FEW:
+        return 0.0, np.inf
+    weight = 1.0 / (one.sigma[known] ** 2 + _SMALLEST_DAY_SIGMA**2)
+    low, high = np.searchsorted(time, time - 0.5 * WEEK), np.searchsorted(time, time + 0.5 * WEEK)
+
+    def local(x: FloatArray) -> FloatArray:
+        sums, weights = (np.concatenate(([0.0], np.cumsum(part))) for part in (weight * x, weight))
+        return x - (sums[high] - sums[low]) / (weights[high] - weights[low])
+
+    x, y = local(warmth), local(value)
+    robust, factor = np.ones(x.size), 0.0
+    for _ in range(_ITERATIONS):
+        information = float((weight * robust * x * x).sum())
+        if information <= 0.0:
+            return 0.0, np.inf
+        factor = float((weight * robust * x * y).sum()) / information
+        rest = y - factor * x
+        scale = np.sqrt(np.median(rest**2) / _CHI_SQUARE_MEDIAN) or 1.0
+        robust = np.minimum(1.0, _HUBER * scale / np.maximum(np.abs(rest), 1e-12))
+    # bags of one day share the day effect: the scatter of the sums over days is what counts
+    score = np.bincount(_day_number(time), weights=weight * robust * x * rest)
+    used = max(int((score != 0.0).sum()), 2)
+    return factor, max(float((score**2).sum()) * used / (used - 1) / information**2, 1.0 / information)
+
+
+def _shared_factors(fleet: Sequence[Series], own: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Temperature factor of every joint and its standard deviation, drawn towards that of equal joints."""
+    shared: dict[tuple[str, str], tuple[float, float]] = {}
+    for key in {(one.robot, one.joint) for one in fleet}:
+        members = [pair for one, pair in zip(fleet, own, strict=True) if (one.robot, one.joint) == key]
+        value = np.array([0.0, *(factor for factor, _ in members)])  # the first is the prior of any joint
+        variance = np.array([_FACTOR_PRIOR**2, *(spread for _, spread in members)])
+        weight = 1.0 / variance
+        spread, mean = _FACTOR_SPREAD**2, 0.0
+        if np.isfinite(variance[1:]).sum() > 1:  # DerSimonian and Laird 1986
+            w, v = weight[1:], value[1:]
+            mean = float((w * v).sum() / w.sum())
+            excess = float((w * (v - mean) ** 2).sum()) - (np.isfinite(variance[1:]).sum() - 1)
+            spread = max(spread, excess / float(w.sum() - (w**2).sum() / w.sum()))
+        weight[1:] = 1.0 / (variance[1:] + spread)
+        mean = float((weight * value).sum() / weight.sum())
+        shared[key] = mean, spread + 1.0 / float(weight.sum())
+    combined = []
+    for one, (factor, own_variance) in zip(fleet, own, strict=True):
+        mean, spread = shared[one.robot, one.joint]
+        share = spread / (spread + own_variance) if np.isfinite(own_variance) else 0.0
+        combined.append((mean + share * (factor - mean), float(np.sqrt(spread * (1.0 - share)))))
+    return combined
+
+
+def _day_number(time: FloatArray) -> IntArray:
+    """Number of the day of each bag, from zero on and without gaps."""
+    return np.unique(np.floor(time), return_inverse=True)[1]
+
+
+def _corrected(one: Series, factor: float) -> tuple[FloatArray, FloatArray, float]:
+    """Values at the median temperature, warmth (zero where no temperature is known), and that median."""
+    known = np.isfinite(one.temperature)
+    reference = float(np.median(one.temperature[known])) if known.any() else np.nan
+    warmth = np.where(known, one.temperature - reference, 0.0)
+    return one.value - factor * warmth, warmth, reference
+
+
+def _scatter(one: Series, factor: float) -> tuple[float, int]:
+    """Variance of the bags within days over that of their sigma, and the number of bags that show it."""
+    value, day, weight = _corrected(one, factor)[0], _day_number(one.time), 1.0 / one.sigma**2
+    total = np.bincount(day, weights=weight)
+    rest = value - (np.bincount(day, weights=weight * value) / total)[day]
+    free = 1.0 - weight / total[day]
+    shown = free > 0.1
+    if shown.sum() < _FEW:
+        return 1.0, 0
+    return float(np.median((rest[shown] / one.sigma[shown]) ** 2 / free[shown]) / _CHI_SQUARE_MEDIAN), int(shown.sum())
+
+
+def _day_means(one: Series, factor: float, factor_sigma: float, excess: float) -> DaySeries:
+    """Robust mean of the bags of each day."""
+    value, warmth, reference = _corrected(one, factor)
+    day, variance = _day_number(one.time), one.sigma**2 * excess
+    unknown = ~np.isfinite(one.temperature)
+    if unknown.any() and not unknown.all():
+        variance = variance + np.where(unknown, (factor * float(np.nanstd(one.temperature))) ** 2, 0.0)
+    weight = robust = 1.0 / variance
+    for _ in range(_ITERATIONS):
+        mean = np.bincount(day, weights=robust * value) / np.bincount(day, weights=robust)
+        rest = np.abs(value - mean[day]) * np.sqrt(weight)
+        robust = weight * np.minimum(1.0, _HUBER / np.maximum(rest, 1e-12))
+    total = np.bincount(day, weights=robust)
+    mean = np.bincount(day, weights=robust * value) / total
+    warm = np.bincount(day, weights=robust * warmth) / total
+    days = np.unique(np.floor(one.time))
+    return DaySeries(one, days, mean, 1.0 / total, warm, factor, factor_sigma, reference)
+
+
+def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
+    """The same with the variance of the day effects in ``variance``, and the wander."""
+    own = {lag: [_difference_variance(one, lag) for one in days] for lag in _LAGS}
+    typical = {lag: _median_of(found) for lag, found in own.items()}
+    wander = max(0.0, (typical[_LAGS[1]] - typical[_LAGS[0]]) / (_LAGS[1] - _LAGS[0]))
+    made = []
+    for one, (variance, count) in zip(days, own[_LAGS[0]], strict=True):
+        shared = (count * variance + _SHARED * typical[_LAGS[0]]) / (count + _SHARED)
+        effect = max(0.5 * shared, _SMALLEST_DAY_SIGMA**2)
+        made.append(replace(one, variance=one.variance + effect, wander=wander))
+    return made
+
+
+def _difference_variance(one: DaySeries, lag: int) -> tuple[float, int]:
+    """Variance of the change over about so many days, without the errors of the bags; and the number of changes.
+
+    Most joints do not wear, and the median over them ignores those that do.
+    """
+    later = np.searchsorted(one.day, one.day + lag - 0.1 * lag)
+    there = later < one.day.size
+    first, second = np.flatnonzero(there), later[there]
+    near = one.day[second] - one.day[first] <= 1.2 * lag + 1.0
+    first, second = first[near], second[near]
+    if first.size < _FEW:
+        return 0.0, 0
+    change = one.value[second] - one.value[first]
+    known = one.variance[first] + one.variance[second]
+    return max(0.0, float(np.median(change**2) / _CHI_SQUARE_MEDIAN - np.median(known))), int(first.size)
+
+
+def _median_of(found: Sequence[tuple[float, int]]) -> float:
+    values = [variance for variance, count in found if count >= _FEW]
+    return float(np.median(values)) if values else 0.0

@@ -1,0 +1,116 @@
+"""Friction over months: wear is found and dated, and neither temperature nor outliers are taken for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.fleet_drift import JOINTS, WEAR, Case, simulate_table
+from friction_estimator import fleet
+from friction_estimator.cli.main import main
+from friction_estimator.errors import ConfigError
+from friction_estimator.fleet.wear import LOWER, STEADY, WORN, find_drift
+
+ROBOTS, THRESHOLD = 4, 0.1
+COLD = Case(bags=3, colder=20.0)
+"""The place gets colder by 20 K, which makes friction grow by 20 %."""
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return simulate_table(COLD, np.random.default_rng(3), ROBOTS)
+
+
+@pytest.fixture(scope="module")
+def drift(simulated):
+    return find_drift(simulated[0], THRESHOLD)
+
+
+def number(joint) -> int:
+    return int(joint.days.series.serial[5:]) * JOINTS + int(joint.days.series.joint[6:])
+
+
+def test_worn_joints_are_found_and_no_other_although_it_gets_colder(simulated, drift) -> None:
+    _, truth = simulated
+    worn = {int(k) for k in np.flatnonzero(truth.wear[:, -1] >= 0.15)}
+    assert {number(joint) for joint in drift.worn} == worn and len(worn) == ROBOTS * JOINTS // 10
+    assert [joint.state for joint in drift.joints[: len(worn)]] == [WORN] * len(worn)  # the worst first
+    for joint in drift.worn:
+        assert abs(joint.growth - WEAR) < 3.0 * joint.growth_sigma < 0.2
+        assert 0.05 < joint.temperature_effect < 0.35
+        assert "check" in joint.verdict and "temperature explains +" in joint.verdict
+
+
+def test_without_temperatures_a_drift_of_the_whole_fleet_is_wander_and_not_wear(simulated, drift) -> None:
+    rows, truth = simulated
+    place = rows.schema.get_field_index("temperature")
+    unknown = pa.nulls(rows.num_rows, pa.float64())
+    blind = find_drift(rows.set_column(place, rows.schema.field(place), unknown), THRESHOLD)
+    healthy = [joint for joint in blind.joints if truth.wear[number(joint), -1] == 0.0]
+    assert np.median([joint.trend for joint in healthy]) > 0.05  # the cold is there
+    assert {joint.state for joint in healthy} <= {STEADY, LOWER}
+    assert blind.joints[0].days.wander > 3.0 * drift.joints[0].days.wander
+
+
+def test_new_lubricant_is_a_step_down_on_its_day_and_no_wear(simulated, drift) -> None:
+    _, truth = simulated
+    (lubricated,) = truth.lubricated
+    joint = next(joint for joint in drift.joints if number(joint) == lubricated)
+    assert joint.state == LOWER and abs(joint.drop + 0.25) < 3.0 * joint.drop_sigma
+    (change,) = joint.changes
+    first_day = joint.days.day[0]
+    assert change.kind == "step" and change.probability > 0.99
+    assert change.earliest <= first_day + truth.lubricated_on[0] <= change.latest + 1.0
+    assert "maintenance" in joint.verdict
+
+
+def test_sigma_that_is_too_small_in_the_table_is_found_out() -> None:
+    rows, _ = simulate_table(Case(sigma=0.1, stated=0.3, colder=0.0), np.random.default_rng(4), 1)
+    right, _ = simulate_table(Case(sigma=0.1, stated=1.0, colder=0.0), np.random.default_rng(4), 1)
+    believed, true = (
+        np.median([np.median(joint.days.variance) for joint in find_drift(table, THRESHOLD).joints])
+        for table in (rows, right)
+    )
+    assert 0.6 < believed / true < 1.6
+
+
+def test_few_days_give_no_verdict_and_old_bags_can_be_left_out(simulated, tmp_path: Path) -> None:
+    pq.write_table(simulated[0], tmp_path / "all.parquet")
+    recent = fleet.drift(tmp_path, since=datetime(2026, 2, 28))
+    assert {joint.state for joint in recent.joints} == {"too few days"}
+    with pytest.raises(ConfigError, match="there is no friction since 2027-01-01"):
+        fleet.drift(tmp_path, since=datetime(2027, 1, 1))
+
+
+def test_the_command_ends_with_three_for_wear_and_writes_the_page(
+    simulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, truth = simulated
+    page = tmp_path / "drift.html"
+    report = pa.array(["reports/newest.html"] * rows.num_rows)
+    place = rows.schema.get_field_index("report")
+    pq.write_table(rows.set_column(place, rows.schema.field(place), report), tmp_path / "all.parquet")
+    assert main(["fleet", "drift", str(tmp_path), "-o", str(page)]) == 3
+    printed = capsys.readouterr().out
+    worn = [k for k in np.flatnonzero(truth.wear[:, -1] >= 0.15)]
+    names = [f"joint_{k % JOINTS:02d} of unit_{k // JOINTS:02d}" for k in worn]
+    text = page.read_text()
+    assert all(f"{name}: friction +" in printed for name in names)
+    assert all(name in text for name in names) and 'href="reports/newest.html"' in text
+    assert main(["fleet", "drift", str(tmp_path), "--threshold", "0.8"]) == 0
+    healthy = rows.filter(pc.equal(rows["serial"], "unit_00"))
+    assert {joint.state for joint in find_drift(healthy, 0.8).joints} <= {STEADY, LOWER}
+
+
+def test_a_table_of_both_methods_or_of_none_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, reason in (([], "there is no friction"), (["replay", "identify"], "rows of replay and identify")):
+        for name in words:
+            (tmp_path / name).mkdir()
+        assert main(["fleet", "drift", str(tmp_path)]) == 1
+        assert reason in capsys.readouterr().err
