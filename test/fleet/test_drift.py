@@ -1,6 +1,12 @@
 """Friction over months: wear is found and dated, and neither temperature nor outliers are taken for it."""
 
+# ruff: noqa: E402  (what the imports need may be missing)
+
 from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("distributed", reason="the extra 'fleet' is not installed")
 
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pytest
 
 from benchmarks.fleet_drift import JOINTS, WEAR, Case, simulate_table
 from friction_estimator import fleet

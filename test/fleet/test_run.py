@@ -1,6 +1,12 @@
 """Many bags on workers: the same numbers as one by one, and nothing lost or twice when something dies."""
 
+# ruff: noqa: E402  (what the imports need may be missing)
+
 from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("distributed", reason="the extra 'fleet' is not installed")
 
 import json
 import os
@@ -15,7 +21,6 @@ from pathlib import Path
 import distributed
 import fsspec
 import pyarrow as pa
-import pytest
 
 from friction_estimator import fleet
 from friction_estimator.cli.main import main
