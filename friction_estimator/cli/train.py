@@ -15,7 +15,8 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.dataset import Dataset, RobotIdentity
+from friction_estimator.learning.dataset import Dataset
+from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.recording import SignalRecording, read_bag
 from friction_estimator.tables import Cell, Column, Table, number, terminal_table

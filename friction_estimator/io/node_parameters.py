@@ -59,6 +59,12 @@ ESTIMATOR_FIELDS = (
         Range("Text of the URDF. Empty: the file in robot.urdf, or else the topic robot_description."),
     ),
     ParameterField(
+        "mob_net_model",
+        str,
+        "",
+        Range("Model that the verb train wrote: the external torque is that of MOB-Net. Empty: of the friction stage."),
+    ),
+    ParameterField(
         "display.effort_fraction",
         float,
         0.01,

@@ -24,7 +24,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.dataset import RobotIdentity
+from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import LimbModule, limb_modules
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, IntArray
@@ -251,8 +251,12 @@ def load_model(path: Path, robot: Robot) -> Model:
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Description and tensors of a ``.safetensors`` of this package. Raises LearningError when it is none."""
-    from safetensors import SafetensorError, safe_open
-
+    if not path.is_file():
+        raise LearningError(f"there is no model at {path}")
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ModuleNotFoundError:
+        raise LearningError("models are read by the Python package 'safetensors': pip install safetensors") from None
     try:
         with safe_open(path, framework="np") as stream:
             document = json.loads((stream.metadata() or {})[_KEY])

@@ -24,8 +24,8 @@ from safetensors.numpy import save_file
 
 from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.dataset import RobotIdentity
 from friction_estimator.learning.evaluation import fit_friction
+from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import LimbModule, limb_modules
 from friction_estimator.learning.network import SMALLEST_VARIANCE, Model, Network, read_tensors
 from friction_estimator.learning.recording import Float32Array, SignalRecording

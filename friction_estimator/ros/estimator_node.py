@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import rclpy
@@ -26,6 +27,7 @@ from friction_estimator.errors import ConfigError, InputError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
 from friction_estimator.io.parameters import ParameterFile, load_parameters
+from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.ros.diagnostics import NodeDiagnostics
@@ -103,6 +105,8 @@ class EstimatorNode(ManagedNode):
         ------
         ConfigError, RobotModelError
             When the URDF, a frame in it, or the file of identified parameters or its folder cannot be used.
+        LearningError
+            When the model of MOB-Net cannot be read or is of another robot.
         """
         config, own = self._config, self._own
         urdf_xml = self._urdf_on_topic or find_robot_description(own["robot_description"], config.robot.urdf)
@@ -111,7 +115,7 @@ class EstimatorNode(ManagedNode):
                 f"no URDF has arrived on {self.resolve_topic_name(ROBOT_DESCRIPTION)} yet: publish it, or set the "
                 "parameter robot.urdf; then configure the node again"
             )
-        estimator = Estimator(config, urdf_xml)
+        estimator = self._make_estimator(urdf_xml)
         self._file = self._open_file(estimator, undo)
         self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
         undo.callback(self._outputs.destroy)
@@ -166,6 +170,15 @@ class EstimatorNode(ManagedNode):
         if self._file is not None and estimator.health.frames:
             self._save(estimator, self._file).result()
             self.get_logger().info(f"identified parameters written to {self._file.path}")
+
+    def _make_estimator(self, urdf_xml: str) -> Estimator:
+        if not (path := self._own["mob_net_model"]):
+            return Estimator(self._config, urdf_xml)
+        from friction_estimator.learning.external_torque import MobNetEstimator
+        from friction_estimator.learning.network import load_model
+
+        model = load_model(Path(path), Robot(self.get_name(), self._config, urdf_xml, None))
+        return MobNetEstimator(self._config, urdf_xml, model)
 
     def _compile(self) -> None:
         """Compile the numerical kernels before the first message; log one line if that takes long."""

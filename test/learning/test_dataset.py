@@ -8,7 +8,8 @@ import pytest
 
 from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import load_robot
-from friction_estimator.learning.dataset import Dataset, RobotIdentity
+from friction_estimator.learning.dataset import Dataset
+from friction_estimator.learning.identity import RobotIdentity
 
 walks = pytest.importorskip("friction_estimator.learning.walks", reason="MuJoCo is not installed")
 SHORT = walks.RandomWalks(length=0.1)

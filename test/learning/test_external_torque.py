@@ -1,14 +1,18 @@
 """MOB-Net's external torque on the topic: what the equations say, and the observer's where MOB-Net has not learned."""
 
 import dataclasses
+import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.dataset import RobotIdentity
 from friction_estimator.learning.external_torque import MobNetEstimator
+from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import limb_modules
 from friction_estimator.learning.network import Model, Network
 from friction_estimator.learning.recording import SignalReader
@@ -87,3 +91,27 @@ def test_at_another_rate_it_is_that_of_the_observer(model):
     torque, of_observer = (np.array([one.external_torque for one in fed(each)])[200:] for each in (estimator, plain))
     np.testing.assert_array_equal(torque, of_observer)
     assert any("MOB-Net was trained with 0.001 s" in text for text in estimator.warnings())
+
+
+def test_the_node_uses_a_model_and_ends_with_the_reason_where_it_cannot(model, tmp_path):
+    pytest.importorskip("rclpy", reason="ROS is not installed")
+    urdf, parameters = tmp_path / "hopper.urdf", tmp_path / "hopper.yaml"
+    urdf.write_text(HOPPER)
+    parameters.write_text(
+        f"/**:\n  ros__parameters:\n    robot.urdf: {urdf}\n    feet.names: [foot]\n    feet.foot.frame: l_sole\n"
+    )
+    command = [sys.executable, "-m", "friction_estimator.ros.executables", "estimator_node", "--ros-args"]
+    command += ["--params-file", str(parameters), "-p", f"mob_net_model:={tmp_path / 'model.safetensors'}"]
+    environment = {**os.environ, "ROS_DOMAIN_ID": "77", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 1
+    assert f"there is no model at {tmp_path / 'model.safetensors'}" in ended.stdout + ended.stderr
+    pytest.importorskip("safetensors", reason="safetensors is not installed: models cannot be written or read")
+    model.save(tmp_path / "model.safetensors")
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as node:
+        assert node.stdout is not None
+        assert any("estimating 2 joints with the kalman observer" in line for line in node.stdout)
+        node.send_signal(signal.SIGINT)
+        assert node.wait(60) == 0

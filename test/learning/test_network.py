@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import LearningError
-from friction_estimator.learning.dataset import RobotIdentity
+from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import limb_modules
 from friction_estimator.learning.network import MobNet, Model, Network, load_model
 from friction_estimator.robot.model import RobotModel

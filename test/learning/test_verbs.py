@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.learning.dataset import Dataset, RobotIdentity, write_shard
+from friction_estimator.learning.dataset import Dataset, write_shard
+from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.recording import SignalRecording
 
 
