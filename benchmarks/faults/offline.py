@@ -16,7 +16,7 @@ from friction_estimator.errors import FrictionEstimatorError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.bags.writer import BagWriter
-from friction_estimator.types import FrictionEstimate, ImuSample, JointSample
+from friction_estimator.types import FrictionEstimate
 
 START_NS = 10_000_000_000
 """Stamp of the first instant [ns]."""
@@ -64,14 +64,8 @@ class EstimatorDriver:
         made, estimator = Estimates(), self.estimator
         next_look = 0
         for reading in readings:
-            sample = reading.sample
             try:
-                if isinstance(sample, JointSample):
-                    estimates = estimator.add_joints(sample)
-                elif isinstance(sample, ImuSample):
-                    estimates = estimator.add_imu(sample)
-                else:
-                    estimates = estimator.add_wrench(sample)
+                estimates = estimator.add(reading.sample)
             except InputError as error:
                 made.refuse(str(error))
                 continue
@@ -82,7 +76,7 @@ class EstimatorDriver:
                 take(made, estimate)
             if window is not None and next_look <= reading.index < window.end:
                 next_look = reading.index + round(_LOOK / PERIOD)
-                made.texts |= {("", "", text) for text in estimator.warnings()}
+                made.texts.add(("", "", "; ".join(estimator.warnings())))
         return made
 
 
@@ -125,8 +119,7 @@ def run_replay(
             writer.write_raw(topic.name, topic.type, reading.arrival_ns, raw)
     try:
         summary = replay(bag, None, walk.robot.config, walk.robot.urdf_xml, on_estimate=lambda one: take(made, one))
-        texts = {("", "", text) for text in summary.warnings}
-        made.texts |= texts
+        made.texts.add(("", "", "; ".join(summary.warnings)))
     except Exception as error:  # noqa: BLE001 - whatever a replay raises is its outcome
         made.errors.append(f"{type(error).__name__}: {traceback.format_exception_only(error)[-1].strip()}")
     scorer = Scorer()

@@ -19,7 +19,7 @@ from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Differentia
 from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
-from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.joint_laws import IdentifiedParameters, check_identified, parameters_sigma
 from friction_estimator.robot.model import POSITION_MARGIN
 from friction_estimator.types import (
     CommandSample,
@@ -302,8 +302,9 @@ class Estimator:
         Raises
         ------
         ConfigError
-            When the parameters do not fit.
+            When the parameters do not fit, are not finite, or cannot be true: the estimator keeps what it has.
         """
+        check_identified(identified)
         names = self._pipeline.robot.motors.names
         fitting, notes = with_linear_laws(identified, names, self._pipeline.friction.laws.law_names)
         self._pipeline.friction.restore(fitting)
@@ -375,9 +376,9 @@ class Estimator:
 
     def _note(self, frame: SensorFrame) -> None:
         """Check the sensors with the newest frame."""
-        self._newest_frame = frame
-        if (sensed := self._pipeline.sensed) is not None:
-            self._checks.add(frame, sensed.dynamics)
-            if (wrong := self._checks.readings_are_wrong) != self._readings_were_wrong:
+        self._newest_frame, checks = frame, self._checks
+        if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self._pipeline.sensed) is not None:
+            checks.add(frame, sensed.dynamics)
+            if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
                 self._readings_were_wrong = wrong
-                self._pipeline.friction.note_sensors(wrong)
+                self._pipeline.friction.note_sensors(wrong, checks.wrong_for)

@@ -120,8 +120,8 @@ class FrictionStage(Protocol):
         """Identified parameters, to keep over a restart."""
         ...
 
-    def note_sensors(self, wrong: bool) -> None:
-        """Note that readings of sensors are known to be wrong from now on, or right again."""
+    def note_sensors(self, wrong: bool, wrong_for: float) -> None:
+        """Note that readings of sensors are known to be wrong, for at most this time [s], or right again."""
         ...
 
     def sensor_calibration(self) -> SensorCalibration | None:

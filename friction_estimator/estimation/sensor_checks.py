@@ -10,7 +10,7 @@
     joint states    motor torque against the torque that gravity and foot force need; velocity against position
 
 Each check ends in a finding: one sentence that begins with the topic, names the presumed cause and what to do.
-A finding stays until its check has been right for some seconds, so that it does not flicker with the steps of a walk.
+A finding stays until its check has been right twice, so that it does not flicker with the steps of a walk.
 Every check needs two witnesses, so that payload, slopes, a crane or a fallen robot blame no sensor.
 """
 
@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.errors import choices
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.sensor_evidence import LEAST_SPEED, LOADED, Readings, Sums, summed
+from friction_estimator.estimation.sensor_evidence import LEAST_SPEED, LOADED, Evidence, EvidenceCollector
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorCalibration, SensorFrame
@@ -43,10 +44,12 @@ _LATE = 0.01
 
 _PERIOD = 0.05
 """Time between the frames that are checked [s]."""
+_PERIOD_NS = round(1e9 * _PERIOD)
 _BLOCK = 1.0
 """Time between two conclusions [s]; each uses the newest two to four blocks of this length."""
-_HOLD = 3.0
-"""A finding stays until its check has been right for this time [s]."""
+_RIGHT = 2
+"""A finding stays until its check has been right this many times since it was wrong. Single conclusions may be right by
+chance while the sensor is wrong: some legs of a walk show little."""
 _LONGEST = 10.0
 """Frames farther apart than this are a jump of the clock and not a low rate [s]."""
 
@@ -72,13 +75,11 @@ _LEAST_SWAY = 0.1
 
 _MOSTLY = 0.9
 """Fraction of a second for which a foot must be loaded, so that it stands."""
-_CHECKS = 30
-"""Number of checks at most: they are spread over frames, so that no frame is much later than the others."""
 _BLOCKS = 4
 """Number of blocks that are kept."""
 
 _FORCES, _FELT = slice(0, 3), slice(3, 6)
-"""Rows of ``newton``: sum of the foot forces over the mass, and specific force."""
+"""Rows of ``moments``: sum of the foot forces over the mass, and specific force."""
 
 _DEVIATIONS = 15.0
 """Standard deviations beyond which an identified error is named: they do not hold all errors of the robot model."""
@@ -95,6 +96,7 @@ _TILTED = math.radians(0.6)
 class Kind(Enum):
     """What may be wrong with a sensor."""
 
+    SILENCE = "silence"
     RATE = "rate"
     LAG = "lag"
     LATE = "late readings"
@@ -119,15 +121,39 @@ class Kind(Enum):
     EFFORT_UNIT = "unit of effort"
 
 
-_TIMING = frozenset((Kind.RATE, Kind.LAG, Kind.LATE))
-"""Wrong rates and stamps: the readings themselves are right."""
+_TIMING = frozenset((Kind.SILENCE, Kind.RATE, Kind.LAG, Kind.LATE))
+"""Silent sensors, wrong rates and stamps: no readings are wrong."""
 ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT))
 """Errors that the estimate accounts for."""
 _EFFORT = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Wrong torques: no check of another sensor depends on them alone."""
 
+_LONG = frozenset((Kind.HEADING, Kind.RATE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
+"""Errors that need four blocks to be found with few false alarms; two show that they are over."""
+
 Check = tuple[Kind, str, str]
 """Kind of a check, topic or foot, and finding; an empty one where the sensor is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Second:
+    """Counters between two conclusions.
+
+    Attributes
+    ----------
+    frame : the newest one
+    elapsed : time since the conclusion before [s]
+    frames, restarts : number of frames, and of restarts of the filters
+    delays : (t, s) of the sensors other than the joints, see ``Synchronizer.delays`` [s]
+    late : (s) their readings that came too late
+    """
+
+    frame: SensorFrame
+    elapsed: float
+    frames: int
+    restarts: int
+    delays: FloatArray
+    late: list[int]
 
 
 class SensorChecks:
@@ -140,6 +166,13 @@ class SensorChecks:
     health : whose counters give the rates, and whose findings, delays and events are written
     synchronizer : whose delays and late readings are checked
     calibration : errors of the sensors that the friction stage has found
+
+    Attributes
+    ----------
+    due_ns : stamp from which on :meth:`add` has something to do [ns]
+    readings_are_wrong : True while readings of a sensor are known to be wrong, apart from rates, stamps and errors that
+        the estimate accounts for
+    wrong_for : time for which they may have been wrong when that was found [s]
     """
 
     def __init__(
@@ -156,117 +189,140 @@ class SensorChecks:
         self._floating = not config.robot.fixed_base
         self._sensors = [(self._imu, LOWEST_IMU_RATE)] if self._floating else []
         self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in self._feet]
-        self._flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
+        flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
+        self._collector = EvidenceCollector(robot, flat)
+        self._blocks: deque[Evidence] = deque(maxlen=_BLOCKS)
         self._held: dict[tuple[Kind, str], tuple[int, str]] = {}
+        self._right_ns: dict[tuple[Kind, str], int] = {}
+        self.readings_are_wrong, self.wrong_for = False, math.inf
         self.restart()
 
     def restart(self) -> None:
         """Drop all frames; findings stay until their check is right."""
-        self._stamp_ns, self._begin_ns = -round(1e9 * _LONGEST), -round(1e9 * _LONGEST)
+        self.due_ns = self._stamp_ns = self._begin_ns = -round(1e9 * _LONGEST)
         self._frames = self._restarts = 0
         self._late = [0] * len(self._sensors)
         self._delays: list[list[float]] = []
-        self._block: list[tuple[SensorFrame, Dynamics]] = []
-        self._readings: deque[Readings] = deque(maxlen=_BLOCKS)
-        self._sums: deque[Sums] = deque(maxlen=_BLOCKS)
-        self._pending: Iterator[Check] = iter(())
-        self._stride = 0
+        self._collector.restart()
+        self._blocks.clear()
+        self._pending: Iterator[Iterator[Check]] | None = None
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
-        """Use the newest frame, unless less than 50 ms have passed since the one before; make one pending check."""
-        if self._stride:
-            self._advance()
-        elapsed = 1e-9 * (frame.stamp_ns - self._stamp_ns)
-        if 0.0 <= elapsed < _PERIOD and frame.dt:
-            return
-        self._stamp_ns = frame.stamp_ns
-        if not (0.0 < elapsed < 4.0 * _PERIOD and frame.dt):
-            self._block.clear()
-            self._readings.clear()
-            self._sums.clear()
-        self._delays.append(self._synchronizer.delays())
-        self._block.append((frame, dynamics))
-        since = 1e-9 * (frame.stamp_ns - self._begin_ns)
-        frames = self._health.frames - self._frames
-        if not 0.0 <= since < _LONGEST or (since >= _BLOCK and frames > 1):
-            if _BLOCK <= since < _LONGEST:
-                self._pending = self._checks(frame, self._block, since)
-                self._stride = 1 + _CHECKS // frames
-                self._advance()
-            self._begin_ns, self._frames, self._restarts = frame.stamp_ns, self._health.frames, self._health.restarts
-            self._late = self._synchronizer.late()
-            self._delays = []
-            self._block = [(frame, dynamics)]
+        """Use a frame that is due, or whose ``dt`` is zero: its readings every 50 ms, and one of the pending checks.
 
-    def _advance(self) -> None:
-        """Make some pending checks, and keep or drop their findings."""
-        held = self._held
-        for _ in range(self._stride):
-            check = next(self._pending, None)
-            if check is None:
-                self._stride = 0
-                return
-            key, text = check[:2], check[2]
+        One check in a frame: no frame is much later than the others.
+        """
+        self._conclude()
+        elapsed = frame.stamp_ns - self._stamp_ns
+        if not (0 <= elapsed < _PERIOD_NS and frame.dt):
+            if not (0 < elapsed < 4 * _PERIOD_NS and frame.dt):
+                self._conclude_all()
+                self._collector.restart()
+                self._blocks.clear()
+            self._stamp_ns = frame.stamp_ns
+            self._collect(frame, dynamics)
+        self.due_ns = self._stamp_ns + _PERIOD_NS if self._pending is None else frame.stamp_ns
+
+    def _collect(self, frame: SensorFrame, dynamics: Dynamics) -> None:
+        """Add the readings of a frame to the evidence; begin the checks once a second."""
+        self._collector.add(frame, dynamics)
+        self._delays.append(self._synchronizer.delays())
+        since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
+        frames, restarts = health.frames - self._frames, health.restarts - self._restarts
+        if 0.0 <= since < _LONGEST and (since < _BLOCK or frames <= 1):
+            return
+        if _BLOCK <= since < _LONGEST:
+            self._conclude_all()
+            late = [now - before for now, before in zip(self._synchronizer.late(), self._late, strict=True)]
+            self._blocks.append(self._collector.block)
+            self._pending = self._checks(_Second(frame, since, frames, restarts, np.array(self._delays), late))
+        self._begin_ns, self._frames, self._restarts = frame.stamp_ns, health.frames, health.restarts
+        self._late, self._delays = self._synchronizer.late(), []
+        self._collector.begin()
+
+    def _conclude(self) -> None:
+        """Make the next pending check, and keep or drop its findings."""
+        if self._pending is None:
+            return
+        checks, held = next(self._pending, None), self._held
+        if checks is None:
+            self._pending = None
+            return
+        for kind, place, text in checks:
+            key = kind, place
             if text:
                 if key not in held:
                     self._health.add_event("sensor", self._stamp_ns, text)
-                held[key] = self._stamp_ns, held.get(key, (0, text))[1]
-            elif key in held and not 0.0 <= 1e-9 * (self._stamp_ns - held[key][0]) < _HOLD:
-                del held[key]
-            self._health.findings = tuple(text for _, text in held.values())
-            self._health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in held)
+                    self._note_age(key)
+                held[key] = 0, held.get(key, (0, text))[1]
+            elif key in held:
+                right, first = held[key]
+                held[key] = right + 1, first
+                if right + 1 == _RIGHT:
+                    del held[key]
+                    while len(self._blocks) > _RIGHT:  # what came before shows the error
+                        self._blocks.popleft()
+            if not text:
+                self._right_ns[key] = self._stamp_ns
+        self._health.findings = tuple(text for _, text in held.values())
+        self._health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in held)
+        self.readings_are_wrong = any(kind not in _TIMING | ACCOUNTED for kind, _ in held)
 
-    def _checks(
-        self, frame: SensorFrame, block: Sequence[tuple[SensorFrame, Dynamics]], elapsed: float
-    ) -> Iterator[Check]:
+    def _note_age(self, key: tuple[Kind, str]) -> None:
+        """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
+        if not self.readings_are_wrong and key[0] not in _TIMING | ACCOUNTED:
+            hidden = _BLOCK * (3.0 if key[0] in _LONG else 1.0)
+            since = 1e-9 * (self._stamp_ns - self._right_ns.get(key, self._stamp_ns + 1))
+            self.wrong_for = hidden + since if since >= 0.0 else math.inf  # never right, or before the clock jumped
+
+    def _conclude_all(self) -> None:
+        while self._pending is not None:
+            self._conclude()
+
+    def _checks(self, second: _Second) -> Iterator[Iterator[Check]]:
         """All checks; those that need another sensor only while nothing is found about that one."""
-        over_time = *self._rates(frame, elapsed), *self._lags(frame, elapsed), *self._calibrated(frame, elapsed)
-        yield from over_time  # complete before the next second begins
-        self._readings.append(Readings.of([frame for frame, _ in block]))
-        yield from self._stuck()
-        self._sums.append(summed(self._robot, self._readings[-1], [dynamics for _, dynamics in block], self._flat))
-        yield from self._speeds(self._sum(2))
+        yield self._rates(second)
+        yield self._lags(second)
+        yield self._calibrated(second)
+        yield self._stuck()
+        two = self._evidence(2)
+        yield self._speeds(two)
         if self._wrong(self._joints) or not self._floating:
             return
-        yield from self._gravity(self._sum(2))
+        yield self._gravity(two)
         if (Kind.FORCE_UNIT, self._imu) not in self._held:
-            yield from self._directions(self._sum(2))
-        yield from self._turning(self._sum(4))
-        if self._wrong(self._imu):
+            yield self._directions(two)
+        four = two if any(kind in _LONG for kind, _ in self._held) else self._evidence(4)
+        yield self._turning(four)
+        if self._wrong(self._imu, but=Kind.HEADING):
             return
-        yield from self._feet_and_weight(self._sum(2))
+        yield self._feet_and_weight(two)
         if any(self._wrong(foot.wrench_topic) for foot in self._feet):
             return
-        yield from self._heading(self._sum(4))
-        yield from self._torques(self._sum(4))
+        yield self._heading(four)
+        if not self._wrong(self._imu):
+            yield self._torques(four)
 
-    @property
-    def readings_are_wrong(self) -> bool:
-        """Whether readings of any sensor are known to be wrong, apart from rates, stamps, delays and a tilt."""
-        return any(kind not in _TIMING | ACCOUNTED for kind, _ in self._held)
-
-    def _wrong(self, topic: str) -> bool:
-        """Whether a reading of the topic is known to be wrong; its rate and torques do not matter here."""
-        others = _TIMING | ACCOUNTED | _EFFORT
+    def _wrong(self, topic: str, but: Kind | None = None) -> bool:
+        """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
+        others = _TIMING | ACCOUNTED | _EFFORT | {but}
         return any(kind not in others and place == topic for kind, place in self._held)
 
-    def _sum(self, blocks: int) -> Sums:
-        """Sums over the newest blocks."""
-        total = Sums(self._robot)
-        for sums in list(self._sums)[-blocks:]:
-            total.all += sums.all
-        return total
+    def _evidence(self, blocks: int) -> Evidence:
+        """What the newest blocks show."""
+        return Evidence(self._robot).include(list(self._blocks)[-blocks:])
 
-    def _rates(self, frame: SensorFrame, elapsed: float) -> Iterator[Check]:
+    def _rates(self, second: _Second) -> Iterator[Check]:
         """Topics that deliver less often than identification needs."""
-        frames, restarts = self._health.frames - self._frames, self._health.restarts - self._restarts
+        frame, frames, restarts = second.frame, second.frames, second.restarts
         if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
             return
-        rates = [(self._joints, frames / elapsed, LOWEST_RATE)]
+        hertz = frames / second.elapsed
+        rates = [(self._joints, hertz, LOWEST_RATE)]
         readings = frame.readings.tolist()[-len(self._sensors) :] if self._sensors else []
         for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), readings, strict=True):
             if not restarts:
-                rates.append((topic, part * frames / elapsed if used and part < _SLACK else math.inf, lowest))
+                rates.append((topic, part * hertz if used and part < _SLACK else math.inf, lowest))
         for topic, hz, lowest in rates:
             low = f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"
             yield Kind.RATE, topic, low if hz < _SLACK * lowest else ""
@@ -275,36 +331,38 @@ class SensorChecks:
         """Which of the sensors other than the joints are fresh."""
         return [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :] if self._sensors else []
 
-    def _lags(self, frame: SensorFrame, elapsed: float) -> Iterator[Check]:
-        """Sensors that deliver, but whose stamps differ too much from those of the joint states to be used."""
-        wait, frames = self._config.synchronizer, max(self._health.frames - self._frames, 1)
-        late = self._synchronizer.late()
+    def _lags(self, second: _Second) -> Iterator[Check]:
+        """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""
+        wait, fresh = self._config.synchronizer, self._fresh(second.frame)
         for sensor, (topic, _) in enumerate(self._sensors):
-            delay = np.array([row[sensor] for row in self._delays])
+            delay = second.delays[:, sensor]
             behind, ahead = float(delay.min()), -float(delay.max())
             what, remedy = f"{topic}: its stamps are", "correct the stamps, or synchronise the clocks of the computers"
-            text = ""
-            if delay[-1] - delay[0] < 0.5 * elapsed:  # else nothing arrives, or never did
+            text = silence = ""
+            if delay[-1] - delay[0] < 0.5 * second.elapsed:
                 self._health.delays[topic] = behind
-                if behind > wait.max_wait + (elapsed / frames if self._fresh(frame)[sensor] else 0.0):
+                if behind > wait.max_wait + (second.elapsed / second.frames if fresh[sensor] else 0.0):
                     remedy += f", or set synchronizer.max_wait above {behind:.3f}" if behind < 1.0 else ""
                     text = f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"
                 elif ahead > wait.reset_after:
                     text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"
+            elif not fresh[sensor]:  # nothing arrives, or never did
+                silence = f"{topic}: no usable reading arrives: check that the driver runs and publishes on this topic"
+            yield Kind.SILENCE, topic, silence
             yield Kind.LAG, topic, text
-            share = (late[sensor] - self._late[sensor]) / frames
+            share = second.late[sensor] / second.frames
             text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
             yield Kind.LATE, topic, text if share > _LATE else ""
 
-    def _calibrated(self, frame: SensorFrame, elapsed: float) -> Iterator[Check]:
+    def _calibrated(self, second: _Second) -> Iterator[Check]:
         """Delays and an IMU mounting that the friction stage has found and that no longer change."""
         found, before = self._calibration(), self._calibration_before
         self._calibration_before = found
         if found is None or before is None:
             return
         delay, outcome = found.wrench_delay, "The estimate accounts for it"
-        readings = np.maximum(frame.readings[1:] * (self._health.frames - self._frames), 1.0)
-        least = np.maximum(_DELAY, _PART_OF_INTERVAL * elapsed / readings)
+        readings = np.maximum(second.frame.readings[1:] * second.frames, 1.0)
+        least = np.maximum(_DELAY, _PART_OF_INTERVAL * second.elapsed / readings)
         sure = np.abs(delay) > np.maximum(least, _DEVIATIONS * found.wrench_delay_sigma)
         sure &= np.abs(delay - before.wrench_delay) < _SETTLED * _DELAY
         torques = bool(sure.size and sure.all() and (delay < 0.0).all())
@@ -327,23 +385,19 @@ class SensorChecks:
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
-        newest, limbs, n = self._readings[-1], self._robot.limb, len(self._robot.joint_names)
-        same = newest.unchanged()
+        newest, limbs, n = self._blocks[-1], self._robot.limb, len(self._robot.joint_names)
+        same = newest.unchanged > 0.0
         stuck = np.zeros_like(same)
         if same.any():
-            force = np.sqrt((newest.wrenches[..., :3] ** 2).sum(axis=2))
-            loaded = (newest.fresh[:, 1:] & (force > LOADED * self._robot.weight)).mean(axis=0)
-            standing = limbs[loaded > _MOSTLY].any(axis=0)  # joints between the base and the ground
-            for blocks in ([newest], list(self._readings)):
-                still = np.logical_and.reduce([block.unchanged() for block in blocks])
-                position = np.concatenate([block.position for block in blocks])
-                steps = np.concatenate([block.steps for block in blocks])
-                moved = np.abs(position - position[0]).max(axis=0)
-                expected = np.abs(np.cumsum(steps, axis=0)).max(axis=0, initial=0.0)
+            standing = limbs[newest.loaded > _MOSTLY * newest.imu[0]].any(axis=0)  # joints between base and ground
+            empty = ~newest.first[3 * n + 6 :].reshape(-1, 6).any(axis=1)
+            for blocks in (1, _BLOCKS):
+                evidence = self._evidence(blocks)
+                moved, expected = np.split(evidence.high - evidence.low, 2)
                 base = bool((moved[standing] > _MOVED).any())
-                feet = ((limbs & (moved > _MOVED)).any(axis=1)) & newest.wrenches[-1].any(axis=1) & standing.any()
+                feet = (limbs & (moved > _MOVED)).any(axis=1) & ~empty & standing.any()
                 joints = np.concatenate((expected, moved, moved)) > _TRAVELLED
-                stuck |= still & np.concatenate((joints, [base, base], feet))
+                stuck |= (evidence.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
         rest = "has not changed for a second although the robot moves: it is stuck; check the driver"
         for kind, name, first in (
             (Kind.STUCK_POSITION, "position", 0),
@@ -351,10 +405,12 @@ class SensorChecks:
             (Kind.STUCK_EFFORT, "effort", 2 * n),
         ):
             where = stuck[first : first + n]
-            cause = "stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "stuck"
-            text = f"{name} of joint {self._listed(where)} has not changed for a second although it moves: {cause}"
-            if where.any() or not same[first : first + n].any():
-                yield kind, self._joints, f"{self._joints}: the {text}; check the driver" if where.any() else ""
+            if where.any():
+                cause = "stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "stuck"
+                what = f"the {name} of joint {self._listed(where)} has not changed for a second although it moves"
+                yield kind, self._joints, f"{self._joints}: {what}: {cause}; check the driver"
+            elif not same[first : first + n].any():
+                yield kind, self._joints, ""
         inertial = (Kind.STUCK_RATE, "angular velocity"), (Kind.STUCK_FORCE, "specific force")
         for row, (kind, name) in enumerate(inertial, 3 * n):
             if stuck[row] or not same[row]:
@@ -367,31 +423,28 @@ class SensorChecks:
     def _listed(self, where: BoolArray) -> str:
         return choices(name for name, here in zip(self._robot.joint_names, where.tolist(), strict=True) if here)
 
-    def _speeds(self, sums: Sums) -> Iterator[Check]:
+    def _speeds(self, sums: Evidence) -> Iterator[Check]:
         """Joints whose velocity has another sign or unit than the change of their position."""
         product, expected, step, count = sums.speed
         moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * _PERIOD) ** 2)
         correlation, slope = _compare(product, expected, step)
         flipped = moves & (correlation < -_SURE)
         scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
-        if moves.any():
-            text = (
-                f"{self._joints}: the velocity of joint {self._listed(flipped)} has the opposite sign of the change of "
-                "its position: correct one of them in the driver"
-            )
-            yield Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else ""
-            text = (
-                f"{self._joints}: the position of joint {self._listed(scaled)} changes {_middle(slope[scaled])} times "
-                "as fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
-            )
-            yield Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else ""
+        if not moves.any():
+            return
+        what = f"{self._joints}: the velocity of joint {self._listed(flipped)} has the opposite sign of the change of"
+        text = f"{what} its position: correct one of them in the driver"
+        yield Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else ""
+        what = f"{self._joints}: the position of joint {self._listed(scaled)} changes {_middle(slope[scaled])} times as"
+        text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
+        yield Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else ""
 
-    def _gravity(self, sums: Sums) -> Iterator[Check]:
+    def _gravity(self, sums: Evidence) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
-        count = float(sums.imu)
+        count = float(sums.imu[0])
         if count < _ENOUGH:
             return
-        size, mean = float(sums.norm) / count, float(np.linalg.norm(sums.force)) / count
+        size, mean = float(sums.imu[1]) / count, float(np.linalg.norm(sums.force)) / count
         remedy = ""
         if 1.0 / _EQUAL < size < _EQUAL:
             remedy = "is it in g? Publish it in m/s^2"
@@ -402,7 +455,7 @@ class SensorChecks:
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
         yield Kind.FORCE_UNIT, self._imu, text if remedy else ""
 
-    def _directions(self, sums: Sums) -> Iterator[Check]:
+    def _directions(self, sums: Evidence) -> Iterator[Check]:
         """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
         tilts = []
         for foot, config in enumerate(self._feet):
@@ -431,7 +484,7 @@ class SensorChecks:
                 text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
             yield Kind.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else ""
 
-    def _turning(self, sums: Sums) -> Iterator[Check]:
+    def _turning(self, sums: Evidence) -> Iterator[Check]:
         """Sign and unit of the angular velocity, against that of the base by the standing legs."""
         product, legs, rate, count = sums.turning
         correlation, slope = (float(value) for value in _compare(product, legs, rate))
@@ -445,14 +498,14 @@ class SensorChecks:
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
         yield Kind.RATE_UNIT, self._imu, text
 
-    def _feet_and_weight(self, sums: Sums) -> Iterator[Check]:
+    def _feet_and_weight(self, sums: Evidence) -> Iterator[Check]:
         """Unit of foot sensors: both the weight and the torques of the legs must speak against it."""
         correlation, slope = _compare(*sums.limb.T)
         sure = correlation > _SURE
         *idle, idle_count = sums.idle.T
         idle_correlation, carried = _compare(*idle)
         weight = float(np.trace(sums.moments[_FELT, _FELT]))
-        if sums.all_feet < _ENOUGH:
+        if sums.newton[0] < _ENOUGH:
             return
         share = float(sums.share.sum()) / weight
         corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
@@ -473,22 +526,18 @@ class SensorChecks:
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
                 yield Kind.NO_WRENCH, config.wrench_topic, text if empty else ""
 
-    def _heading(self, sums: Sums) -> Iterator[Check]:
+    def _heading(self, sums: Evidence) -> Iterator[Check]:
         """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
-        count = float(sums.all_feet)
+        count = float(sums.newton[0])
         if count < 2 * _ENOUGH:
             return
-        mean = sums.newton / count
+        mean = sums.newton[1:] / count
         covariance = sums.moments / count - np.outer(mean, mean)
         up = mean[3:] / np.linalg.norm(mean[3:])
-        side = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
-        level = np.column_stack((side, np.cross(up, side))) / np.linalg.norm(side)
-        forces, felt, both = (
-            level.T @ covariance[rows, columns] @ level
-            for rows, columns in ((_FORCES, _FORCES), (_FELT, _FELT), (_FORCES, _FELT))
-        )
-        size = math.sqrt(np.trace(forces) * np.trace(felt))
-        along, across = np.trace(both), both[1, 0] - both[0, 1]
+        forces, felt, both = covariance[_FORCES, _FORCES], covariance[_FELT, _FELT], covariance[_FORCES, _FELT]
+        size = math.sqrt(_level(forces, up) * _level(felt, up))
+        along, axis = _level(both, up), (both[2, 1] - both[1, 2], both[0, 2] - both[2, 0], both[1, 0] - both[0, 1])
+        across = float(up @ axis)
         angle = math.atan2(across, along)
         if size < _LEAST_SWAY**2 or math.hypot(along, across) < _SURE * size or _ALONG < abs(angle) < _ACROSS:
             return
@@ -498,7 +547,7 @@ class SensorChecks:
         )
         yield Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else ""
 
-    def _torques(self, sums: Sums) -> Iterator[Check]:
+    def _torques(self, sums: Evidence) -> Iterator[Check]:
         """Sign and unit of motor torques, against what gravity and foot forces need in moving joints of the legs."""
         product, needed, measured, count = sums.torque
         correlation, slope = _compare(product, needed, measured)
@@ -520,6 +569,11 @@ class SensorChecks:
 def _tilt(vector: FloatArray) -> float:
     """Angle to the z axis [rad]."""
     return math.atan2(math.hypot(vector[0], vector[1]), vector[2])
+
+
+def _level(product: FloatArray, up: FloatArray) -> float:
+    """Trace of the horizontal part of a (3, 3) product, not below zero for a covariance."""
+    return float(np.trace(product) - up @ product @ up)
 
 
 def _logarithm(ratio: float) -> float:

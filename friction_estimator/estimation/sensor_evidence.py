@@ -1,16 +1,13 @@
-"""What a second of frames shows about the sensors: sums from which :mod:`sensor_checks` draws conclusions.
-
-All frames of the second are used at once, so that a frame costs next to nothing when it arrives.
-"""
+"""What a second of frames shows about the sensors: sums from which :mod:`sensor_checks` draws conclusions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.compiled import kernel
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, Dynamics, FloatArray, SensorFrame
 
@@ -22,8 +19,8 @@ _ROUNDING = 1e-12
 """Relative difference of two equal readings: interpolation between them rounds."""
 
 
-class Sums:
-    """Sums over some frames, all of them views of one array.
+class Evidence:
+    """What the frames of a block show, about one second of them.
 
     Quantities are compared by three sums of products: their product, the square of the first, the square of the second.
 
@@ -33,141 +30,248 @@ class Sums:
 
     Attributes
     ----------
-    imu, norm, force : number of frames with a reading of the IMU; size (), specific force (3,) in base axes [m/s^2]
+    sums : all of the following sums in one array; they are views of it
+    imu, force : (2,) number of frames with a reading of the IMU, sum of its size; (3,) specific force in base axes
     loaded, load, gravity : (k,) frames in which a foot is loaded; (k, 3) its force [N], specific force in its axes
     turning : (4,) angular velocity of the base by standing legs and by gyroscope, number of readings [rad/s]
-    all_feet, share : number of frames with all sensors; (k,) force of a foot times specific force, over the mass
-    newton, moments : (6,) foot forces over the mass and specific force, base axes [m/s^2]; (6, 6) their products
+    newton, moments : (7,) number of frames with all sensors, foot forces over the mass and specific force, base axes
+        [m/s^2]; (6, 6) products of the last six
+    share : (k,) force of a foot times specific force, over the mass
     limb : (k, 3) torques of a foot's force at the joints of its limb, and motor torques minus gravity
     idle : (k, 4) torques of the whole weight at an unloaded foot, and motor torques minus gravity; number of frames
     torque : (4, n) torque that gravity and foot forces need in moving joints, and motor torque; number of frames
     speed : (4, n) step of the position by the velocities, and measured step; number of steps
+    first : (3 n + 6 + 6 k) first readings: joint positions, velocities, efforts; rate, specific force; wrenches
+    unchanged : (3 n + 2 + k,) one where a sensor, in the order of ``first``, has kept all bits of it
+    low, high : (2 n,) ends of the joint positions, and of the distances travelled by the joint velocities
     """
 
     def __init__(self, robot: RobotModel) -> None:
         n, k = len(robot.joint_names), len(robot.foot_names)
         shapes: tuple[tuple[int, ...], ...] = (
-            (), (), (3,), (k,), (k, 3), (k, 3), (4,), (), (k,), (6,), (6, 6), (k, 3), (k, 4), (4, n), (4, n)
+            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (4, n), (4, n)
         )  # fmt: skip
-        ends = np.cumsum([math.prod(shape) for shape in shapes])
-        self.all = np.zeros(ends[-1])
-        parts = zip(np.split(self.all, ends[:-1]), shapes, strict=True)
+        ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+        self.sums = np.zeros(ends[-1])
+        starts = [0, *ends[:-1]]
+        self.parts = [
+            self.sums[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True)
+        ]
         (
-            self.imu, self.norm, self.force, self.loaded, self.load, self.gravity, self.turning, self.all_feet,
-            self.share, self.newton, self.moments, self.limb, self.idle, self.torque, self.speed,
-        ) = (part.reshape(shape) for part, shape in parts)  # fmt: skip
+            self.imu, self.force, self.loaded, self.load, self.gravity, self.turning, self.newton, self.moments,
+            self.share, self.limb, self.idle, self.torque, self.speed,
+        ) = self.parts  # fmt: skip
+        self.first, self.unchanged = np.zeros(3 * n + 6 + 6 * k), np.ones(3 * n + 2 + k)
+        self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
+
+    def include(self, others: Sequence[Evidence]) -> Evidence:
+        """Become what all these blocks show together."""
+        self.first = others[-1].first
+        for out, name, join in (
+            (self.sums, "sums", np.add), (self.unchanged, "unchanged", np.minimum), (self.low, "low", np.minimum),
+            (self.high, "high", np.maximum),
+        ):  # fmt: skip
+            join.reduce([getattr(other, name) for other in others], axis=0, out=out)
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """Readings of t frames, one a row.
-
-    Attributes
-    ----------
-    time : (t,) [s]
-    position, velocity, effort : (t, n) of the joints
-    imu : (t, 2, 3) angular velocity and specific force
-    wrenches : (t, k, 6)
-    fresh : (t, 1 + k) True where IMU and feet are fresh
-    """
-
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
-    imu: FloatArray
-    wrenches: FloatArray
-    fresh: BoolArray
-
-    @classmethod
-    def of(cls, frames: Sequence[SensorFrame]) -> Readings:
-        """Readings of frames in their order."""
-        return cls(
-            1e-9 * np.array([frame.stamp_ns - frames[0].stamp_ns for frame in frames]),
-            np.array([frame.position for frame in frames]),
-            np.array([frame.velocity for frame in frames]),
-            np.array([frame.effort for frame in frames]),
-            np.array([(frame.angular_velocity, frame.specific_force) for frame in frames]),
-            np.array([frame.wrenches for frame in frames]),
-            np.array([(frame.imu_fresh, *frame.wrench_fresh.tolist()) for frame in frames], dtype=bool),
-        )
-
-    @property
-    def steps(self) -> FloatArray:
-        """(t - 1, n) steps of the positions by the velocities."""
-        return np.asarray(0.5 * (self.velocity[1:] + self.velocity[:-1]) * np.diff(self.time)[:, None])
-
-    def unchanged(self) -> BoolArray:
-        """(3 n + 2 + k,) joint positions, velocities, efforts; rate, specific force; wrenches that keep all bits."""
-        imu = same(self.imu).all(axis=1) & self.fresh[:, 0].all()
-        feet = same(self.wrenches).all(axis=1) & self.fresh[:, 1:].all(axis=0)
-        return np.concatenate((same(self.position), same(self.velocity), same(self.effort), imu, feet))
-
-
-def same(values: FloatArray) -> BoolArray:
-    """Which columns of (t, ...) do not change with time."""
-    return np.asarray((np.abs(values - values[0]) <= _ROUNDING * np.abs(values[0])).all(axis=0))
-
-
-def summed(robot: RobotModel, readings: Readings, dynamics: Sequence[Dynamics], flat: BoolArray) -> Sums:
-    """Sums over the frames of a second.
+class EvidenceCollector:
+    """Adds frames to the evidence of the present block.
 
     Parameters
     ----------
-    robot : the model that also made the dynamics
-    readings, dynamics : of the frames
+    robot : the model that also makes the dynamics
     flat : (k,) feet whose soles do not turn while they stand
     """
-    sums, step = Sums(robot), np.diff(readings.position, axis=0)
-    sums.speed[:] = *_products(readings.steps, step), np.full(step.shape[1], len(step))
-    if robot.base_dofs:
-        _sum_forces(sums, robot, readings, dynamics, flat)
-    return sums
+
+    def __init__(self, robot: RobotModel, flat: BoolArray) -> None:
+        self._robot, self._flat = robot, flat
+        self._joints = np.zeros((3, len(robot.joint_names)))
+        self._no_effort = np.full(len(robot.joint_names), np.nan)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a block without a frame before it."""
+        self._stamp_ns: int | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a block."""
+        self.frames, self.block = 0, Evidence(self._robot)
+
+    def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
+        """Use a frame."""
+        robot, block, effort = self._robot, self.block, frame.effort if frame.effort.size else self._no_effort
+        step = 0.0 if self._stamp_ns is None else 1e-9 * (frame.stamp_ns - self._stamp_ns)
+        sensors = frame.angular_velocity, frame.specific_force, frame.wrenches.ravel()
+        row = np.concatenate((frame.position, frame.velocity, effort, *sensors))
+        fresh = frame.imu_fresh, frame.wrench_fresh
+        motion = block.speed, block.low, block.high
+        compare_readings(step, not self.frames, row, *fresh, self._joints, block.first, block.unchanged, *motion)
+        if robot.base_dofs and frame.imu_fresh:
+            terms = dynamics.foot_rotation_to_base, dynamics.foot_jacobian, dynamics.mass_matrix
+            constants = robot.rotation_imu_to_base, robot.limb, self._flat, robot.weight, robot.mass
+            sum_forces(row, frame.wrench_fresh, *terms, *constants, *block.parts[:-1])
+        self.frames += 1
+        self._stamp_ns = frame.stamp_ns
 
 
-def _sum_forces(
-    sums: Sums, robot: RobotModel, readings: Readings, dynamics: Sequence[Dynamics], flat: BoolArray
+@kernel("f8 b1 V b1 B M V V M V V")
+def compare_readings(
+    step: float,
+    begins: bool,
+    row: FloatArray,
+    imu_fresh: bool,
+    wrench_fresh: BoolArray,
+    joints: FloatArray,
+    first: FloatArray,
+    unchanged: FloatArray,
+    speed: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
 ) -> None:
-    """Sums of what IMU, foot sensors and motor torques show of the same forces, while the IMU is fresh."""
-    usable, weight = readings.fresh[:, 0], robot.weight
-    v, effort, F, fresh = (
-        part[usable] for part in (readings.velocity, readings.effort, readings.wrenches, readings.fresh[:, 1:])
-    )
-    rate, f = (readings.imu[usable] @ robot.rotation_imu_to_base.T).swapaxes(0, 1)
-    R, J, H = (
-        np.array([getattr(one, name) for one in dynamics])[usable]
-        for name in ("foot_rotation_to_base", "foot_jacobian", "mass_matrix")
-    )
-    J = J[..., 6:]
-    sums.imu[...], sums.norm[...], sums.force[:] = len(f), np.sqrt((f * f).sum(axis=1)).sum(), f.sum(axis=0)
-    gravity = (H[:, 6:, :3] @ f[:, :, None])[..., 0]
-    contact = -np.einsum("tkin,tki->tkn", J, F) * fresh[..., None]
-    own = (effort - gravity)[:, None] * robot.limb
-    size = np.sqrt((F[..., :3] ** 2).sum(axis=2))
-    loaded, idle = fresh & (size > LOADED * weight), fresh & (size < UNLOADED * weight)
-    sums.loaded[:] = loaded.sum(axis=0)
-    sums.load[:] = (F[..., :3] * loaded[..., None]).sum(axis=0)
-    sums.gravity[:] = np.einsum("tkij,ti,tk->kj", R, f, loaded)
-    legs = -np.einsum("tkij,tkjn,tn->tki", R, J[:, :, 3:], v)
-    stands = (loaded & flat)[..., None]
-    sums.turning[:3] = [part.sum() for part in _products(legs * stands, rate[:, None] * stands)]
-    sums.turning[3] = stands.sum()
-    sums.limb[:] = np.stack([part.sum(axis=1) for part in _products(contact, own * fresh[..., None])], axis=1)
-    carried = -weight * J[:, :, 2] * idle[..., None]
-    sums.idle[:, :3] = np.stack([part.sum(axis=1) for part in _products(carried, own * idle[..., None])], axis=1)
-    sums.idle[:, 3] = idle.sum(axis=0)
-    every = np.asarray(fresh.all(axis=1))
-    if not every.any() or not fresh.size:
+    """Compare a frame with the one before, and with the first one of the block.
+
+    Parameters
+    ----------
+    step : time since the frame before; zero: there is none [s]
+    begins : True for the first frame of the block
+    row : readings of the frame, in the order of ``first``
+    imu_fresh, wrench_fresh : of the frame
+    joints : (3, n) positions and velocities of the frame before, and distances travelled by the velocities
+    first, unchanged, speed, low, high : see :class:`Evidence`
+    """
+    n, k = joints.shape[1], wrench_fresh.size
+    position, velocity = row[:n], row[n : 2 * n]
+    if step > 0.0:
+        for joint in range(n):
+            expected = 0.5 * step * (velocity[joint] + joints[1, joint])
+            _add_products(speed[:, joint], expected, position[joint] - joints[0, joint])
+            speed[3, joint] += 1.0
+            joints[2, joint] += expected
+    joints[0], joints[1] = position, velocity
+    for joint in range(n):
+        for kind in range(2):
+            low[kind * n + joint] = min(low[kind * n + joint], joints[2 * kind, joint])
+            high[kind * n + joint] = max(high[kind * n + joint], joints[2 * kind, joint])
+    if begins:
+        first[:] = row
+    start = 0
+    for sensor in range(3 * n + 2 + k):
+        size = 1 if sensor < 3 * n else 3 if sensor < 3 * n + 2 else 6
+        for i in range(start, start + size):
+            if not abs(row[i] - first[i]) <= _ROUNDING * abs(first[i]):
+                unchanged[sensor] = 0.0
+        start += size
+    for sensor in range(2 + k):
+        if not (imu_fresh if sensor < 2 else wrench_fresh[sensor - 2]):
+            unchanged[3 * n + sensor] = 0.0
+
+
+@kernel
+def _add_products(sums: FloatArray, first: float, second: float) -> None:
+    sums[0] += first * second
+    sums[1] += first * first
+    sums[2] += second * second
+
+
+@kernel("V B T T M M BM B f8 f8 V V V M M V V M V M M M")
+def sum_forces(
+    row: FloatArray,
+    wrench_fresh: BoolArray,
+    R: FloatArray,
+    J: FloatArray,
+    H: FloatArray,
+    rotation_imu_to_base: FloatArray,
+    limbs: BoolArray,
+    flat: BoolArray,
+    weight: float,
+    mass: float,
+    imu: FloatArray,
+    force: FloatArray,
+    loaded: FloatArray,
+    load: FloatArray,
+    gravity: FloatArray,
+    turning: FloatArray,
+    newton: FloatArray,
+    moments: FloatArray,
+    share: FloatArray,
+    limb: FloatArray,
+    idle: FloatArray,
+    torque: FloatArray,
+) -> None:
+    """Add what IMU, foot sensors and motor torques show of the same forces in a frame whose IMU is fresh.
+
+    Parameters
+    ----------
+    row, wrench_fresh : readings of the frame, in the order of ``Evidence.first``
+    R, J, H : rotations of the soles to the base, their Jacobians, mass matrix
+    rotation_imu_to_base, limbs, flat, weight, mass : of the robot; (k, n) joints of a foot's limb; (k,)
+    imu, ..., torque : see :class:`Evidence`
+    """
+    k, n = limbs.shape
+    velocity, effort, wrenches = row[n : 2 * n], row[2 * n : 3 * n], row[3 * n + 6 :].reshape((k, 6))
+    f, rate, both = np.zeros(3), np.zeros(3), np.zeros(6)
+    for i in range(3):
+        for j in range(3):
+            rate[i] += rotation_imu_to_base[i, j] * row[3 * n + j]
+            f[i] += rotation_imu_to_base[i, j] * row[3 * n + 3 + j]
+    imu[0] += 1.0
+    imu[1] += math.sqrt((f * f).sum())
+    force += f
+    both[3:] = f
+    held, needed = np.zeros(n), np.zeros(n)
+    for joint in range(n):
+        for i in range(3):
+            held[joint] += H[6 + joint, i] * f[i]
+        needed[joint] = held[joint]
+    everything = k > 0
+    for foot in range(k):
+        everything = everything and wrench_fresh[foot]
+        if not wrench_fresh[foot]:
+            continue
+        F = wrenches[foot]
+        size = math.sqrt(F[0] ** 2 + F[1] ** 2 + F[2] ** 2)
+        if size > LOADED * weight:
+            loaded[foot] += 1.0
+            for i in range(3):
+                load[foot, i] += F[i]
+                for j in range(3):
+                    gravity[foot, i] += R[foot, j, i] * f[j]
+        if size > LOADED * weight and flat[foot]:
+            turning[3] += 1.0
+            for i in range(3):
+                leg = 0.0
+                for j in range(3):
+                    for joint in range(n):
+                        leg -= R[foot, i, j] * J[foot, 3 + j, 6 + joint] * velocity[joint]
+                _add_products(turning, leg, rate[i])
+        unloaded = size < UNLOADED * weight
+        idle[foot, 3] += unloaded
+        for joint in range(n):
+            contact = 0.0
+            for i in range(6):
+                contact -= J[foot, i, 6 + joint] * F[i]
+            needed[joint] += contact
+            motor = effort[joint] - held[joint] if limbs[foot, joint] else 0.0
+            _add_products(limb[foot], contact, motor)
+            if unloaded:
+                _add_products(idle[foot], -weight * J[foot, 2, 6 + joint], motor)
+    if not everything:
         return
-    forces = np.einsum("tkij,tkj->tki", R, F[..., :3])[every] / robot.mass
-    newton = np.hstack((forces.sum(axis=1), f[every]))
-    sums.all_feet[...], sums.newton[:], sums.moments[:] = every.sum(), newton.sum(axis=0), newton.T @ newton
-    sums.share[:] = np.einsum("tki,ti->k", forces, f[every])
-    moves = (every[:, None] & (np.abs(v) > LEAST_SPEED) & robot.limb.any(axis=0)).astype(float)
-    needed = gravity + contact.sum(axis=1)
-    sums.torque[:] = *_products(needed * moves, effort * moves), moves.sum(axis=0)
-
-
-def _products(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sums over time of the product and of both squares."""
-    return (first * second).sum(axis=0), (first * first).sum(axis=0), (second * second).sum(axis=0)
+    for foot in range(k):
+        for i in range(3):
+            part = 0.0
+            for j in range(3):
+                part += R[foot, i, j] * wrenches[foot, j] / mass
+            both[i] += part
+            share[foot] += part * f[i]
+    newton[0] += 1.0
+    newton[1:] += both
+    for i in range(6):
+        for j in range(6):
+            moments[i, j] += both[i] * both[j]
+    for joint in range(n):
+        if abs(velocity[joint]) > LEAST_SPEED and limbs[:, joint].any():
+            _add_products(torque[:, joint], needed[joint], effort[joint])
+            torque[3, joint] += 1.0

@@ -19,7 +19,7 @@ from friction_estimator.config.validation import check_name
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.joint_laws import LARGEST, SCALARS, IdentifiedParameters, check_identified
 from friction_estimator.types import FloatArray
 
 FORMAT = "friction_estimator/identified_parameters"
@@ -27,17 +27,8 @@ IDENTIFICATION = "identification"
 """Section that an offline identification adds."""
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
 
-_SCALARS = ("residual_variance", "measurement_variance", "samples")
 _VELOCITY_RANGE = "velocity_range"
 """Optional: older files and offline identification have none."""
-
-_LARGEST = 1e9
-"""Largest size of a parameter or standard deviation in SI units: no machine comes near it."""
-_SIGMAS, _SLACK = 10.0, 1.0
-"""A value may be outside of the law's bounds by this many standard deviations, or by this number: least squares without
-bounds give slightly negative parameters."""
-_ROUNDING, _NEGLIGIBLE = 1e-4, 1e-9
-"""Largest rounding error of a covariance in units of the standard deviations; the smallest unit per largest one."""
 
 
 class ParameterFile:
@@ -254,7 +245,7 @@ def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
         "values": dict(zip(names, identified.values[row, :p].tolist(), strict=True)),
         "units": dict(zip(names, make_law(identified.law_names[row]).units, strict=True)),
         "sigma": dict(zip(names, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)).tolist(), strict=True)),
-        **{name: float(getattr(identified, name)[row]) for name in _SCALARS},
+        **{name: float(getattr(identified, name)[row]) for name in SCALARS},
         **_velocity_range(identified, row),
         "covariance": covariance.tolist(),  # last: a truncated list is never valid
     }
@@ -279,18 +270,19 @@ def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | Non
     laws = [_law(joint, joints[joint]) for joint in wanted]
     n, p = len(wanted), max((len(law.parameter_names) for law in laws), default=0)
     values, covariance = np.zeros((n, p)), np.zeros((n, p, p))
-    scalars, velocity_range = {name: np.zeros(n) for name in _SCALARS}, np.full((n, 2), np.nan)
+    scalars, velocity_range = {name: np.zeros(n) for name in SCALARS}, np.full((n, 2), np.nan)
     for row, (joint, law) in enumerate(zip(wanted, laws, strict=True)):
         count = len(law.parameter_names)
         values[row, :count] = _values(joint, joints[joint], law.parameter_names)
-        covariance[row, :count, :count] = _covariance(joint, joints[joint], count)
-        _check_bounds(joint, law, values[row], np.sqrt(np.diagonal(covariance[row])))
+        covariance[row, :count, :count] = _numbers(joint, joints[joint], "covariance", (count, count))
         for name, array in scalars.items():
-            array[row] = _nonnegative(joint, joints[joint], name)
+            array[row] = _numbers(joint, joints[joint], name, ())
         if _VELOCITY_RANGE in joints[joint]:
             velocity_range[row] = _rising_speeds(joint, joints[joint])
     law_of = tuple(law.name for law in laws)
-    return IdentifiedParameters(wanted, law_of, values, covariance, **scalars, velocity_range=velocity_range)
+    identified = IdentifiedParameters(wanted, law_of, values, covariance, **scalars, velocity_range=velocity_range)
+    check_identified(identified)
+    return identified
 
 
 def _law(joint: str, entry: Any) -> FrictionLaw:
@@ -309,50 +301,13 @@ def _values(joint: str, entry: Mapping[str, Any], names: tuple[str, ...]) -> Flo
     return _numbers(joint, {"values": [values[name] for name in names]}, "values", (len(names),))
 
 
-def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, sigma: FloatArray) -> None:
-    """Refuse values that the law does not allow, give or take their standard deviations."""
-    for parameter, value, slack in zip(law.parameters, values, np.maximum(_SIGMAS * sigma, _SLACK), strict=False):
-        low, high = (float(np.clip(bound, -_LARGEST, _LARGEST)) for bound in parameter.bounds)
-        if not low - slack <= value <= high + slack or (low > 0.0 >= value) or abs(value) > _LARGEST:
-            raise ConfigError(
-                f"{parameter.name!r} of the joint {joint!r} is {value:g} {parameter.unit}, which the law {law.name!r} "
-                f"does not allow: it is between {low:g} and {high:g}"
-            )
-
-
-def _nonnegative(joint: str, entry: Mapping[str, Any], key: str) -> float:
-    number = float(_numbers(joint, entry, key, ()))
-    if number < 0.0:
-        raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}, it cannot be negative")
-    if number > _LARGEST**2:
-        raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}, it cannot be above {_LARGEST**2:g}")
-    return number
-
-
 def _rising_speeds(joint: str, entry: Mapping[str, Any]) -> FloatArray:
     ends = _numbers(joint, entry, _VELOCITY_RANGE, (2,))
-    if not 0.0 < ends[0] < ends[1] <= _LARGEST:
+    if not 0.0 < ends[0] < ends[1] <= LARGEST:
         raise ConfigError(
             f"{_VELOCITY_RANGE!r} of the joint {joint!r} is {ends.tolist()}: two speeds, the smaller one first"
         )
     return ends
-
-
-def _covariance(joint: str, entry: Mapping[str, Any], count: int) -> FloatArray:
-    covariance = _numbers(joint, entry, "covariance", (count, count))
-    variance = np.diagonal(covariance)
-    if variance.min() < 0.0:
-        raise ConfigError(f"'covariance' of the joint {joint!r} has a negative variance on its diagonal")
-    if (largest := np.abs(covariance).max()) > _LARGEST**2:
-        raise ConfigError(f"'covariance' of the joint {joint!r} holds {largest:g}; it cannot be above {_LARGEST**2:g}")
-    sigma = np.sqrt(variance)
-    scale = np.maximum(sigma, _NEGLIGIBLE * sigma.max() or 1.0)
-    correlation = covariance / scale / scale[:, None]
-    if np.abs(correlation - correlation.T).max() > _ROUNDING:
-        raise ConfigError(f"'covariance' of the joint {joint!r} is not symmetric")
-    if np.linalg.eigvalsh(correlation)[0] < -_ROUNDING:
-        raise ConfigError(f"'covariance' of the joint {joint!r} is not positive semidefinite: no errors have it")
-    return covariance
 
 
 def _numbers(joint: str, entry: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:

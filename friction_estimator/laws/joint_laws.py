@@ -11,13 +11,29 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.laws.law import law_names, make_law
-from friction_estimator.laws.linear import fill_regressor, linear_law_names, make_linear_law, term_table
+from friction_estimator.laws.law import FrictionLaw, law_names, make_law
+from friction_estimator.laws.linear import (
+    LinearFrictionLaw,
+    fill_regressor,
+    linear_law_names,
+    make_linear_law,
+    term_table,
+)
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 QUADRATURE_NODES, QUADRATURE_WEIGHTS = hermegauss(7)
 QUADRATURE_WEIGHTS /= QUADRATURE_WEIGHTS.sum()
 """Gauss-Hermite quadrature over a standard normal variable."""
+
+SCALARS = ("residual_variance", "measurement_variance", "samples")
+"""What :class:`IdentifiedParameters` has once a joint, apart from the values and their covariance."""
+LARGEST = 1e9
+"""Largest size of a parameter or standard deviation in SI units: no machine comes near it."""
+_SIGMAS, _SLACK = 10.0, 1.0
+"""A value may be outside of the law's bounds by this many standard deviations, or by this number: least squares without
+bounds give slightly negative parameters."""
+_ROUNDING, _NEGLIGIBLE = 1e-4, 1e-9
+"""Largest rounding error of a covariance in units of the standard deviations; the smallest unit per largest one."""
 
 
 @kernel("IT M M M")
@@ -259,6 +275,67 @@ class IdentifiedParameters:
 def parameters_sigma(identified: IdentifiedParameters) -> FloatArray:
     """Standard deviations of the values, (n, p)."""
     return np.sqrt(np.diagonal(identified.covariance, axis1=1, axis2=2))
+
+
+def check_identified(identified: IdentifiedParameters) -> None:
+    """Refuse parameters that no joint can have.
+
+    Raises
+    ------
+    ConfigError
+        When a value is not finite, or beyond the bounds of its law and its standard deviation; when the Coulomb
+        friction of all terms together is negative; or when a covariance is that of no errors.
+    """
+    for row, (joint, name) in enumerate(zip(identified.joint_names, identified.law_names, strict=True)):
+        law = make_law(name)
+        p = len(law.parameters)
+        values, covariance = identified.values[row, :p], identified.covariance[row, :p, :p]
+        scalars = {key: getattr(identified, key)[row] for key in SCALARS}
+        for key, numbers in {"values": values, "covariance": covariance, **scalars}.items():
+            if not np.isfinite(numbers).all():
+                raise ConfigError(f"{key!r} of the joint {joint!r} must be finite, not {np.asarray(numbers).tolist()}")
+        for key, number in scalars.items():
+            if not 0.0 <= number <= LARGEST**2:
+                raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST**2:g}")
+        _check_covariance(joint, covariance)
+        _check_bounds(joint, law, values, covariance)
+
+
+def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: FloatArray) -> None:
+    """Refuse values that the law does not allow, give or take their standard deviations."""
+    sigma = np.sqrt(np.diagonal(covariance))
+    rows = [
+        (f"{one.name!r}", value, spread, one.unit, one.bounds)
+        for one, value, spread in zip(law.parameters, values, sigma, strict=True)
+    ]
+    if isinstance(law, LinearFrictionLaw):  # single terms of several slopes may be negative, but not their sum
+        weights = law.coulomb(np.eye(values.size))
+        terms = [one.name for one, weight in zip(law.parameters, weights, strict=True) if weight]
+        spread = float(np.sqrt(max(float(weights @ covariance @ weights), 0.0)))
+        rows.append((f"the Coulomb friction ({' + '.join(terms)})", weights @ values, spread, "N m", (0.0, np.inf)))
+    for name, value, spread, unit, bounds in rows:
+        low, high = (float(np.clip(bound, -LARGEST, LARGEST)) for bound in bounds)
+        slack = max(_SIGMAS * spread, _SLACK)
+        if not low - slack <= value <= high + slack or (low > 0.0 >= value) or abs(value) > LARGEST:
+            raise ConfigError(
+                f"{name} of the joint {joint!r} is {value:g} {unit}, which the law {law.name!r} does not allow: "
+                f"it is between {low:g} and {high:g}"
+            )
+
+
+def _check_covariance(joint: str, covariance: FloatArray) -> None:
+    variance = np.diagonal(covariance)
+    if variance.min() < 0.0:
+        raise ConfigError(f"'covariance' of the joint {joint!r} has a negative variance on its diagonal")
+    if (largest := np.abs(covariance).max()) > LARGEST**2:
+        raise ConfigError(f"'covariance' of the joint {joint!r} holds {largest:g}; it cannot be above {LARGEST**2:g}")
+    sigma = np.sqrt(variance)
+    scale = np.maximum(sigma, _NEGLIGIBLE * sigma.max() or 1.0)
+    correlation = covariance / scale / scale[:, None]
+    if np.abs(correlation - correlation.T).max() > _ROUNDING:
+        raise ConfigError(f"'covariance' of the joint {joint!r} is not symmetric")
+    if np.linalg.eigvalsh(correlation)[0] < -_ROUNDING:
+        raise ConfigError(f"'covariance' of the joint {joint!r} is not positive semidefinite: no errors have it")
 
 
 def common_rows(

@@ -181,7 +181,6 @@ class NodeDiagnostics:
         if not health.frames and joints not in dict(refused):
             problems.append(f"no joint state yet: check that {joints} is published")
         if health.frames:
-            problems += self._unused(estimator, dict(refused))
             if restarts:
                 problems.append(
                     f"{joints}: the filters restarted {restarts} times since the last report, because the stamps "
@@ -209,19 +208,6 @@ class NodeDiagnostics:
         values |= {f"event {number}": event for number, event in enumerate(health.events, first)}
         level = (DiagnosticStatus.ERROR if void else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
         return self._status("sensors", level, "; ".join(problems) or "data of all sensors", values)
-
-    def _unused(self, estimator: Estimator, refused: Mapping[str, InputCounters]) -> list[str]:
-        """Sensors without data that can be used, unless their messages are refused, and what to do."""
-        health, config = estimator.health, estimator.config
-        sensors = [("the IMU", config.imu.topic, health.imu_stale and not config.robot.fixed_base)]
-        sensors += [
-            (f"the foot sensor {foot.name!r}", foot.wrench_topic, health.foot_stale[foot.name]) for foot in config.feet
-        ]
-        return [
-            f"no data of {sensor}: check that {topic} is published"
-            for sensor, topic, stale in sensors
-            if stale and topic not in refused and not any(text.startswith(f"{topic}: ") for text in health.findings)
-        ]
 
     def _estimates(self, period: float, config: Config, restarts: int) -> DiagnosticStatus:
         new = self._new("published", self._published)

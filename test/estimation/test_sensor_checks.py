@@ -104,8 +104,17 @@ def test_stamps_that_lag_are_measured_and_the_parameter_is_named(walk, imu, topi
     assert len(found) == bool(text) and all(re.match(f"{topic}: its stamps are .*({text})", one) for one in found)
 
 
-def test_a_silent_sensor_has_no_lag(walk):
-    assert findings([*walk[:1500], *(replace(s, wrenches=s.wrenches[:1]) for s in walk[1500:4000])]) == ()
+@pytest.mark.parametrize("silent", ["imu/data", "r_foot/wrench"])
+@pytest.mark.parametrize("first", [0, 1500], ids=["from the start", "later"])
+def test_a_sensor_that_falls_silent_is_named_without_a_lag_and_cleared_when_it_comes_back(walk, silent, first):
+    estimator, foot = Estimator(config(), ROBOT.urdf_xml), 1 if "foot" in silent else 5
+    feed(estimator, walk[:first])
+    feed(estimator, walk[first:3500], () if foot == 1 else range(4000), (foot, range(4000)))
+    (finding,) = estimator.health.findings
+    assert finding.startswith(f"{silent}: no usable reading arrives: check that the driver")
+    assert any(finding in text for text in estimator.warnings())
+    feed(estimator, walk[3500:])
+    assert estimator.health.findings == ()
 
 
 def test_a_flipped_wrench_is_named_and_other_advice_waits_for_it(walk):
@@ -197,6 +206,27 @@ def test_units_signs_and_frames_are_named_by_topic_cause_and_parameter(walk, kin
     change, text = WRONG[kind]
     (finding,) = findings(walk[:2300], change)
     assert re.match(text, finding)
+
+
+@pytest.mark.parametrize(
+    "kind", ["IMU turned about z", "gyroscope in degrees", "wrench turned", "torque in another unit"]
+)
+def test_a_sensor_that_is_right_again_is_cleared_within_five_seconds(walk, kind):
+    """Also where four blocks are needed to find the error, as for the heading of the IMU."""
+    change, _ = WRONG[kind]
+    estimator = Estimator(config(), ROBOT.urdf_xml)
+    feed(estimator, map(change, walk[:3400]))
+    assert len(estimator.health.findings) == 1
+    feed(estimator, walk[3400:])
+    assert estimator.health.findings == () and len(estimator.health.events) == 1
+
+
+def test_an_error_that_comes_after_the_clock_has_jumped_back_is_found(walk):
+    """By the Kalman filters, too, which go back to what they had learned before the error."""
+    estimator = Estimator(replace(config(), observer="kalman"), ROBOT.urdf_xml)
+    feed(estimator, walk[2000:4500])
+    feed(estimator, map(with_wrench(0, np.negative), walk[:1500]))
+    assert any("set feet.l_foot.flip" in text for text in estimator.health.findings)
 
 
 def keeps(kind: str, field: str, joint: int | None = None, foot: int = 0) -> Change:

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.faults.matrix import stream_faults
 from benchmarks.faults.node import LiveRun
 
-BEFORE, SECONDS, AFTER = 3.5, 1.2, 1.2
+BEFORE, SECONDS, AFTER = 3.5, 1.7, 1.2
 LIVE = ("bursts", "joint_missing", "wrench_silent", "clock_back")
 
 

@@ -386,12 +386,12 @@ class LimbBank:
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
         return SensorCalibration(delay, delay_sigma, bias, np.sqrt(variance))
 
-    def hold_copies(self) -> None:
-        """Hold what each limb had learned some seconds ago."""
-        self._held = [limb_filter.oldest_copy for limb_filter in self.filters]
+    def hold_copies(self, age: float) -> None:
+        """Hold what each limb had learned at least this time ago [s], as far back as there are copies."""
+        self._held = [limb_filter.copy_before(age) for limb_filter in self.filters]
 
     def go_back_to_held(self) -> None:
-        """Drop what the limbs have learned since some seconds before :meth:`hold_copies`; not with a history."""
+        """Drop what the limbs have learned since the time of :meth:`hold_copies`; not with a history."""
         for limb_filter, copy in zip(self.filters, self._held, strict=True):
             if limb_filter.history is None:
                 limb_filter.go_back_to(copy)

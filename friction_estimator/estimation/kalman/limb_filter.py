@@ -468,10 +468,12 @@ class LimbFilter:
             state, covariance, variance, power, evidence = (one.copy() for one in learned)
             self._copies.append((state, covariance, variance, power, evidence, self.windows))
 
-    @property
-    def oldest_copy(self) -> Learned | None:
-        """The oldest copy of :meth:`keep_copy`, six seconds old once the filter has run that long."""
-        return self._copies[0] if self._copies else None
+    def copy_before(self, age: float) -> Learned | None:
+        """The newest copy of :meth:`keep_copy` that is at least this old [s], else the oldest one."""
+        if not self._copies:
+            return None
+        newest = len(self._copies) - 1  # up to one period old
+        return self._copies[int(max(newest - age / _COPY_PERIOD, 0.0))]
 
     def recover(self) -> str:
         """Go back to the newest copy, once, else to the prior; what was done, in words."""

@@ -302,14 +302,14 @@ class KalmanFriction:
             velocity_range=self.bank.visited.velocity_range.copy(),
         )
 
-    def note_sensors(self, wrong: bool) -> None:
-        """Note that readings of sensors are known to be wrong from now on, or right again.
+    def note_sensors(self, wrong: bool, wrong_for: float) -> None:
+        """Note that readings of sensors are known to be wrong, for at most this time [s], or right again.
 
         What was identified from wrong readings is dropped when they are right again: the limbs go back to what they had
-        learned some seconds before the error was found.
+        learned before.
         """
         if wrong:
-            self.bank.hold_copies()
+            self.bank.hold_copies(wrong_for)
         else:
             self.finish_pending_updates()
             self.bank.go_back_to_held()

@@ -83,6 +83,19 @@ def test_a_replay_has_the_numbers_of_a_live_run(
     np.testing.assert_array_equal(recording.viscous.values[-1], live[100].viscous)
 
 
+def test_one_absurd_position_is_refused_with_a_warning_and_the_rest_is_estimated_as_live(
+    robot: Robot, messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
+) -> None:
+    absurd, places = copy.deepcopy(messages), [k for k, one in enumerate(messages) if one[0] == "joint_states"]
+    wrong = places[len(places) // 2]
+    absurd[wrong][2].position[3] = 1e200
+    result = run(write_bag("bag", absurd))
+    assert any("refused" in text and "1e+200" in text for text in result.warnings)
+    live = by_hand(robot, [one for k, one in enumerate(absurd) if k != wrong])
+    assert result.estimates == len(live) == len(places) - 1
+    np.testing.assert_array_equal(read_recording(tmp_path / "out").friction, [one.friction for one in live])
+
+
 def test_a_replay_is_repeatable_to_the_bit(
     messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
