@@ -260,7 +260,7 @@ class SensorChecks:
                 held[key] = right + 1, first
                 if right + 1 == _RIGHT:
                     del held[key]
-                    while len(self._blocks) > _RIGHT:  # what came before shows the error
+                    while len(self._blocks) > 1:  # what came before may show the error
                         self._blocks.popleft()
             if not text:
                 self._right_ns[key] = self._stamp_ns
