@@ -111,10 +111,10 @@ class NodeProcess:
         try:
             return self.process.wait(TIME_OUT)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self.close()
             return -int(signal.SIGKILL)
 
-    def kill(self) -> None:
+    def close(self) -> None:
         """End the process without its consent."""
         if self.process.poll() is None:
             self.process.kill()
@@ -368,7 +368,7 @@ class LiveRun:
 
     def close(self) -> None:
         """End process and robot whatever happened."""
-        self.process.kill()
+        self.process.close()
         self.robot.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import resource
 import signal
 import subprocess
@@ -9,6 +11,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,146 +61,90 @@ def process_faults() -> dict[str, ProcessFault]:
 
 
 def _signals() -> list[ProcessFault]:
-    one = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
+    INT, TERM, HUP, QUIT = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
     ends = "exit code 0, last compensation torque zero, parameters saved"
-    rows = [
-        ProcessFault(
-            f"{_short(number)}_start",
-            f"{number.name} as soon as the process handles signals, while it imports libraries",
-            "exit code 0",
-            partial(_end_at_start, number),
-        )
-        for number in one
-    ]
-    rows += [
-        ProcessFault(
-            f"{_short(number)}_ready",
-            f"{number.name} when the node has just started",
-            "exit code 0",
-            partial(_end_when_ready, number),
-        )
-        for number in one
-    ]
-    rows += [
-        ProcessFault(
-            f"{_short(number)}_run", f"{number.name} while the robot walks", ends, partial(_end_in_run, (number,), 0.0)
-        )
-        for number in one
-    ]
-    twice = [
-        (number, pause) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) for pause in (0.05, 0.15, 0.30)
-    ]
-    rows += [
-        ProcessFault(
-            f"{_short(number)}_twice_{1e3 * pause:.0f}",
-            f"{number.name} twice, {1e3 * pause:.0f} ms apart, while the robot walks",
-            ends,
-            partial(_end_in_run, (number, number), pause),
-        )
-        for number, pause in twice
-    ]
-    rows += [
-        ProcessFault(
-            "sigint_sigterm_150",
-            "SIGINT, and SIGTERM 150 ms later, as from a launch file",
-            ends,
-            partial(_end_in_run, (signal.SIGINT, signal.SIGTERM), 0.15),
-        )
-    ]
-    rows += [
-        ProcessFault(
-            "sigint_five_times",
-            "SIGINT five times, 100 ms apart",
-            ends,
-            partial(_end_in_run, (signal.SIGINT,) * 5, 0.1),
-        )
-    ]
-    rows += [
-        ProcessFault(
-            "sigkill_run",
-            "SIGKILL while the robot walks, after parameters were saved",
-            "the saved file is whole, no other file is left, the next node reads it",
-            _killed,
-        )
-    ]
-    rows += [
+    importing = "as soon as the process handles signals, while it imports libraries"
+    rows = []
+    for one in (INT, TERM, HUP, QUIT):
+        name, text = one.name.lower(), one.name
+        rows += [
+            ProcessFault(f"{name}_start", f"{text} {importing}", "exit code 0", partial(_end_at_start, one)),
+            ProcessFault(
+                f"{name}_ready", f"{text} when the node has just started", "exit code 0", partial(_end_when_ready, one)
+            ),
+            ProcessFault(f"{name}_run", f"{text} while the robot walks", ends, partial(_end_in_run, (one,), 0.0)),
+        ]
+    for one in (INT, TERM, HUP):
+        for ms in (50, 150, 300):
+            what = f"{one.name} twice, {ms} ms apart, while the robot walks"
+            rows.append(
+                ProcessFault(f"{one.name.lower()}_twice_{ms}", what, ends, partial(_end_in_run, (one, one), 1e-3 * ms))
+            )
+    launch, five = "SIGINT, and SIGTERM 150 ms later, as from a launch file", "SIGINT five times, 100 ms apart"
+    killed = "the saved file is whole, no other file is left, the next node reads it"
+    return [
+        *rows,
+        ProcessFault("sigint_sigterm_150", launch, ends, partial(_end_in_run, (INT, TERM), 0.15)),
+        ProcessFault("sigint_five_times", five, ends, partial(_end_in_run, (INT,) * 5, 0.1)),
+        ProcessFault("sigkill_run", "SIGKILL while the robot walks, after parameters were saved", killed, _killed),
         ProcessFault(
             "stopped", "SIGSTOP for two seconds while the robot walks", "estimates go on, exit code 0", _stopped
-        )
+        ),
     ]
-    return rows
 
 
 def _files() -> list[ProcessFault]:
-    def entry(name: str, what: str, change: Callable[[dict[str, Any]], object], *words: str) -> ProcessFault:
-        return ProcessFault(
-            name,
-            f"parameter file: {what}",
-            "exit code 1; one line with file and joint",
-            partial(_bad_parameters, change, words),
-        )
-
     def covariance(matrix: Callable[[np.ndarray], np.ndarray]) -> Callable[[dict[str, Any]], object]:
         return lambda joint: joint.update(covariance=matrix(np.array(joint["covariance"])).tolist())
 
-    def first_value(number: float) -> Callable[[dict[str, Any]], object]:
-        return lambda joint: joint["values"].update({next(iter(joint["values"])): number})
+    def value(number: float, name: str = "") -> Callable[[dict[str, Any]], object]:
+        return lambda joint: joint["values"].update({name or next(iter(joint["values"])): number})
 
-    return [
-        entry("parameters_1e300", "a value of 1e300", first_value(1e300), "l_knee"),
-        entry(
-            "parameters_negative",
-            "a viscous friction of -50 N m s/rad",
-            lambda joint: joint["values"].update(viscous=-50.0),
-            "l_knee",
+    indefinite = covariance(lambda P: P + 2.0 * P.max() * (1.0 - np.eye(len(P))))
+    entries: list[tuple[str, str, Callable[[dict[str, Any]], object], tuple[str, ...]]] = [
+        ("1e300", "a value of 1e300", value(1e300), ("l_knee",)),
+        ("negative", "a viscous friction of -50 N m s/rad", value(-50.0, "viscous"), ("l_knee",)),
+        (
+            "coulomb",
+            "a slope of -50 N m, so that the Coulomb friction is negative",
+            value(-50.0),
+            ("l_knee", "Coulomb"),
         ),
-        entry("parameters_nan", "a value that is NaN", first_value(float("nan")), "l_knee"),
-        entry(
-            "parameters_asymmetric",
+        ("nan", "a value that is NaN", value(math.nan), ("l_knee",)),
+        (
+            "asymmetric",
             "a covariance that is not symmetric",
             covariance(lambda P: P + np.triu(np.ones_like(P), 1)),
-            "l_knee",
-            "covariance",
+            ("l_knee", "covariance"),
         ),
-        entry(
-            "parameters_indefinite",
-            "a covariance with a negative eigenvalue",
-            covariance(lambda P: P + 2.0 * P.max() * (1.0 - np.eye(len(P)))),
-            "l_knee",
-            "covariance",
+        ("indefinite", "a covariance with a negative eigenvalue", indefinite, ("l_knee", "covariance")),
+    ]
+    line, sooner = "exit code 1; one line with file and joint", "exit code 1 at the start; the path is named"
+    bomb = (f"{new}: &{new} [{','.join(9 * ['*' + old])}]\n" for old, new in itertools.pairwise("abcdefghi"))
+    parameter = "/**: {{ros__parameters: {{{}}}}}\n".format
+    documents = {
+        "aliases": ("alias bomb", "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(bomb)),
+        "deep": ("50,000 nested lists", "a: " + 50_000 * "[" + 50_000 * "]"),
+        "large": ("100 MB of text", "a: '" + 100_000_000 * "x" + "'"),
+        "recursive": ("a list that holds itself", "a: &a [*a]\n"),
+        "int": ("!!int abc", parameter("observer: !!int abc")),
+        "date": ("a date as a parameter", parameter("observer: 2024-13-45")),
+        "tag": ("a stray !", parameter("observer: !")),
+        "python": ("a Python object", "a: !!python/object/apply:os.getcwd []\n"),
+        "number": ("a number of 10,000 digits", parameter(f"sensors: {{force_std: {10_000 * '9'}}}")),
+    }
+    in_time, cut = "exit code 1 within 20 s; one line with the file", "exit code 1; one line with the file"
+    folder = "parameter file in a folder that cannot be written"
+    return [
+        *(
+            ProcessFault(f"parameters_{name}", f"parameter file: {what}", line, partial(_bad_parameters, change, words))
+            for name, what, change, words in entries
         ),
-        ProcessFault(
-            "parameters_folder",
-            "parameter file in a folder that cannot be written",
-            "exit code 1 at the start; the path is named",
-            _bad_folder,
-        ),
-        ProcessFault(
-            "parameters_cut",
-            "parameter file that was cut off in the middle",
-            "exit code 1; one line with the file",
-            _cut_parameters,
-        ),
-        _document(
-            "yaml_aliases",
-            "alias bomb",
-            "a: &a [x,x,x,x,x,x,x,x,x]\n"
-            + "".join(
-                f"{new}: &{new} [{','.join(9 * ['*' + old])}]\n"
-                for old, new in zip("abcdefgh", "bcdefghi", strict=True)
-            ),
-        ),
-        _document("yaml_deep", "50,000 nested lists", "a: " + 50_000 * "[" + 50_000 * "]"),
-        _document("yaml_large", "100 MB of text", "a: '" + 100_000_000 * "x" + "'"),
-        _document("yaml_recursive", "a list that holds itself", "a: &a [*a]\n"),
-        _document("yaml_int", "!!int abc", "/**: {ros__parameters: {observer: !!int abc}}\n"),
-        _document("yaml_date", "a date as a parameter", "/**: {ros__parameters: {observer: 2024-13-45}}\n"),
-        _document("yaml_tag", "a stray !", "/**: {ros__parameters: {observer: !}}\n"),
-        _document("yaml_python", "a Python object", "a: !!python/object/apply:os.getcwd []\n"),
-        _document(
-            "yaml_number",
-            "a number of 10,000 digits",
-            f"/**: {{ros__parameters: {{sensors: {{force_std: {10_000 * '9'}}}}}}}\n",
+        ProcessFault("parameters_folder", folder, sooner, _bad_folder),
+        ProcessFault("parameters_cut", "parameter file that was cut off in the middle", cut, _cut_parameters),
+        *(
+            ProcessFault(f"yaml_{name}", f"robot YAML: {what}", in_time, partial(_bad_document, text))
+            for name, (what, text) in documents.items()
         ),
     ]
 
@@ -214,37 +161,27 @@ def _descriptions() -> list[ProcessFault]:
 
 
 def _others() -> list[ProcessFault]:
-    return [
-        ProcessFault("foot_topic", "a foot topic with a space", "exit code 1; the parameter is named", _bad_topic),
-        ProcessFault(
-            "qos_mismatch",
+    rows = {
+        "foot_topic": ("a foot topic with a space", "exit code 1; the parameter is named", _bad_topic),
+        "qos_mismatch": (
             "publishers of best effort, inputs_reliable set",
             "`input joint_states` warns and names QoS",
             _mismatch,
         ),
-        ProcessFault(
-            "best_effort", "publishers of best effort, default node", "estimates as with others", _best_effort
-        ),
-        ProcessFault(
-            "blocked_subscriber", "a subscriber that never reads", "nothing lost, memory bounded", _blocked_subscriber
-        ),
-        ProcessFault(
-            "second_estimator",
+        "best_effort": ("publishers of best effort, default node", "estimates as with others", _best_effort),
+        "blocked_subscriber": ("a subscriber that never reads", "nothing lost, memory bounded", _blocked_subscriber),
+        "second_estimator": (
             "a second estimator on the same topics and file",
             "a message names the file; the file stays whole; exit code 0 of the first",
             _second,
         ),
-        ProcessFault(
-            "mid_walk",
+        "mid_walk": (
             "the node starts while the robot walks",
             "95 % within three sigma, error as in other walks",
             _mid_walk,
         ),
-    ]
-
-
-def _short(number: signal.Signals) -> str:
-    return number.name.lower()
+    }
+    return [ProcessFault(name, *row) for name, row in rows.items()]
 
 
 def _end_at_start(number: int, walk: Walk, folder: Path) -> Wrong:
@@ -269,15 +206,12 @@ def _end_when_ready(number: int, walk: Walk, folder: Path) -> Wrong:
 
 
 def _end_in_run(signals: tuple[int, ...], pause: float, walk: Walk, folder: Path) -> Wrong:
-    live = LiveRun(walk, folder, _BEFORE, 0)
-    try:
+    with closing(LiveRun(walk, folder, _BEFORE, 0)) as live:
         live.start()
         torque = live.robot.compensation
         moved = any(np.frombuffer(raw[-live.robot.numbers :]).any() for raw in torque)
         wrong = live.end(*signals, pause=pause)
         return [*wrong, *_whole(live.saved), *([] if moved else ["friction was not compensated before the signal"])]
-    finally:
-        live.close()
 
 
 def _exit_code(process: NodeProcess, code: int) -> Wrong:
@@ -296,25 +230,18 @@ def _whole(file: Path) -> Wrong:
 
 
 def _killed(walk: Walk, folder: Path) -> Wrong:
-    live = LiveRun(walk, folder, _BEFORE, 0)
-    try:
+    with closing(LiveRun(walk, folder, _BEFORE, 0)) as live:
         live.start()
         wrong = [] if live.robot.call("save_parameters") else ["save_parameters failed"]
-        live.process.kill()
-        again = NodeProcess(folder, f"identified_parameters:={live.saved}")
-        try:
+        live.process.close()
+        with closing(NodeProcess(folder, f"identified_parameters:={live.saved}")) as again:
             again.await_output("estimating")
             read = "identified parameters read" in again.output
             return [*wrong, *_exit_code(again, again.end()), *_whole(live.saved), *([] if read else ["it is not read"])]
-        finally:
-            again.kill()
-    finally:
-        live.close()
 
 
 def _stopped(walk: Walk, folder: Path) -> Wrong:
-    live = LiveRun(walk, folder, 6.0, 0)
-    try:
+    with closing(LiveRun(walk, folder, 6.0, 0)) as live:
         live.start()
         live.process.send(signal.SIGSTOP)
         time.sleep(2.0)
@@ -329,8 +256,6 @@ def _stopped(walk: Walk, folder: Path) -> Wrong:
         if not moving_rms(errors).max() <= AS_BEFORE * live.scorer.before:
             wrong.append(f"the error is {moving_rms(errors).max():.3f} N m")
         return wrong + live.end()
-    finally:
-        live.close()
 
 
 def _good_parameters(walk: Walk, file: Path) -> dict[str, Any]:
@@ -395,13 +320,10 @@ def _urdf_with(walk: Walk, folder: Path, tag: str, values: Mapping[str, str], re
     name = link.get("name", "")
     if refused:
         return _refused(folder, (name,), f"robot.urdf:={file}")
-    process = NodeProcess(folder, f"robot.urdf:={file}")
-    try:
+    with closing(NodeProcess(folder, f"robot.urdf:={file}")) as process:
         process.await_output("estimating")
         wrong = _exit_code(process, process.end())
         return wrong if name in process.output else [*wrong, f"the link {name} is not named"]
-    finally:
-        process.kill()
 
 
 def _refused(folder: Path, words: tuple[str, ...], *parameters: str) -> Wrong:
@@ -427,27 +349,11 @@ def _one_line(code: int, output: str, words: tuple[str, ...]) -> Wrong:
     return wrong + ([f"{', '.join(missing)} not named in {lines[0][:160]!r}"] if missing else [])
 
 
-def _document(name: str, what: str, text: str) -> ProcessFault:
-    return ProcessFault(
-        name, f"robot YAML: {what}", "exit code 1 within 20 s; one line with the file", partial(_bad_document, text)
-    )
-
-
 def _bad_document(text: str, walk: Walk, folder: Path) -> Wrong:
     file = folder / "bad_robot.yaml"
     file.write_text(text, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "friction_estimator",
-        "simulate",
-        "-o",
-        str(folder / "bag"),
-        "--robot",
-        str(file),
-        "--duration",
-        "0.1",
-    ]
+    command = [sys.executable, "-m", "friction_estimator", "simulate", "-o", str(folder / "bag"), "--duration", "0.1"]
+    command += ["--robot", str(file)]
     limit = partial(resource.setrlimit, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20.0, preexec_fn=limit, check=False)
@@ -456,13 +362,16 @@ def _bad_document(text: str, walk: Walk, folder: Path) -> Wrong:
     return _one_line(done.returncode, done.stderr, (file.name,))
 
 
-def _best_effort_qos() -> QoSProfile:
-    return QoSProfile(reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=2000)
+def _best_effort_robot(walk: Walk) -> FaultyRobot:
+    best_effort = QoSProfile(reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=2000)
+    return FaultyRobot(walk, qos=best_effort)
 
 
 def _mismatch(walk: Walk, folder: Path) -> Wrong:
-    process, robot = NodeProcess(folder, "inputs_reliable:=true"), FaultyRobot(walk, qos=_best_effort_qos())
-    try:
+    with (
+        closing(NodeProcess(folder, "inputs_reliable:=true")) as process,
+        closing(_best_effort_robot(walk)) as robot,
+    ):
         process.await_output("estimating")
         robot.send(walk.readings(0, 3000, time.time_ns()))
         texts = robot.estimates(0.0, time.monotonic()).texts
@@ -471,14 +380,10 @@ def _mismatch(walk: Walk, folder: Path) -> Wrong:
         )
         wrong = [] if named else ["`input joint_states` does not name QoS"]
         return wrong + _exit_code(process, process.end())
-    finally:
-        process.kill()
-        robot.close()
 
 
 def _best_effort(walk: Walk, folder: Path) -> Wrong:
-    process, robot = NodeProcess(folder), FaultyRobot(walk, qos=_best_effort_qos())
-    try:
+    with closing(NodeProcess(folder)) as process, closing(_best_effort_robot(walk)) as robot:
         process.await_output("estimating")
         robot.connect(compensation=False)
         good = walk.readings(0, 3000, time.time_ns())
@@ -486,9 +391,6 @@ def _best_effort(walk: Walk, folder: Path) -> Wrong:
         robot.finish(good)
         wrong = [] if len(robot.friction) > 0.95 * 3000 else [f"{len(robot.friction)} of 3000 estimates"]
         return wrong + _exit_code(process, process.end())
-    finally:
-        process.kill()
-        robot.close()
 
 
 _READER = """
@@ -531,11 +433,9 @@ def _blocked_subscriber(walk: Walk, folder: Path) -> Wrong:
 
 
 def _second(walk: Walk, folder: Path) -> Wrong:
-    live = LiveRun(walk, folder, _BEFORE, 0)
-    try:
+    with closing(LiveRun(walk, folder, _BEFORE, 0)) as live:
         live.start()
-        second = NodeProcess(folder, "inputs_reliable:=true", f"identified_parameters:={live.saved}")
-        try:
+        with closing(NodeProcess(folder, "inputs_reliable:=true", f"identified_parameters:={live.saved}")) as second:
             give_up = time.monotonic() + 15.0
             while second.process.poll() is None and time.monotonic() < give_up and "another" not in second.output:
                 live.robot.spin(0.2)
@@ -545,11 +445,7 @@ def _second(walk: Walk, folder: Path) -> Wrong:
             wrong = [] if named else ["the second node does not warn about the file"]
             if second.end() not in (0, 1) or "Traceback" in second.output:
                 wrong.append(f"exit code {second.process.returncode} of the second node")
-        finally:
-            second.kill()
         return [*wrong, *live.end(), *_whole(live.saved)]
-    finally:
-        live.close()
 
 
 def _mid_walk(walk: Walk, folder: Path) -> Wrong:
