@@ -198,7 +198,7 @@ def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
     def flip(messages: dict) -> None:
         _joints(messages, effort=[-value for value in messages["joint_states"].effort])
 
-    talking.send(3000, flip)
+    talking.send(5000, flip)  # the finding about the wrenches of the test before must end first
     sign = re.compile(r"joint_states: the effort of joint [^;]*'l_knee'[^;]* has the opposite sign")
     pushed = re.compile(r"correct the sensors first [^;]*l_knee")
     talking.await_report(
