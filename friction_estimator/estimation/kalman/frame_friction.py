@@ -226,6 +226,8 @@ def combine_law_and_model_error(
         missed = law[MODEL_ERROR, i] if measured[i] else 0.0
         alone = law[LAW_VARIANCE, i] + law[MODEL_ERROR_VARIANCE, i] + unmodelled[i]
         variance[i] = law[FRICTION_VARIANCE, i] + unmodelled[i] if measured[i] else alone
+        if pushed[i] and math.isfinite(external[i]):  # a part of what pushes may be friction
+            variance[i] += min(abs(external[i]), abs(law[TORQUE, i]) + law[REST_FRICTION, i]) ** 2
         friction[i] = law[TORQUE, i] + missed
         sigma[i] = math.sqrt(variance[i] + velocity_variance[i])
         model_sigma[i] = math.sqrt(alone + velocity_variance[i])

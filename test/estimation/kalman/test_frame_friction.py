@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import config_from_parameters
-from friction_estimator.estimation.kalman.frame_friction import CORRECTION_THRESHOLD, FbseCorrection
+from friction_estimator.estimation.kalman.frame_friction import (
+    CORRECTION_THRESHOLD,
+    FRICTION_VARIANCE,
+    MODEL_ERROR_VARIANCE,
+    TORQUE,
+    FbseCorrection,
+    combine_law_and_model_error,
+)
 from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
 
@@ -83,3 +90,14 @@ def test_an_arm_without_feet_has_no_such_measurement():
     robot = RobotModel(config, xml)
     friction, variance = FbseCorrection(config, robot).correct(np.ones(1), np.full(1, 1e6), *(None,) * 5, NOTHING)
     assert (friction[0], variance[0]) == (1.0, 1e6)
+
+
+def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_friction():
+    law = np.zeros((9, 3))
+    law[TORQUE], law[FRICTION_VARIANCE], law[MODEL_ERROR_VARIANCE] = 2.0, 0.01, 0.01
+    external, pushed = np.array([0.5, 30.0, 30.0]), np.array([True, True, False])
+    out, measured = np.empty((6, 3)), np.empty(3, dtype=bool)
+    recent, firm = np.ones(3), np.zeros(3, dtype=bool)
+    assert combine_law_and_model_error(law, external, np.zeros(3), recent, pushed, firm, 0.0, measured, out)
+    np.testing.assert_allclose(out[1], np.sqrt([0.01 + 0.5**2, 0.01 + 2.0**2, 0.01]))
+    np.testing.assert_array_equal(measured, ~pushed)
