@@ -3,13 +3,15 @@
     python -m benchmarks.real_robots [--cases stiction_load ...] [--seeds 1]
 
 Every case is a walk with one trouble that the built-in walk does not have. The estimator gets the robot's YAML alone,
-or also the datasheet of the sensors. Fills the table of docs/results/real_robots.md. Takes ten minutes on two cores.
+or also the datasheet of the sensors. The cases of the accuracy page follow: they judge the diagnosis as a detector.
+Fills the tables of docs/results/real_robots.md. Takes fifteen minutes on two cores.
 """
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
@@ -19,9 +21,9 @@ import numpy as np
 from benchmarks.shared.command import add_processes, command, command_line, count, make_parser
 from benchmarks.shared.estimates import CONSISTENT, SETTLED, configure, held, joint_groups
 from benchmarks.shared.pages import DOCS, add_page, number, table
-from benchmarks.shared.walks import PERIOD, SimulatedRun, simulate
+from benchmarks.shared.walks import CASES as ACCURACY_CASES
+from benchmarks.shared.walks import PERIOD, SimulatedRun, find_case, simulate
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.estimation.diagnosis import JointDiagnosis
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import joint_errors, mean
@@ -33,6 +35,9 @@ PAGE = DOCS / "results" / "real_robots.md"
 ROBOT = "suralp"
 WRONG, UNCOVERED = 0.25, 0.85
 """A joint is wrong with a larger relative error in stance or swing, or a smaller part of errors within 1.96 sigma."""
+ACCURACY_NOISE = ("paper_std", "realistic")
+_DURATION = 22.0
+_LAW, _MEMORY = ("law", "uncertainty"), ("law", "disturbance", "uncertainty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Case:
     Attributes
     ----------
     scenario, noise : of the simulation
+    causes : kinds of problems that are right for a wrong joint
     required : largest relative error in stance and in swing, and smallest coverage, of the worst joint
     duration : [s]
     start : the estimator gets the samples from here on [s]
@@ -50,16 +56,17 @@ class Case:
     scenario: str
     noise: str
     required: tuple[float, float, float]
-    duration: float = 22.0
+    causes: tuple[str, ...] = ("uncertainty",)
+    duration: float = _DURATION
     start: float = 0.0
 
 
 CASES = {
     "walk": Case("walk", "paper_std", (0.10, 0.12, 0.93)),
-    "stiction_load": Case("friction_load_stiction", "paper_std", (0.10, 0.12, 0.90)),
-    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90)),
-    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90)),
-    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), start=3.4),
+    "stiction_load": Case("friction_load_stiction", "paper_std", (0.10, 0.12, 0.90), _MEMORY),
+    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY),
+    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90), _MEMORY),
+    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, start=3.4),
     "mixed_rates": Case("walk", "mixed_rates", (0.12, 0.15, 0.93)),
     "mixed_rates_500": Case("walk", "mixed_rates_500", (0.20, 0.20, 0.90)),
     "mixed_rates_200": Case("walk", "mixed_rates_200", (0.20, 0.20, 0.90)),
@@ -68,90 +75,142 @@ CASES = {
     "tilted_imu": Case("walk", "tilted_imu", (0.10, 0.12, 0.90)),
     "encoder_14_bit": Case("walk", "encoder_14_bit", (0.25, 0.20, 0.90)),
     "encoder_alone": Case("walk", "encoder_14_bit_alone", (0.25, 0.20, 0.90)),
-    "ripple": Case("friction_ripple", "paper_std", (0.15, 0.15, 0.90)),
+    "ripple": Case("friction_ripple", "paper_std", (0.15, 0.15, 0.90), _LAW),
     "warming": Case("friction_warming", "paper_std", (0.08, 0.10, 0.93), duration=60.0),
 }
 
+CAUSES = {
+    "inertia_errors": ("consistency", "law"),
+    "friction_load": _LAW,
+    "friction_stiction": _MEMORY,
+    "squat": ("excitation", "uncertainty"),
+    "uneven": _MEMORY,
+    "push": ("disturbance", "uncertainty"),
+    "push_knee": ("disturbance", "uncertainty"),
+}
+"""Kinds of problems that are right for a wrong joint of the accuracy page's cases; "uncertainty" for the others."""
+
 _HEADING = (
     "case", "datasheet", "relative error, stance", "swing", "required", "coverage", "required", "wrong joints",
-    "of these named", "right joints named", "problems",
+    "of these named", "right joints named", "problems", "notes and sensors",
+)  # fmt: skip
+_DETECTOR_HEADING = (
+    "case", "wrong joints", "named", "with the right cause among the first two", "right joints", "named"
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of one run, joints of both legs together.
+    """Result of one run.
 
     Attributes
     ----------
-    labels : (g) names of the joints
+    labels : (g) names of the joints, those of both legs together
     stance, swing : (g,) relative errors
     coverage : (g,) fraction of the errors within 1.96 sigma
-    named : (g,) True where the diagnosis names the joint
-    problems : kinds of problems, and the warnings of the estimator about sensors
+    wrong : (n,) joints that the diagnosis should name
+    named, right : (n,) joints that it names; those with a right cause among the first two kinds
+    problems : kinds of problems
+    notes : kinds of notes, and the warnings of the estimator about sensors
     """
 
     labels: tuple[str, ...]
     stance: FloatArray
     swing: FloatArray
     coverage: FloatArray
+    wrong: BoolArray
     named: BoolArray
+    right: BoolArray
     problems: tuple[str, ...]
-
-    @property
-    def wrong(self) -> BoolArray:
-        """Joints (g,) that the diagnosis should name."""
-        return (np.fmax(self.stance, self.swing) > WRONG) | (self.coverage < UNCOVERED)
+    notes: tuple[str, ...]
 
 
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("real_robots", __doc__)
-    parser.add_argument("--cases", nargs="+", default=list(CASES), metavar="CASE", help=", ".join(CASES))
+    every = [*CASES, *(f"{name}/{noise}" for name in ACCURACY_CASES for noise in ACCURACY_NOISE)]
+    parser.add_argument("--cases", nargs="+", default=every, metavar="CASE", help=", ".join(every))
     parser.add_argument("--seeds", type=count, default=1, help="runs of each case")
     add_processes(parser)
-    add_page(parser, PAGE, "command", "cases")
+    add_page(parser, PAGE, "command", "cases", "detector")
     options = parser.parse_args(arguments)
-    if unknown := set(options.cases) - set(CASES):
-        raise ConfigError(f"unknown case {choices(unknown)}; the cases are {choices(CASES)}")
+    if unknown := set(options.cases) - set(every):
+        raise ConfigError(f"unknown case {choices(unknown)}; the cases are {choices(every)}")
     jobs = list(product(options.cases, range(options.seeds)))
-    lines = []
+    lines, found = [], list[tuple[str, Outcome]]()
     with ProcessPoolExecutor(options.processes) as pool:
-        for (name, seed), outcomes in zip(jobs, pool.map(perform, *zip(*jobs, strict=True)), strict=True):
+        for (name, _), outcomes in zip(jobs, pool.map(perform, *zip(*jobs, strict=True)), strict=True):
             for given, outcome in outcomes.items():
-                lines.append(_cells(name, given, outcome))
-                print(*lines[-1], sep=" | ", flush=True)
-            del seed
+                found.append((name.partition("/")[0], outcome))
+                if name in CASES:
+                    lines.append(_cells(name, given, outcome))
+                print(name, given, *_detector([(name, outcome)])[0][1:], *outcome.problems, sep=" | ", flush=True)
     options.output.fill("command", [f"`{command_line('real_robots', arguments)}`"])
     options.output.fill("cases", table(_HEADING, lines))
+    options.output.fill("detector", table(_DETECTOR_HEADING, _detector(found)))
 
 
 def perform(name: str, seed: int) -> dict[str, Outcome]:
     """Simulate a case, and estimate without the datasheet of its sensors, and with it where it differs."""
-    case, robot = CASES[name], load_robot(ROBOT)
+    robot = load_robot(ROBOT)
     model = RobotModel(robot.config, robot.urdf_xml)
-    run = simulate(robot, model, make_scenario(case.scenario, case.duration), case.noise, seed)
+    if name in CASES:
+        case, urdf_xml = CASES[name], robot.urdf_xml
+        scenario, datasheet = make_scenario(case.scenario, case.duration), configure(ROBOT, case.noise, {})
+        configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
+    else:
+        walk, noise = name.split("/")
+        case = Case(walk, noise, (math.nan, math.nan, math.nan), CAUSES.get(walk, ("uncertainty",)))
+        scenario, urdf_xml = find_case(walk).scenario(_DURATION), find_case(walk).estimator_urdf(robot.urdf_xml, seed)
+        configs = {"yes": configure(ROBOT, noise, {})}
+    run = simulate(robot, model, scenario, case.noise, seed)
+    return {given: _outcome(Estimator(config, urdf_xml), run, case, model) for given, config in configs.items()}
+
+
+def _outcome(estimator: Estimator, run: SimulatedRun, case: Case, model: RobotModel) -> Outcome:
+    friction, sigma = _estimate(estimator, run, case.start)
+    late = np.broadcast_to(run.time[:, None] > max(SETTLED, case.start + SETTLED), friction.shape)
     groups = joint_groups(model.joint_names, model.limb)
-    outcomes = {}
-    datasheet = configure(ROBOT, case.noise, {})
-    configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
-    for given, config in configs.items():
-        estimator = Estimator(config, robot.urdf_xml)
-        friction, sigma = _estimate(estimator, run, case.start)
-        late = run.time[:, None] > max(SETTLED, case.start + SETTLED)
-        folded = [groups.fold(values) for values in (friction, run.friction, sigma)]
-        stance, swing = (groups.fold(late & where) for where in (run.stance, ~run.stance))
-        squares = np.where(groups.fold(np.broadcast_to(late, friction.shape)), _squares(*folded), np.nan)
-        inside = np.where(np.isnan(squares), np.nan, squares <= CONSISTENT)
-        outcomes[given] = Outcome(
-            groups.labels,
-            joint_errors(*folded, stance).relative_rmse,
-            joint_errors(*folded, swing).relative_rmse,
-            mean(inside),
-            _named(estimator.diagnose())[groups.members].any(axis=1),
-            tuple(_problems(estimator)),
+    together, apart = (
+        _errors(*(fold(values) for values in (friction, run.friction, sigma, late & run.stance, late & ~run.stance)))
+        for fold in (groups.fold, np.asarray)
+    )
+    stance, swing, coverage = apart
+    diagnoses = estimator.diagnose()
+    return Outcome(
+        groups.labels,
+        *together,
+        (np.fmax(stance, swing) > WRONG) | (coverage < UNCOVERED),
+        np.array([bool(diagnosis.problems) for diagnosis in diagnoses]),
+        np.array([bool(set(diagnosis.kinds[:2]) & set(case.causes)) for diagnosis in diagnoses]),
+        tuple(dict.fromkeys(kind for diagnosis in diagnoses for kind in diagnosis.kinds)),
+        (
+            *dict.fromkeys(kind for diagnosis in diagnoses for kind in diagnosis.noted),
+            *(finding.partition(". ")[0] for finding in estimator.health.findings),
+        ),
+    )
+
+
+def _errors(
+    friction: FloatArray, truth: FloatArray, sigma: FloatArray, stance: BoolArray, swing: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Relative errors in stance and swing, and coverage, of each column of estimates (m, g)."""
+    squares = np.where(stance | swing, ((friction - truth) / sigma) ** 2, np.nan)
+    relative = (joint_errors(friction, truth, sigma, where).relative_rmse for where in (stance, swing))
+    return *relative, mean(np.where(np.isnan(squares), np.nan, squares <= CONSISTENT))
+
+
+def _detector(found: Sequence[tuple[str, Outcome]]) -> list[list[str]]:
+    """Rows of the table of the detector: one a case, and their sum."""
+    rows = []
+    for name in [*dict.fromkeys(name for name, _ in found), "sum"]:
+        outcomes = [outcome for case, outcome in found if name in (case, "sum")]
+        wrong, named, right = (
+            np.concatenate([getattr(one, field) for one in outcomes]) for field in ("wrong", "named", "right")
         )
-    return outcomes
+        counts = wrong, wrong & named, wrong & right, ~wrong, ~wrong & named
+        rows.append([name, *(str(int(count.sum())) for count in counts)])
+    return rows
 
 
 def _estimate(estimator: Estimator, run: SimulatedRun, start: float) -> tuple[FloatArray, FloatArray]:
@@ -164,28 +223,15 @@ def _estimate(estimator: Estimator, run: SimulatedRun, start: float) -> tuple[Fl
     return np.concatenate((missing, friction)), np.concatenate((missing, sigma))
 
 
-def _squares(estimate: FloatArray, truth: FloatArray, sigma: FloatArray) -> FloatArray:
-    return np.asarray(((estimate - truth) / sigma) ** 2)
-
-
-def _named(diagnoses: Sequence[JointDiagnosis]) -> BoolArray:
-    return np.array([bool(diagnosis.problems) for diagnosis in diagnoses])
-
-
-def _problems(estimator: Estimator) -> Iterator[str]:
-    kinds = [kind for diagnosis in estimator.diagnose() for kind in diagnosis.kinds]
-    yield from dict.fromkeys(kinds)
-    yield from (finding.partition(". ")[0] for finding in estimator.health.findings)
-
-
 def _cells(name: str, given: str, outcome: Outcome) -> list[str]:
     required = CASES[name].required
     stance, swing = (_worst(values, outcome.labels, np.nanargmax(values)) for values in (outcome.stance, outcome.swing))
     covered = _worst(outcome.coverage, outcome.labels, np.nanargmin(outcome.coverage))
-    wrong = outcome.wrong
+    wrong, named = outcome.wrong, outcome.named
     return [
         name, given, stance, swing, f"{required[0]} / {required[1]}", covered, f"{required[2]}", str(int(wrong.sum())),
-        str(int((wrong & outcome.named).sum())), str(int((~wrong & outcome.named).sum())), ", ".join(outcome.problems),
+        str(int((wrong & named).sum())), str(int((~wrong & named).sum())), ", ".join(outcome.problems),
+        ", ".join(outcome.notes),
     ]  # fmt: skip
 
 

@@ -21,25 +21,40 @@ _MOVED_LONG = 5.0
 """After this moving time [s] a law that is still unknown has another reason than too little motion: on the simulated
 walk every law is known after a fifth of it."""
 _CALIBRATION_RATIO = 1.0
-"""Errors of model and sensors may explain at most this multiple of the friction torque (RMS)."""
+"""Errors of model and sensors that explain more than this multiple of the friction torque (RMS) are worth a note."""
 _DISTURBED_SHARE = 0.1
 """Fraction of the time in which pushes may interrupt the identification."""
 _DRIFT_GATE = 1.0
 """A change of the law is drift only beyond this many standard deviations of its torque."""
+_LAW_ERROR = 0.2
+"""Part of the friction (RMS, in stance or in swing) that a law leaves unexplained, above which it is the wrong law."""
+_RIGHT_LAW = 0.08
+"""Where a law leaves less than this part of the friction unexplained, moderate innovations come from the sensors, and
+friction is right."""
+_HARMLESS = (1.96 / 1.44) ** 2
+"""Mean normalised innovation squared of Gaussian errors of which 1.96 sigma hold 85 %: smaller ones are moderate."""
+_UNCERTAIN = 0.5
+"""Part of the friction (RMS, in stance or in swing) that its sigma may reach."""
 
 ADVICE = {
+    "passivity": "friction accelerates joints instead of braking them: check the sign and offset of the torque, and "
+    "the robot model",
     "excitation": "friction is not identified yet, too little motion so far: keep walking, or start from saved "
     "parameters",
     "identification": "friction is not identified although the joints move: check rates, stamps and values of the "
     "sensors (status `sensors`)",
-    "passivity": "friction accelerates joints instead of braking them: check the sign and offset of the torque, and "
-    "the robot model",
-    "calibration": "errors of model and sensors explain more torque than friction: calibrate masses and sensors",
-    "drift": "friction has changed since the start: recalibrate, and identify it again",
-    "consistency": "innovations are larger than predicted: check robot model, stamps and noise (`sensors.*`)",
+    "law": "friction depends on more than velocity and load, such as the position or the motion before, and sigma may "
+    "be too small: set another law, or use the friction where the joint slides",
     "disturbance": "pushes stop the identification too often: remove the contact, or check the torque and the model",
+    "consistency": "innovations are larger than predicted: check robot model, stamps and noise (`sensors.*`)",
+    "uncertainty": "sigma is large against the friction: move the joint faster, or use better encoders and sensors",
+    "calibration": "errors of model and sensors explain more torque than friction, and the estimate accounts for them",
+    "drift": "friction has changed since the start, and the estimate has followed: check gear and temperature",
 }
-"""What each kind of problem means, and what to do about it."""
+"""What each kind of problem or note means, and what to do about it; first what explains the others."""
+
+NOTES = frozenset(("calibration", "drift"))
+"""Kinds that are information and no doubt: the estimate accounts for them."""
 
 _SENSORS_FIRST = "sensors are wrong, and estimates with them: correct the sensors first (status `sensors`)"
 
@@ -58,12 +73,14 @@ class DiagnosisFigures:
     driving : (n,) share of the moving time in which the friction drives its joint beyond its noise; passive means 0
     friction, calibration : (n,) RMS of the friction while the joint moves, and of the torque that errors of model and
         sensors explain [N m]
-    disturbed : (n,) share of the time in which a push stopped the identification
+    disturbed : (n,) share of the time in which a push at this joint stopped the identification
     consistency : (n,) mean normalised innovation squared, one for a right model
     consistency_limit : (n,) upper end of the chi-square band of that mean
     drift : (n,) RMS change of the law's torque since the start, at the velocities that occur [N m]
     drift_sigma : (n,) standard deviation of that change [N m]
     law : (n,) RMS of the law's torque at the same velocities [N m]
+    uncertainty : (n,) RMS of sigma over RMS of the friction, in stance or in swing, whichever is larger
+    law_error : (n,) RMS of the friction minus the law's torque over RMS of the friction, in stance or in swing
     """
 
     moving_time: FloatArray
@@ -78,11 +95,13 @@ class DiagnosisFigures:
     drift: FloatArray
     drift_sigma: FloatArray
     law: FloatArray
+    uncertainty: FloatArray
+    law_error: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One reason not to trust the estimate of a joint: a key of :data:`ADVICE`, and its figures as text."""
+    """One reason not to trust the estimate of a joint, or a note: a key of :data:`ADVICE`, and its figures as text."""
 
     kind: str
     text: str
@@ -96,18 +115,26 @@ class JointDiagnosis:
     ----------
     joint : name
     problems : why its estimate should not be trusted; empty when no problem was found
+    notes : what the estimate accounts for
     """
 
     joint: str
     problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...] = ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of the problems."""
         return tuple(problem.kind for problem in self.problems)
 
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """Kinds of the notes."""
+        return tuple(note.kind for note in self.notes)
+
     def __str__(self) -> str:
-        return "; ".join(f"{problem.kind}: {problem.text}" for problem in self.problems) or NO_PROBLEM
+        texts = [f"{problem.kind}: {problem.text}" for problem in self.problems] or [NO_PROBLEM]
+        return "; ".join([*texts, *(f"note: {note.kind}: {note.text}" for note in self.notes)])
 
 
 def diagnose(
@@ -115,12 +142,12 @@ def diagnose(
 ) -> tuple[JointDiagnosis, ...]:
     """Diagnosis of every joint (n)."""
     found = {kind: where.tolist() for kind, where in _find_problems(figures, config)}
-    return tuple(
-        JointDiagnosis(
-            joint, tuple(Problem(kind, _describe(kind, figures, row)) for kind in ADVICE if found[kind][row])
-        )
-        for row, joint in enumerate(joint_names)
-    )
+    diagnoses = []
+    for row, joint in enumerate(joint_names):
+        all_found = [Problem(kind, _describe(kind, figures, row)) for kind in ADVICE if found[kind][row]]
+        problems, notes = ([one for one in all_found if (one.kind in NOTES) == noted] for noted in (False, True))
+        diagnoses.append(JointDiagnosis(joint, tuple(problems), tuple(notes)))
+    return tuple(diagnoses)
 
 
 def advice(diagnoses: Sequence[JointDiagnosis], sensors_wrong: bool = False) -> tuple[str, ...]:
@@ -139,6 +166,12 @@ def advice(diagnoses: Sequence[JointDiagnosis], sensors_wrong: bool = False) -> 
     return tuple(f"{texts[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
 
 
+def notes(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
+    """One sentence for each kind of note, with the joints that have it."""
+    joints = {kind: [diagnosis.joint for diagnosis in diagnoses if kind in diagnosis.noted] for kind in ADVICE}
+    return tuple(f"note: {ADVICE[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
+
+
 def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterator[tuple[str, BoolArray]]:
     """Each kind of problem and which joints (n,) have it; NaN, for too few samples, compares as False."""
     still = (figures.moving_time < EVIDENCE) & ~figures.known_at_start & np.isfinite(figures.disturbed)
@@ -149,8 +182,11 @@ def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterat
     yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction)
     large = figures.drift > config.drift_ratio * figures.law
     yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma)
-    yield "consistency", figures.consistency > figures.consistency_limit
+    harmful = (figures.consistency > _HARMLESS) | ~(figures.law_error < _RIGHT_LAW)
+    yield "consistency", (figures.consistency > figures.consistency_limit) & harmful
     yield "disturbance", figures.disturbed > _DISTURBED_SHARE
+    yield "law", moved & (figures.law_error > _LAW_ERROR)
+    yield "uncertainty", moved & ~unknown & (figures.uncertainty > _UNCERTAIN)
 
 
 def _describe(kind: str, figures: DiagnosisFigures, row: int) -> str:
@@ -166,6 +202,10 @@ def _describe(kind: str, figures: DiagnosisFigures, row: int) -> str:
         )
     if kind == "drift":
         return f"the law has changed by {f.drift[row]:.2g} of {f.law[row]:.2g} N m since the start"
+    if kind == "law":
+        return f"the law leaves {f.law_error[row]:.0%} of the friction unexplained"
+    if kind == "uncertainty":
+        return f"sigma is {f.uncertainty[row]:.0%} of the friction"
     if kind == "consistency":
         return (
             f"mean squared innovation {f.consistency[row]:.2f} times its variance, limit {f.consistency_limit[row]:.2f}"

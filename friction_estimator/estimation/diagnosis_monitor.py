@@ -27,7 +27,8 @@ from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, In
 _SLOWEST = 0.02
 """A joint moves above this speed [rad/s]: below it static friction decides."""
 _PASSIVITY_GATE = 3.0
-"""Friction drives a joint when it points along the motion by more than this many standard deviations."""
+"""Friction drives a joint when it points along the motion by more than this many standard deviations; an external
+torque pushes it when it is larger than this many."""
 _KNOWN = 0.3
 """A law becomes the reference for drift once its standard deviation is below this fraction of its torque."""
 _CONFIDENCE = 0.999
@@ -49,7 +50,8 @@ class RecordedEstimate:
     stamp_ns : stamp of the joint sample [ns]
     velocity, effort : (n,) of the joints [rad/s], [N m]
     friction, sigma : (n,) the estimate and its standard deviation [N m]
-    model_sigma : (n,) standard deviation of the law's torque [N m]
+    external_torque, external_torque_sigma : (n,) of the disturbance observer [N m]
+    model, model_sigma : (n,) torque of the law and its standard deviation [N m]
     parameters, parameters_sigma : (n, p) of the laws
     consistency : (n,) newest normalised innovation squared; NaN while there is none
     calibration_torque : (n,) that errors of model and sensors explain [N m]
@@ -61,6 +63,9 @@ class RecordedEstimate:
     effort: FloatArray
     friction: FloatArray
     sigma: FloatArray
+    external_torque: FloatArray
+    external_torque_sigma: FloatArray
+    model: FloatArray
     model_sigma: FloatArray
     parameters: FloatArray
     parameters_sigma: FloatArray
@@ -304,11 +309,13 @@ class LawDrift:
         return self._change.weight
 
 
-@kernel("V V V V B M M f8 f8 f8 f8 V M M B")
+@kernel("V V V V V V B M M f8 f8 f8 f8 V M M B")
 def add_motion(
     velocity: FloatArray,
     friction: FloatArray,
     sigma: FloatArray,
+    external_torque: FloatArray,
+    external_torque_sigma: FloatArray,
     calibration_torque: FloatArray,
     disturbed: BoolArray,
     from_joints: FloatArray,
@@ -324,6 +331,9 @@ def add_motion(
 ) -> None:
     """Count pushes, and where joints move without one: whether friction drives, its square, that of calibration.
 
+    A push stops the identification of a whole limb, and counts for the joints where the external torque is beyond its
+    noise and beyond the friction.
+
     Friction drives where it has the sign against the velocity beyond its noise (Egle 2021, eq. 7.9). This is judged at
     the motors: friction of a motor that moves several joints may well drive one of them.
 
@@ -332,7 +342,7 @@ def add_motion(
     velocity, ..., disturbed : (n,) of the estimate
     from_joints, to_joints : ``matrix`` and ``to_joints`` of the motors
     slowest : a joint moves above this speed [rad/s]
-    gate : standard deviations beyond which friction drives
+    gate : standard deviations beyond which friction drives, or an external torque is a push
     elapsed : time since the sample before [s]
     moving_time : (n,) in place [s]
     counts : (n,) output: joints that move, and that nothing pushes
@@ -344,7 +354,8 @@ def add_motion(
         if moving:
             moving_time[joint] += elapsed
         _fade(always_sums, joint, keep, True)
-        if disturbed[joint]:
+        external = abs(external_torque[joint])
+        if disturbed[joint] and external > max(gate * external_torque_sigma[joint], abs(friction[joint])):
             always_sums[0, joint] += 1.0
         _fade(moving_sums, joint, keep, counts[joint])
         if counts[joint]:
@@ -359,6 +370,38 @@ def add_motion(
             moving_sums[2, joint] += calibration_torque[joint] ** 2
 
 
+@kernel("V V V B B f8 M M")
+def add_phase(
+    friction: FloatArray,
+    sigma: FloatArray,
+    model: FloatArray,
+    disturbed: BoolArray,
+    stands: BoolArray,
+    keep: float,
+    stance_sums: FloatArray,
+    swing_sums: FloatArray,
+) -> None:
+    """Add the squares of friction, sigma and model error, in stance or in swing, in place.
+
+    A sigma larger than the friction (RMS) counts as the friction: that of an unknown law would outlast all others.
+
+    Parameters
+    ----------
+    friction, sigma, model, disturbed : (n,) of the estimate
+    stands : (n,) joints in stance
+    keep : weight of the samples before
+    """
+    last = stance_sums.shape[0] - 1
+    for joint in range(friction.size):
+        counts = not disturbed[joint]
+        for sums, here in ((stance_sums, stands[joint]), (swing_sums, not stands[joint])):
+            _fade(sums, joint, keep, counts and here)
+            if counts and here:
+                sums[0, joint] += friction[joint] ** 2
+                sums[1, joint] += min(sigma[joint] ** 2, sums[0, joint] / sums[last, joint])
+                sums[2, joint] += (friction[joint] - model[joint]) ** 2
+
+
 class DiagnosisMonitor:
     """Sums over the newest estimates, at a low rate and for all joints at once.
 
@@ -370,6 +413,7 @@ class DiagnosisMonitor:
         no such parameter
     velocity_std : noise of the velocities [rad/s]
     motors : that move the joints; None: one motor for each joint
+    limb : (k, n) True where a joint lies between the base and that foot; None: stance and swing are not told apart
     """
 
     def __init__(
@@ -379,7 +423,9 @@ class DiagnosisMonitor:
         prior_sigma: FloatArray,
         velocity_std: float,
         motors: Transmission | None = None,
+        limb: BoolArray | None = None,
     ) -> None:
+        self._limb = limb
         self._motors = motors or Transmission.of(None, laws.law_names)
         self._period, self._memory = config.period, config.memory
         self._laws = laws
@@ -408,6 +454,7 @@ class DiagnosisMonitor:
         """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
         n = self._joints
         self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
+        self._stance, self._swing = FadingMean(3, n), FadingMean(3, n)
         self._innovations = Innovations(n)
         self._drift.restart()
         self._stamp_ns: int | None = None
@@ -429,6 +476,8 @@ class DiagnosisMonitor:
             estimate.velocity,
             estimate.friction,
             estimate.sigma,
+            estimate.external_torque,
+            estimate.external_torque_sigma,
             estimate.calibration_torque,
             estimate.disturbed,
             self._motors.matrix,
@@ -441,6 +490,19 @@ class DiagnosisMonitor:
             self._always.sums,
             self._moving.sums,
             counts,
+        )
+        stands: BoolArray = np.ones(self._joints, dtype=bool)
+        if self._limb is not None and not isinstance(estimate, RecordedEstimate):
+            stands = (estimate.phase.contact[:, None] & self._limb).any(axis=0)
+        add_phase(
+            estimate.friction,
+            estimate.sigma,
+            estimate.model,
+            estimate.disturbed,
+            stands,
+            keep,
+            self._stance.sums,
+            self._swing.sums,
         )
         self._innovations.add(estimate.consistency, keep)
         self._drift.add(estimate, counts, self._known_at_start, keep)
@@ -459,6 +521,9 @@ class DiagnosisMonitor:
         driving, friction, calibration = _enough(self._moving.mean, self._moving.weight, fewest)
         consistency, limit = _enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count, fewest)
         drift, drift_variance, law = _enough(self._drift.mean, self._drift.weight, fewest)
+        phases = np.stack([_enough(part.mean, part.weight, fewest) for part in (self._stance, self._swing)])
+        squares = np.where(phases[:, 0] > 0.0, phases[:, 0], np.nan)
+        uncertainty, law_error = (np.fmax(*np.sqrt(phases[:, row] / squares)) for row in (1, 2))
         return DiagnosisFigures(
             moving_time=self._moving_time.copy(),
             known_at_start=self._known_at_start,
@@ -472,6 +537,8 @@ class DiagnosisMonitor:
             drift=np.sqrt(drift),
             drift_sigma=np.sqrt(drift_variance),
             law=np.sqrt(law),
+            uncertainty=uncertainty,
+            law_error=law_error,
         )
 
 

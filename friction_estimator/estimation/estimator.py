@@ -12,7 +12,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
-from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose
+from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose, notes
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Differentiator, Pipeline
@@ -144,7 +144,7 @@ class Estimator:
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std
             )
         self.monitor = DiagnosisMonitor(
-            config.diagnosis, laws, parameters_sigma(self.identified), velocity_std, robot.motors
+            config.diagnosis, laws, parameters_sigma(self.identified), velocity_std, robot.motors, robot.limb
         )
 
     @property
@@ -182,7 +182,8 @@ class Estimator:
         texts += map(str, health.events)
         events = {event.text for event in health.events}
         texts += [finding for finding in health.findings if finding not in events]
-        return (*texts, *advice(self.diagnose(), health.sensors_wrong))
+        diagnoses = self.diagnose()
+        return (*texts, *advice(diagnoses, health.sensors_wrong), *notes(diagnoses))
 
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """Add a joint sample; return the estimates that became possible, oldest first.

@@ -178,8 +178,11 @@ def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
             Cell(diagnosis.joint),
             Cell(f"{figures.moving_time[row]:.1f}", "fair" if "excitation" in diagnosis.kinds else ""),
             Cell(percent(float(figures.driving[row])), "bad" if "passivity" in diagnosis.kinds else ""),
-            Cell(_change(figures.drift[row], figures.law[row]), "bad" if "drift" in diagnosis.kinds else ""),
-            Cell(", ".join(diagnosis.kinds) or NO_PROBLEM, "bad" if diagnosis.problems else "good"),
+            Cell(_change(figures.drift[row], figures.law[row]), "fair" if "drift" in diagnosis.noted else ""),
+            Cell(
+                ", ".join((*(diagnosis.kinds or (NO_PROBLEM,)), *(f"note: {kind}" for kind in diagnosis.noted))),
+                "bad" if diagnosis.problems else "fair" if diagnosis.notes else "good",
+            ),
         )
         for row, diagnosis in enumerate(diagnoses)
     )
@@ -188,7 +191,7 @@ def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
         Column("moving time", "s"),
         Column("friction drives the joint, share of this time"),
         Column("change of the law since the start", "N m"),
-        Column("problems"),
+        Column("problems and notes"),
     )
     return Table("Diagnosis", columns, rows)
 
@@ -206,6 +209,9 @@ def _estimate(recording: Recording, row: int, motors: Transmission) -> RecordedE
         effort=np.zeros(velocity.size),
         friction=motors.torque(recording.friction[row]),
         sigma=motors.torque_std(recording.sigma[row]),
+        external_torque=unknown,
+        external_torque_sigma=unknown,
+        model=unknown,
         model_sigma=coulomb_sigma + np.abs(velocity) * viscous_sigma,
         parameters=np.stack((coulomb, viscous), axis=1),
         parameters_sigma=np.stack((coulomb_sigma, viscous_sigma), axis=1),

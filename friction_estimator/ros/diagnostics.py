@@ -12,7 +12,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from friction_estimator import compiled
 from friction_estimator.config import Config
 from friction_estimator.estimation.compensation import FrictionCompensation
-from friction_estimator.estimation.diagnosis import advice
+from friction_estimator.estimation.diagnosis import NO_PROBLEM, advice, notes
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import diagnostic_status
@@ -255,11 +255,12 @@ class NodeDiagnostics:
         diagnoses = estimator.diagnose()
         values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
         values["identification"] = "frozen" if estimator.frozen else "running"
+        noted = notes(diagnoses)
         if problems := advice(diagnoses, estimator.health.sensors_wrong):
-            return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join(problems), values)
+            return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join((*problems, *noted)), values)
         if not estimator.health.frames:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
-        return self._status("friction diagnosis", DiagnosticStatus.OK, "no problem found", values)
+        return self._status("friction diagnosis", DiagnosticStatus.OK, "; ".join((NO_PROBLEM, *noted)), values)
 
     def _compensation(self, compensation: FrictionCompensation, joints: Sequence[str]) -> DiagnosticStatus:
         values = {
