@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,11 +12,20 @@ import yaml
 import friction_estimator
 from friction_estimator.cli.main import VERBS
 from friction_estimator.estimation.diagnosis import ADVICE
+from friction_estimator.estimation.sensor_checks import Kind
 from friction_estimator.messages import topics
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+TROUBLES = "guides/what_can_go_wrong.md"
+CODE = [
+    ast.parse(path.read_text(encoding="utf-8"))
+    for room in ("estimation", "ros")
+    for path in (ROOT / "friction_estimator" / room).glob("*.py")
+]
+VALUE = re.compile(r"'[^']*'|[\w.]*(?:joint_states|imu/data|l_foot)[\w./]*|[\d.]+%?|[:;,()?]|\. ")
+"""What differs between two findings of one kind, and what may stand between the parts of a text."""
 LINK = re.compile(r"\]\((?!http)([^)#\s]+)[^)\s]*\)")
 
 
@@ -40,11 +50,42 @@ def test_every_page_is_in_the_navigation() -> None:
         ),
         ("reference/command_line.md", list(VERBS)),
         ("guides/diagnosis.md", list(ADVICE)),
+        (TROUBLES, [*ADVICE, *(kind.value for kind in Kind)]),
     ],
 )
 def test_a_table_names_everything(page: str, names: list[str]) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     assert [name for name in names if not re.search(rf"^\| `{re.escape(name)}\b", text, re.MULTILINE)] == []
+
+
+def events() -> set[str]:
+    """Codes of the events in the code."""
+    calls = [node for tree in CODE for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    adders = "add_event", "add_lasting_event", "add_restart"
+    codes = [node.args[0] for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr in adders]
+    return {one.value for one in codes if isinstance(one, ast.Constant)}
+
+
+def test_every_event_has_its_row() -> None:
+    text = (DOCS / TROUBLES).read_text(encoding="utf-8")
+    assert {"gap", "sensor", "missing_velocity"} <= events()
+    assert {code for code in events() if f"| `{code}` |" not in text} == set()
+
+
+def test_the_texts_of_the_diagnosis_are_those_of_the_code() -> None:
+    """Word by word, but for values: each part of a quoted text is in the code, or is up to three parts that are."""
+    constants = [node.value for tree in CODE for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    code = "\n".join(value for value in constants if isinstance(value, str))
+    rows = [line for line in (DOCS / TROUBLES).read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    quoted = [text for row in rows for text in re.findall(r"`([^`]*)`", row.split(" | ")[1])]
+    parts = {part.strip() for text in quoted for part in VALUE.split(text)} - {""}
+    assert len(quoted) > 40 and len(parts) > 80
+
+    def written(part: str, pieces: int = 3) -> bool:
+        ends = (part[place:] for place in range(1, len(part)) if pieces > 1 and part[:place] in code)
+        return part in code or any(written(end, pieces - 1) for end in ends)
+
+    assert {part for part in parts if not written(part)} == set()
 
 
 def test_the_api_page_has_every_public_name() -> None:
