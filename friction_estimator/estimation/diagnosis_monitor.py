@@ -493,7 +493,7 @@ class DiagnosisMonitor:
         )
         stands: BoolArray = np.ones(self._joints, dtype=bool)
         if self._limb is not None and not isinstance(estimate, RecordedEstimate):
-            stands = (estimate.phase.contact[:, None] & self._limb).any(axis=0)
+            stands = np.asarray((estimate.phase.contact[:, None] & self._limb).any(axis=0))
         add_phase(
             estimate.friction,
             estimate.sigma,
