@@ -142,9 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for (name, _), outcomes in zip(jobs, pool.map(perform, *zip(*jobs, strict=True)), strict=True):
             for given, outcome in outcomes.items():
                 found.append((name.partition("/")[0], outcome))
-                if name in CASES:
-                    lines.append(_cells(name, given, outcome))
-                print(name, given, *_detector([(name, outcome)])[0][1:], *outcome.problems, sep=" | ", flush=True)
+                lines += [_cells(name, given, outcome)] if name in CASES else []
+                print(*(lines[-1] if name in CASES else (name, given, *outcome.problems)), sep=" | ", flush=True)
+                print(*_detector([(name, outcome)])[0], sep=" | ", flush=True)
     options.output.fill("command", [f"`{command_line('real_robots', arguments)}`"])
     options.output.fill("cases", table(_HEADING, lines))
     options.output.fill("detector", table(_DETECTOR_HEADING, _detector(found)))

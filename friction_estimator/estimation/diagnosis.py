@@ -26,8 +26,9 @@ _DISTURBED_SHARE = 0.1
 """Fraction of the time in which pushes may interrupt the identification."""
 _DRIFT_GATE = 1.0
 """A change of the law is drift only beyond this many standard deviations of its torque."""
-_LAW_ERROR = 0.2
-"""Part of the friction (RMS, in stance or in swing) that a law leaves unexplained, above which it is the wrong law."""
+_LAW_ERROR = 0.125
+"""Part of the friction of a moving joint (RMS, in stance or in swing) that a law may leave unexplained: half of the error
+with which an estimate is wrong."""
 _RIGHT_LAW = 0.08
 """Where a law leaves less than this part of the friction unexplained, moderate innovations come from the sensors, and
 friction is right."""
@@ -80,7 +81,8 @@ class DiagnosisFigures:
     drift_sigma : (n,) standard deviation of that change [N m]
     law : (n,) RMS of the law's torque at the same velocities [N m]
     uncertainty : (n,) RMS of sigma over RMS of the friction, in stance or in swing, whichever is larger
-    law_error : (n,) RMS of the friction minus the law's torque over RMS of the friction, in stance or in swing
+    law_error : (n,) RMS of the friction minus the law's torque over RMS of the friction while the joint moves, in
+        stance or in swing
     """
 
     moving_time: FloatArray

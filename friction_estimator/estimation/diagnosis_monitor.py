@@ -370,25 +370,29 @@ def add_motion(
             moving_sums[2, joint] += calibration_torque[joint] ** 2
 
 
-@kernel("V V V B B f8 M M")
+@kernel("V V V V B B f8 f8 M M")
 def add_phase(
+    velocity: FloatArray,
     friction: FloatArray,
     sigma: FloatArray,
     model: FloatArray,
     disturbed: BoolArray,
     stands: BoolArray,
+    slowest: float,
     keep: float,
     stance_sums: FloatArray,
     swing_sums: FloatArray,
 ) -> None:
-    """Add the squares of friction, sigma and model error, in stance or in swing, in place.
+    """Add the squares of friction and sigma, and of friction and model error of moving joints, in stance or in swing.
 
+    Friction at rest is any torque up to the dry friction, which no law determines: there the model error is right.
     A sigma larger than the friction (RMS) counts as the friction: that of an unknown law would outlast all others.
 
     Parameters
     ----------
-    friction, sigma, model, disturbed : (n,) of the estimate
+    velocity, friction, sigma, model, disturbed : (n,) of the estimate
     stands : (n,) joints in stance
+    slowest : a joint moves above this speed [rad/s]
     keep : weight of the samples before
     """
     last = stance_sums.shape[0] - 1
@@ -399,7 +403,9 @@ def add_phase(
             if counts and here:
                 sums[0, joint] += friction[joint] ** 2
                 sums[1, joint] += min(sigma[joint] ** 2, sums[0, joint] / sums[last, joint])
-                sums[2, joint] += (friction[joint] - model[joint]) ** 2
+                if abs(velocity[joint]) > slowest:
+                    sums[2, joint] += friction[joint] ** 2
+                    sums[3, joint] += (friction[joint] - model[joint]) ** 2
 
 
 class DiagnosisMonitor:
@@ -454,7 +460,7 @@ class DiagnosisMonitor:
         """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
         n = self._joints
         self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
-        self._stance, self._swing = FadingMean(3, n), FadingMean(3, n)
+        self._stance, self._swing = FadingMean(4, n), FadingMean(4, n)
         self._innovations = Innovations(n)
         self._drift.restart()
         self._stamp_ns: int | None = None
@@ -495,11 +501,13 @@ class DiagnosisMonitor:
         if self._limb is not None and not isinstance(estimate, RecordedEstimate):
             stands = np.asarray((estimate.phase.contact[:, None] & self._limb).any(axis=0))
         add_phase(
+            estimate.velocity,
             estimate.friction,
             estimate.sigma,
             estimate.model,
             estimate.disturbed,
             stands,
+            self._slowest,
             keep,
             self._stance.sums,
             self._swing.sums,
@@ -522,8 +530,8 @@ class DiagnosisMonitor:
         consistency, limit = _enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count, fewest)
         drift, drift_variance, law = _enough(self._drift.mean, self._drift.weight, fewest)
         phases = np.stack([_enough(part.mean, part.weight, fewest) for part in (self._stance, self._swing)])
-        squares = np.where(phases[:, 0] > 0.0, phases[:, 0], np.nan)
-        uncertainty, law_error = (np.fmax(*np.sqrt(phases[:, row] / squares)) for row in (1, 2))
+        squares = np.where(phases[:, ::2] > 0.0, phases[:, ::2], np.nan)
+        uncertainty, law_error = np.fmax(*np.sqrt(phases[:, 1::2] / squares))
         return DiagnosisFigures(
             moving_time=self._moving_time.copy(),
             known_at_start=self._known_at_start,
