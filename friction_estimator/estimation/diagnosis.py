@@ -27,8 +27,8 @@ _DISTURBED_SHARE = 0.1
 _DRIFT_GATE = 1.0
 """A change of the law is drift only beyond this many standard deviations of its torque."""
 _LAW_ERROR = 0.125
-"""Part of the friction of a moving joint (RMS, in stance or in swing) that a law may leave unexplained: half of the error
-with which an estimate is wrong."""
+"""Part of the friction of a moving joint (RMS, in stance or in swing) that a law may leave unexplained: half of the
+error with which an estimate is wrong."""
 _RIGHT_LAW = 0.08
 """Where a law leaves less than this part of the friction unexplained, moderate innovations come from the sensors, and
 friction is right."""
