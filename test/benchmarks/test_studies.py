@@ -34,6 +34,7 @@ WRONG = {
     "damaged_recordings": ["no_such_log.csv"],
     "faults": ["--random", "0"],
     "hamon": ["--slowest", "0.3"],
+    "mob_net": ["model.safetensors", "--seconds", "0"],
     "sigma_coverage": ["--seeds", "0"],
     "sigma_parts": ["--duration", "0"],
     "walk_stability": ["--scenario", "dance"],
