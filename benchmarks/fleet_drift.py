@@ -234,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "lubrication found",
         "growth within 2 sigma",
     )
-    print(table(heads, rows))
+    print("\n".join(table(heads, rows)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ The estimator is recursive: each estimate follows from the one before. So a bag 
 
 from __future__ import annotations
 
+import gc
 import hashlib
+import itertools
 import tempfile
 import time
 from contextlib import nullcontext
@@ -28,6 +30,10 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.laws import make_law
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import FloatArray, FrictionEstimate
+
+_COLLECT_EVERY = 16
+"""Each bag leaves 2 MB of estimator in reference cycles; to collect them takes 0.1 s, which short bags must not pay."""
+_bags_done = itertools.count(1)
 
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
 
@@ -97,6 +103,9 @@ def process_bag(url: str, robots: FleetRobots, settings: Settings, scratch: str 
         reason = str(error)
     except Exception as error:  # one broken bag must not end the others
         reason = f"{type(error).__name__}: {error}"
+    finally:
+        if next(_bags_done) % _COLLECT_EVERY == 0:
+            gc.collect()
     return BagResult(url, FAILED, reason, seconds=time.perf_counter() - started)
 
 

@@ -135,6 +135,17 @@ def test_bags_and_rows_may_be_in_an_object_store(fleet_bags: Path, one_by_one: p
     assert rows.drop_columns("bag").equals(local.drop_columns("bag"))
 
 
+def test_a_report_of_each_bag_is_written_on_request(fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path) -> None:
+    settings = Settings("replay", str(tmp_path), reports=True)
+    bag = find_bags([f"{fleet_bags}/unit_2"])[0].url
+    assert process_bag(bag, load_fleet_robots(fleet_bags / "fleet.yaml"), settings).status == "finished"
+    rows = read_table([str(tmp_path)])
+    (report,) = set(rows["report"].to_pylist())
+    assert "unit_2" in (tmp_path / report).read_text()
+    of_bag = one_by_one.filter(pa.compute.equal(one_by_one["bag"], bag))
+    assert rows.drop_columns("report").equals(of_bag.drop_columns("report"))
+
+
 def test_identify_writes_rows_too(fleet_bags: Path, tmp_path: Path) -> None:
     settings = Settings("identify", str(tmp_path), identification="friction_curve", law="coulomb_viscous")
     robots = load_fleet_robots(fleet_bags / "fleet.yaml")
