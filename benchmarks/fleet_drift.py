@@ -1,12 +1,12 @@
 """Is wear found in time, and is temperature or noise never taken for wear, in the friction table of a fleet?
 
-    python -m benchmarks.fleet_drift [--seeds N] [--cases NAME,...] [--every DAYS]
+    python -m benchmarks.fleet_drift [--seeds N] [--case NAME] [--every DAYS]
 
 Simulates friction tables of 20 robots with 12 joints for 60 days. Robots and joints differ, and friction falls by about
 1 % a kelvin. Joints follow the temperature of the hour and the weather, and the place gets colder, so that friction
 rises as if by wear. A tenth of the joints wears by 30 % at different rates and then stays worn, and a few are
 lubricated. Every evening drift is computed from the bags so far, as a cron job would do. Prints a table as Markdown. A
-seed takes about a minute.
+fleet takes two minutes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.shared.command import command, make_parser
+from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator.fleet.series import Series, joint_series
 from friction_estimator.fleet.table import SCHEMA
@@ -85,24 +85,24 @@ class Truth:
 
 def simulate_table(case: Case, rng: np.random.Generator, robots: int = ROBOTS) -> tuple[pa.Table, Truth]:
     """Friction table of a fleet, and its truth."""
-    count = robots * JOINTS
+    joints = robots * JOINTS
     usual = rng.uniform(0.3, 3.0, JOINTS)[None, :] * np.exp(0.1 * rng.normal(size=(robots, JOINTS)))
     factor = -0.01 + 0.003 * rng.normal(size=JOINTS)[None, :] + 0.001 * rng.normal(size=(robots, JOINTS))
     usual, factor = usual.ravel(), factor.ravel()
-    wear = np.zeros((count, DAYS))
+    wear = np.zeros((joints, DAYS))
     days = np.arange(DAYS, dtype=float)
-    worn = rng.permutation(count)[: count // 10]
+    worn = rng.permutation(joints)[: joints // 10]
     for joint in worn:
         begin, length = rng.uniform(5.0, 30.0), rng.uniform(5.0, 40.0)
         wear[joint] = WEAR * np.clip((days - begin) / length, 0.0, 1.0)
-    lubricated = np.setdiff1d(np.arange(count), worn)[: count // 40]
+    lubricated = np.setdiff1d(np.arange(joints), worn)[: joints // 40]
     lubricated_on = rng.integers(15, 45, lubricated.size)
-    change = np.zeros((count, DAYS))
+    change = np.zeros((joints, DAYS))
     for joint, day in zip(lubricated, lubricated_on, strict=True):
         change[joint, day:] = np.log(0.75)
-    noise = np.zeros((count, DAYS))
+    noise = np.zeros((joints, DAYS))
     for day in range(DAYS):
-        fresh = rng.normal(size=count)
+        fresh = rng.normal(size=joints)
         noise[:, day] = fresh if day == 0 else case.memory * noise[:, day - 1] + np.sqrt(1.0 - case.memory**2) * fresh
     weather = np.zeros((robots, DAYS))
     for day in range(1, DAYS):
@@ -112,13 +112,13 @@ def simulate_table(case: Case, rng: np.random.Generator, robots: int = ROBOTS) -
         hour = rng.uniform(6.0, 20.0, (robots, DAYS))
         warmth = 6.0 * np.cos((hour - 15.0) / 24.0 * 2.0 * np.pi) + weather - case.colder * days / DAYS
         warm = np.repeat(warmth, JOINTS, axis=0)
-        sigma = case.sigma * np.exp(0.3 * rng.normal(size=(count, DAYS)))
+        sigma = case.sigma * np.exp(0.3 * rng.normal(size=(joints, DAYS)))
         friction = usual[:, None] * np.exp(np.log1p(wear) + change + case.day * noise + factor[:, None] * warm)
-        off = np.where(rng.random((count, DAYS)) < case.outliers, rng.choice([0.5, 1.5], (count, DAYS)), 1.0)
+        off = np.where(rng.random((joints, DAYS)) < case.outliers, rng.choice([0.5, 1.5], (joints, DAYS)), 1.0)
         measured = off * friction * (1.0 + sigma * rng.normal(size=sigma.shape))
         values = {
             "day": days + np.repeat(hour, JOINTS, axis=0) / 24.0,
-            "joint": np.broadcast_to(np.arange(count)[:, None], (count, DAYS)),
+            "joint": np.broadcast_to(np.arange(joints)[:, None], (joints, DAYS)),
             "friction": measured,
             "sigma": case.stated * sigma * friction,
             "temperature": 20.0 + warm,
@@ -167,8 +167,7 @@ def run_case(case: Case, seed: int, every: int, score: Score) -> None:
     """Every evening of one fleet."""
     rows, truth = simulate_table(case, np.random.default_rng((seed, 15)))
     fleet = joint_series(rows)
-    count = ROBOTS * JOINTS
-    found = np.full(count, np.inf)
+    found = np.full(ROBOTS * JOINTS, np.inf)
     for day in range(FEWEST_DAYS - 1, DAYS, every):
         result = drift_of_series([one.until(_FIRST_DAY + day + 1) for one in fleet], THRESHOLD)
         for joint in result.worn:
@@ -204,12 +203,12 @@ def _number(series: Series) -> int:
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("fleet_drift", __doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--every", type=int, default=1, help="days between two evaluations")
+    parser.add_argument("--seeds", type=count, default=2, help="fleets of each case")
+    parser.add_argument("--case", choices=tuple(CASES), action="append", help="only this case; may be repeated")
+    parser.add_argument("--every", type=count, default=1, help="days between two evaluations")
     chosen = parser.parse_args(arguments)
     rows = []
-    for name in chosen.cases.split(","):
+    for name in chosen.case or CASES:
         score = Score([])
         for seed in range(chosen.seeds):
             run_case(CASES[name], seed, chosen.every, score)

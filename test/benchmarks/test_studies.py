@@ -33,6 +33,7 @@ WRONG = {
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
     "damaged_recordings": ["no_such_log.csv"],
     "faults": ["--random", "0"],
+    "fleet_drift": ["--seeds", "0"],
     "hamon": ["--slowest", "0.3"],
     "mob_net": ["model.safetensors", "--seconds", "0"],
     "sigma_coverage": ["--seeds", "0"],
@@ -42,6 +43,8 @@ WRONG = {
 
 
 def study(name: str):
+    if name == "fleet_drift":
+        pytest.importorskip("pyarrow", reason="the extra 'fleet' is not installed")
     return importlib.import_module(f"benchmarks.{name}.__main__" if name in FOLDERS else f"benchmarks.{name}")
 
 
