@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -134,16 +136,15 @@ def _result(future: distributed.Future, bag: Bag, done: int, count: int) -> BagR
 @contextmanager
 def _client(scheduler: str | None, workers: int | None) -> Iterator[distributed.Client]:
     if scheduler is None:
-        with (
-            distributed.LocalCluster(
+        with _without_interrupts():
+            cluster = distributed.LocalCluster(
                 n_workers=workers or os.cpu_count() or 1,
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="localhost:0",
                 silence_logs=logging.CRITICAL,
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
+            )
+        with cluster, distributed.Client(cluster) as client:
             yield client
         return
     try:
@@ -152,6 +153,19 @@ def _client(scheduler: str | None, workers: int | None) -> Iterator[distributed.
         raise FleetError(f"there is no Dask scheduler at {scheduler}: {error}") from None
     with client:
         yield client
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes that start here ignore Ctrl-C on the terminal: this process ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check_workers(client: distributed.Client) -> None:
