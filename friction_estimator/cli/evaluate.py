@@ -35,9 +35,9 @@ def error_table(errors: ExternalTorqueErrors) -> Table:
     """Root mean square errors of each row, and their means over the joints and over the rows of the base."""
     columns = (
         Column("row", align="left"),
-        Column("external torque"),
-        *(Column(name, group="root mean square error") for name in ("MOB", "MOB-fric", "MOB-Net")),
-        Column("inside 1.96 sigma"),
+        Column("RMS"),
+        *(Column(name, group="RMSE") for name in ("MOB", "MOB-fric", "MOB-Net")),
+        Column("within 1.96 sigma"),
     )
     figures = (errors.truth_rms, errors.observer, errors.friction, errors.network, errors.coverage)
     values = [(name, [float(figure[row]) for figure in figures]) for row, name in enumerate(errors.rows)]
@@ -46,5 +46,6 @@ def error_table(errors: ExternalTorqueErrors) -> Table:
     for name, part in groups.items():
         if base or name == "joints":
             values.append((f"mean of the {name}", [average(figure[part]) for figure in figures]))
-    rows = [(name, *(number(value) for value in texts[:-1]), percent(texts[-1])) for name, texts in values]
-    return Table("External torque [N m, N]", columns, tuple(tuple(Cell(text) for text in row) for row in rows))
+    texts = [(name, *(number(value) for value in row[:-1]), percent(row[-1])) for name, row in values]
+    rows = tuple(tuple(Cell(text) for text in row) for row in texts)
+    return Table("External torque [N m, N]: size and errors", columns, rows)

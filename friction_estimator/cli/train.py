@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> None:
 def result_table(model: Model) -> Table:
     """What the training achieved on the data for validation."""
     columns = (
-        Column("module", align="left"), Column("inputs"), Column("hidden units"), Column("weights"),
-        Column("best epoch"), Column("loss", group="validation"), Column("RMSE", "N m", group="validation"),
+        Column("module", align="left"), Column("inputs"), Column("hidden"), Column("weights"),
+        Column("best epoch"), Column("loss"), Column("RMSE", "N m"),
     )  # fmt: skip
     rows = [
         (
@@ -114,4 +114,8 @@ def result_table(model: Model) -> Table:
         )
         for one, network in zip(model.training["results"], model.networks, strict=True)
     ]  # fmt: skip
-    return Table("Modules of MOB-Net", columns, tuple(tuple(Cell(text) for text in row) for row in rows))
+    return Table(
+        "Modules of MOB-Net, and errors in the validation data",
+        columns,
+        tuple(tuple(Cell(text) for text in row) for row in rows),
+    )

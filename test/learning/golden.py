@@ -16,8 +16,8 @@ ROWS, SAMPLES = 5, 40
 def networks() -> tuple[Network, ...]:
     """Two modules whose inputs overlap, and which cover rows 0, 1, 3 and 2, 4."""
     return (
-        _network(0, LimbModule("one", np.array([3, 0, 1]), np.array([0, 2, 5, 6]))),
-        _network(1, LimbModule("two", np.array([4, 2]), np.array([6, 1, 4]))),
+        random_network(0, LimbModule("one", np.array([3, 0, 1]), np.array([0, 2, 5, 6]))),
+        random_network(1, LimbModule("two", np.array([4, 2]), np.array([6, 1, 4]))),
     )
 
 
@@ -25,7 +25,8 @@ def inputs() -> np.ndarray:
     return 10.0 * np.random.default_rng(9).standard_normal((SAMPLES, 7))
 
 
-def _network(seed: int, module: LimbModule, hidden: int = 6) -> Network:
+def random_network(seed: int, module: LimbModule, hidden: int = 6) -> Network:
+    """Random weights and statistics."""
     rng = np.random.default_rng(seed)
     i, o = module.inputs.size, module.outputs.size
     weights = {

@@ -14,10 +14,11 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import MobNetEstimator
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import limb_modules
-from friction_estimator.learning.network import Model, Network
+from friction_estimator.learning.network import Model
 from friction_estimator.learning.recording import SignalReader
 from friction_estimator.robot.model import RobotModel
 from test.hopper import HOPPER, PERIOD_NS, hopper_config, hopping
+from test.learning.golden import random_network
 
 ROBOT = Robot("hopper", hopper_config(), HOPPER, None)
 COUNT = 300
@@ -41,13 +42,7 @@ def recording():
 @pytest.fixture(scope="module")
 def model(recording):
     """Random weights: what they compute is known from test_network."""
-    rng, networks = np.random.default_rng(0), []
-    for module in limb_modules(RobotModel(ROBOT.config, HOPPER)):
-        i, s, o = module.inputs.size, 5, module.outputs.size
-        shapes = {"w_input": (i, 3 * s), "b_input": (3 * s,), "w_hidden": (s, 3 * s), "b_hidden": (3 * s,)}
-        shapes |= {"w_output": (s, 2 * o), "b_output": (2 * o,), "input_mean": (i,), "output_mean": (o,)}
-        tensors = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
-        networks.append(Network(module, tensors | {"input_std": np.ones(i), "output_std": np.ones(o)}))
+    networks = [random_network(5, module) for module in limb_modules(RobotModel(ROBOT.config, HOPPER))]
     identity = RobotIdentity.of(ROBOT)
     limits = np.stack((recording.inputs.min(axis=0), recording.inputs.max(axis=0))).astype(float)
     return Model(identity, 1e-9 * PERIOD_NS, tuple(networks), limits, np.zeros((2, 5)), {})

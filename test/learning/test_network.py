@@ -8,9 +8,9 @@ import pytest
 from friction_estimator.errors import LearningError
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import limb_modules
-from friction_estimator.learning.network import MobNet, Model, Network, load_model
+from friction_estimator.learning.network import MobNet, Model, load_model
 from friction_estimator.robot.model import RobotModel
-from test.learning.golden import FILE, ROWS, computed_by_jax, inputs, networks
+from test.learning.golden import FILE, ROWS, computed_by_jax, inputs, networks, random_network
 
 
 def test_the_kernel_computes_what_jax_computed():
@@ -39,15 +39,8 @@ def test_a_reset_begins_anew_and_extreme_inputs_stay_finite():
 @pytest.fixture
 def model(suralp):
     """A model of the biped that has learned nothing."""
-    rng, made = np.random.default_rng(0), []
-    for module in limb_modules(RobotModel(suralp.config, suralp.urdf_xml)):
-        i, s, o = module.inputs.size, 4, module.outputs.size
-        shapes = {
-            "w_input": (i, 3 * s), "b_input": (3 * s,), "w_hidden": (s, 3 * s), "b_hidden": (3 * s,),
-            "w_output": (s, 2 * o), "b_output": (2 * o,), "input_mean": (i,), "input_std": (i,),
-            "output_mean": (o,), "output_std": (o,),
-        }  # fmt: skip
-        made.append(Network(module, {name: rng.uniform(0.1, 1.0, shape) for name, shape in shapes.items()}))
+    modules = limb_modules(RobotModel(suralp.config, suralp.urdf_xml))
+    made = [random_network(number, module) for number, module in enumerate(modules)]
     return Model(RobotIdentity.of(suralp), 1e-3, tuple(made), np.zeros((2, 48)), np.zeros((12, 5)), {"samples": 0})
 
 
