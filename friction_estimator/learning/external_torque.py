@@ -71,7 +71,7 @@ class MobNetEstimator(Estimator):
             self._health.add_lasting_event(
                 "mob_net_input",
                 frame.stamp_ns,
-                f"{self._input_names[worst]} = {inputs[worst]:.3g} is outside {self._low[worst]:.3g} to "
+                f"'{self._input_names[worst]}' = {inputs[worst]:.3g} is outside {self._low[worst]:.3g} to "
                 f"{self._high[worst]:.3g}, for which MOB-Net was trained: the external torque is that of the observer; "
                 "train with such motions",
             )

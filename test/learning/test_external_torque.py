@@ -77,7 +77,7 @@ def test_outside_of_the_training_data_it_is_that_of_the_observer_and_the_input_i
     assert 0 < outside.sum() < COUNT
     np.testing.assert_array_equal(torque[outside], of_observer[outside])
     assert not np.allclose(torque[~outside][-10:], of_observer[~outside][-10:], equal_nan=True)
-    assert any("torque of knee = " in text for text in estimator.warnings())
+    assert any("'torque of knee' = " in text for text in estimator.warnings())
 
 
 def test_at_another_rate_it_is_that_of_the_observer(model):
