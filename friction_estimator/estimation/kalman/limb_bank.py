@@ -16,7 +16,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from friction_estimator.estimation.kalman.limb_filter import FREE_AT_REST, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     Limb,
     LimbWindow,
@@ -125,12 +125,14 @@ def _spread_covariance(
     return total
 
 
-@kernel("I V M V i8 i8 M IM M T M M M V T V M V V V V V")
+@kernel("I V M V V V i8 i8 M IM M T M M M V T V V V M V V V V V")
 def gather_limb(
     rows: IntArray,
     state: FloatArray,
     P: FloatArray,
-    limb_model_error_variance: FloatArray,
+    sliding: FloatArray,
+    at_rest: FloatArray,
+    rest_evidence: FloatArray,
     law: int,
     model_error_start: int,
     to_joints: FloatArray,
@@ -143,6 +145,8 @@ def gather_limb(
     model_error: FloatArray,
     covariance: FloatArray,
     model_error_variance: FloatArray,
+    sliding_variance: FloatArray,
+    rest_part: FloatArray,
     parameters_sigma: FloatArray,
     coulomb: FloatArray,
     viscous: FloatArray,
@@ -159,6 +163,7 @@ def gather_limb(
     Parameters
     ----------
     rows : (m,) joints of the limb
+    sliding, at_rest, rest_evidence : (m,) of :class:`LimbFilter`
     law, model_error_start : first state of the law and of the model error
     to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors
     bounds : (n, b, p)
@@ -166,7 +171,7 @@ def gather_limb(
     """
     m, g = group.shape
     p = coulomb_rows.shape[1]
-    if not (bounded(state) and is_covariance(P) and bounded(limb_model_error_variance)):
+    if not (bounded(state) and is_covariance(P) and bounded(sliding) and bounded(at_rest)):
         return False
     for a in range(m):
         joint = rows[a]
@@ -182,7 +187,8 @@ def gather_limb(
             parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
         move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
         model_error[joint] = state[model_error_start + a]
-        model_error_variance[joint] = limb_model_error_variance[a]
+        model_error_variance[joint], sliding_variance[joint] = sliding[a] + at_rest[a], sliding[a]
+        rest_part[joint] = FREE_AT_REST if rest_evidence[a] > 0.0 else 0.0
     limb_coulomb, limb_viscous = coulomb_rows[rows], viscous_rows[rows]
     for a in range(m):
         joint = rows[a]
@@ -464,7 +470,9 @@ class LimbBank:
             self.limbs[index].joints,
             limb_filter.state,
             limb_filter.covariance,
-            limb_filter.present_variance,
+            limb_filter.model_error_variance,
+            limb_filter.variance_at_rest,
+            limb_filter.rest_evidence,
             limb_filter.layout.law.start,
             limb_filter.layout.model_error.start,
             motors.to_joints,
@@ -477,6 +485,8 @@ class LimbBank:
             estimates.model_error,
             estimates.covariance,
             estimates.model_error_variance,
+            estimates.sliding_variance,
+            estimates.rest_part,
             estimates.parameters_sigma,
             estimates.coulomb,
             estimates.viscous,
@@ -484,9 +494,6 @@ class LimbBank:
             estimates.viscous_sigma,
             estimates.coulomb_viscous_covariance,
         )
-        rows = self.limbs[index].joints
-        estimates.sliding_variance[rows] = limb_filter.model_error_variance
-        estimates.rest_part[rows] = limb_filter.rest_part
         if sound:
             return ""
         mended = f"the filter of a limb was not finite, and {limb_filter.recover()}"

@@ -50,7 +50,7 @@ _LEAST_SHOWN = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
 _LARGEST_DECREASE = 0.5
 """Largest part by which the model-error variance decreases in one window."""
-_FREE = 1.0 / 3.0
+FREE_AT_REST = 1.0 / 3.0
 """Variance of a friction that is free at rest, over the square of its largest size: that of a uniform distribution."""
 _EVIDENCE, _EVIDENCE_OF_ONE = 6.0, 2.0
 """Bounds on the log-likelihood ratio of friction that is free at rest: in all, and of one window."""
@@ -126,21 +126,20 @@ def _judge_rest(
             continue
         missed = (x[m + c] + along / square) ** 2
         law = max(noise / square**2 - P[m + c, m + c], 0.0) + sliding[c]
-        free = law + _FREE * rest[c]
+        free = law + FREE_AT_REST * rest[c]
         more = 0.5 * (missed / law - missed / free - math.log(free / law))
         evidence[c] = min(max(evidence[c] + min(max(more, -_EVIDENCE_OF_ONE), _EVIDENCE_OF_ONE), -_EVIDENCE), _EVIDENCE)
 
 
-@kernel("V M V V V V V V V M M V M f8 f8 V M i8 b1 V M V")
+@kernel("V M V V V V V V M M V M f8 f8 V M i8 b1 V M V")
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
-    before: FloatArray,
-    model_error_variance: FloatArray,
-    factor: FloatArray,
     sliding: FloatArray,
+    at_rest: FloatArray,
     rest: FloatArray,
     evidence: FloatArray,
+    factor: FloatArray,
     force: FloatArray,
     G: FloatArray,
     force_variance: FloatArray,
@@ -165,16 +164,22 @@ def predict_limb(
     ----------
     law_noise : (size,) variance of the random walk of the law's parameters a second, zero elsewhere
     calibration_noise : (c, c) the same of the calibration, whose first state is ``calibration``
-    before, model_error_variance, factor : of :func:`decay_model_error`
-    sliding, rest, evidence : (m,) variance of the model error of motors that move, square of the largest friction that
-        may hold those that rest [(N m)^2]; log-likelihood ratio of free friction at rest, in place
+    sliding, at_rest : (m,) variance of the model error of motors that move, and what motors that rest have more, the
+        latter in place [(N m)^2]
+    rest, evidence : (m,) square of the largest friction that may hold motors that rest [(N m)^2]; log-likelihood ratio
+        of free friction at rest, in place
+    factor : (m,) output, of :func:`decay_model_error`
     innovation, S : (m,), (m, m) output: innovation of the momentum and its covariance
     consistency : (m,) output: squared innovation of each joint over its variance
     """
     m, size = force.size, x.size
     window_is_finite = bounded(force) and bounded(G) and bounded(force_variance) and bounded(momentum_covariance)
-    if not (window_is_finite and bounded(momentum)):
+    if not (window_is_finite and bounded(momentum) and bounded(rest)):
         return math.nan
+    before, present = sliding + at_rest, np.empty(m)
+    for a in range(m):
+        at_rest[a] = FREE_AT_REST * rest[a] if evidence[a] > 0.0 else 0.0
+        present[a] = sliding[a] + at_rest[a]
     drive = G @ x
     cross = G @ P
     for a in range(m):
@@ -191,7 +196,7 @@ def predict_limb(
         for b in range(m):
             P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * force_variance[a, b]
         P[a, a] += _MOMENTUM_NOISE**2
-    decay_model_error(x, P, before, model_error_variance, factor, decay)
+    decay_model_error(x, P, before, present, factor, decay)
     if not frozen:
         for i in range(2 * m, calibration):
             P[i, i] += T * law_noise[i]
@@ -426,6 +431,8 @@ class LimbFilter:
     ----------
     state, covariance : (size,), (size, size)
     model_error_variance : (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
+    variance_at_rest : (m,) what motors that rest in the newest window have more [(N m)^2]
+    rest_evidence : (m,) log-likelihood ratio of friction that is free at rest: positive where it is
     consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
     windows : number of windows used for identification
     running : False until :meth:`begin`
@@ -454,7 +461,7 @@ class LimbFilter:
         self.covariance = self.layout.prior_covariance()
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self._law_power = np.zeros(self._joints)
-        self._rest_evidence: FloatArray = np.full(self._joints, -_EVIDENCE)
+        self.rest_evidence: FloatArray = np.full(self._joints, -_EVIDENCE)
         self.windows = 0
         self._copies: deque[Learned] = deque(maxlen=_COPIES)
         self._copied_at = math.nan
@@ -464,7 +471,7 @@ class LimbFilter:
         """Keep a copy of all that was learned, at a time [s] at which it is sound; once in ``_COPY_PERIOD``."""
         if not 0.0 <= time - self._copied_at < _COPY_PERIOD:
             self._copied_at = time
-            learned = self.state, self.covariance, self.model_error_variance, self._law_power, self._rest_evidence
+            learned = self.state, self.covariance, self.model_error_variance, self._law_power, self.rest_evidence
             state, covariance, variance, power, evidence = (one.copy() for one in learned)
             self._copies.append((state, covariance, variance, power, evidence, self.windows))
 
@@ -487,7 +494,7 @@ class LimbFilter:
         if copy is None or not positive_semidefinite(copy[1]):
             return False
         self.state, self.covariance, self.model_error_variance, self._law_power = copy[:4]
-        self._rest_evidence, self.windows = copy[4:]
+        self.rest_evidence, self.windows = copy[4:]
         self.restart()
         return True
 
@@ -497,7 +504,7 @@ class LimbFilter:
         self._impacts = ImpactDetector(self._joints)
         self.consistency: FloatArray = np.full(self._joints, np.nan)
         self._clear(self._head)
-        self._at_rest = np.zeros(self._joints)
+        self.variance_at_rest = np.zeros(self._joints)
         self._diagonal(self.layout.model_error)[:] = self.model_error_variance
         self._record(Decay(self._head, 0.0))
 
@@ -513,7 +520,7 @@ class LimbFilter:
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
         decay = math.exp(-duration / MODEL_ERROR_TIME)
-        factor, variance = np.empty(self._joints), self.present_variance
+        factor, variance = np.empty(self._joints), self.model_error_variance + self.variance_at_rest
         decay_model_error(self.state, self.covariance, variance, variance, factor, decay)
         self._record(Decay(self.layout.model_error, factor))
         self.running = False
@@ -529,17 +536,15 @@ class LimbFilter:
         layout = self.layout
         decay = math.exp(-window.duration / MODEL_ERROR_TIME)
         innovation, S, consistency = self._innovation, self._S, np.empty(self._joints)
-        before, factor = self.present_variance, np.empty(self._joints)
-        self._at_rest = self.rest_part * window.rest_variance
+        factor = np.empty(self._joints)
         distance = predict_limb(
             self.state,
             self.covariance,
-            before,
-            self.present_variance,
-            factor,
             self.model_error_variance,
+            self.variance_at_rest,
             window.rest_variance,
-            self._rest_evidence,
+            self.rest_evidence,
+            factor,
             window.force,
             window.force_columns,
             window.force_variance,
@@ -589,7 +594,7 @@ class LimbFilter:
                 self._model_error_variance,
                 self.model_error_variance,
                 self._law_power,
-                self._at_rest,
+                self.variance_at_rest,
             )
         return True
 
@@ -612,16 +617,6 @@ class LimbFilter:
             gain = np.empty((6, self.layout.size))
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance, *used, gain)
             self._record(Measurement(rows, *used, gain.T))
-
-    @property
-    def present_variance(self) -> FloatArray:
-        """Stationary variance of the model error in the newest window (m,) [(N m)^2]."""
-        return self.model_error_variance + self._at_rest
-
-    @property
-    def rest_part(self) -> FloatArray:
-        """Variance of the model error at rest over the square of the largest friction there (m,)."""
-        return np.where(self._rest_evidence > 0.0, _FREE, 0.0)
 
     def inflate_law_covariance(self) -> None:
         """Inflate the covariance of the law: a torque that was taken for a push has lasted too long."""

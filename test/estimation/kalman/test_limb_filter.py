@@ -284,12 +284,12 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
 
 def test_a_joint_that_sticks_has_a_free_friction_at_rest_and_the_law_as_soon_as_it_moves():
     limb_filter, held = stuck_at(4.0, sticks=True)
-    assert limb_filter.rest_part[0] > 0.0 == limb_filter.rest_part[1]
+    assert limb_filter.rest_evidence[0] > 0.0 > limb_filter.rest_evidence[1]
     np.testing.assert_allclose(held[61:80], 3.8, atol=0.6)
     assert np.abs(held[41:60]).max() < 0.3  # it moves between both rests
 
 
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():
     limb_filter, held = stuck_at(4.0, sticks=False)
-    assert not limb_filter.rest_part.any()
+    assert (limb_filter.rest_evidence < 0.0).all()
     assert np.abs(held).max() < 0.3
