@@ -272,7 +272,7 @@ class EstimatorNode(ManagedNode):
                 self._publish(estimate)
             return bool(estimates)
 
-        put = self._queue.receiver(take, joints)
+        put = self._queue.joint_receiver(take) if joints else self._queue.receiver(take)
 
         def receive(raw: bytes) -> None:
             counters.received += 1

@@ -10,15 +10,17 @@ them: an executor that wakes for each of them costs as much CPU time as using th
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from friction_estimator.messages.cdr import BODY, stamp_of
 from friction_estimator.ros.spin import IDLE, Running
 
 _PERIOD = 0.1
@@ -43,15 +45,21 @@ _PATIENCE = 0.02
 _MAX_GAP = 0.1
 """Largest time between the arrivals of two used joint samples [s], so that filters do not restart."""
 
-_ROUND = 4
-"""Largest number of messages fetched of one sensor before the joint sample is tried with them: more than a sensor sends
-in a period. After a pause, readings and joint samples then advance together."""
-
 _POLL = 2e-4
 """Time between two looks for the reading that a joint sample waits for [s]."""
 
+_RECEIVED = "received_timestamp"
+"""Key of the time at which the middleware received a message [ns]; zero where it does not say."""
+
+_DRIFT, _JITTER, _LONGEST_WAIT = 1_000, 2_000_000, 2_000_000_000
+"""Of the delay from the stamp of a joint state to its reception [ns]: largest growth from one to the next, variation,
+and the longest time that a joint state waits for this process."""
+
 _STRIDE = 20
 """Estimates between two checks whether the process shall end, which costs as much as reading a message."""
+
+Fetch = Callable[[int | None], bytes | None]
+"""Returns the oldest message of a sensor that was received by a time [ns], None: until now; None when there is none."""
 
 Take = Callable[[bytes, float], bool]
 """Uses one message that arrived at a time [s]; true when it led to an estimate."""
@@ -75,11 +83,17 @@ class SubscriptionOnDemand:
         )
         node._subscriptions.remove(self._subscription)  # where executors look for subscriptions
         self._take = self._subscription.handle.take_message
+        self._newer: tuple[bytes, Mapping[str, int]] | None = None
 
-    def fetch(self) -> bytes | None:
-        """The oldest message, serialized; None if there is none."""
-        taken = self._take(self._type, True)
-        return None if taken is None else taken[0]
+    def fetch(self, received_by: int | None = None) -> bytes | None:
+        """The oldest message, serialized; None if there is none, or none that was received by this time [ns]."""
+        taken, self._newer = self._newer or self._take(self._type, True), None
+        if taken is None:
+            return None
+        if received_by is not None and taken[1][_RECEIVED] > received_by:
+            self._newer = taken
+            return None
+        return taken[0]
 
     def destroy(self) -> None:
         """End the subscription."""
@@ -110,8 +124,9 @@ class InputQueue:
         self._leave_out = leave_out
         self._now = now
         self._waiting: deque[tuple[float, Take, bool, bytes]] = deque()
-        self._sources: list[tuple[Callable[[], bytes | None], Callable[[bytes], None]]] = []
+        self._sources: list[tuple[Fetch, Callable[[bytes], None]]] = []
         self.is_waiting: Callable[[], bool] = lambda: False
+        self._delay = sys.maxsize
         self._joints = 0
         self._behind = False
         self._next_check = now() + _PERIOD
@@ -121,25 +136,45 @@ class InputQueue:
         self.used = self.left_out = 0
         self.idle = 0.0
 
-    def receiver(self, take: Take, joints: bool = False) -> Callable[[bytes], None]:
-        """Callback of a subscription.
+    def receiver(self, take: Take) -> Callable[[bytes], None]:
+        """Function that puts a message of another sensor into the queue; ``take`` uses it."""
+        append, now = self._waiting.append, self._now
 
-        Parameters
-        ----------
-        take : uses one message of the topic
-        joints : True for the topic of the joint samples
+        def receive(raw: bytes) -> None:
+            append((now(), take, False, raw))
+
+        return receive
+
+    def joint_receiver(self, take: Take) -> Callable[[bytes], None]:
+        """Callback of the subscription to the joint states; ``take`` uses a message.
+
+        What other sensors have sent before goes before it into the queue, and nothing much newer: after a pause,
+        readings and joint samples advance together.
         """
         append, now = self._waiting.append, self._now
 
         def receive(raw: bytes) -> None:
-            if joints:
-                self._fetch_others(_ROUND)
-            append((now(), take, joints, raw))
-            self._joints += joints
+            self._fetch_others(self._reception(raw))
+            append((now(), take, True, raw))
+            self._joints += 1
 
         return receive
 
-    def add_source(self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None]) -> Callable[[], None]:
+    def _reception(self, raw: bytes) -> int | None:
+        """Time by which the middleware had received a joint state [ns], which executors do not say; None: just now.
+
+        It is the stamp and the smallest delay of late, because a joint state may have waited for this process.
+        """
+        if len(raw) < BODY + 8:
+            return None
+        stamp_ns, now_ns = stamp_of(raw), time.time_ns()
+        delay = now_ns - stamp_ns
+        self._delay = min(delay, self._delay + _DRIFT)
+        if delay - self._delay > _LONGEST_WAIT:  # the clock of the stamps is another one now
+            self._delay = delay
+        return stamp_ns + self._delay + _JITTER
+
+    def add_source(self, fetch: Fetch, receive: Callable[[bytes], None]) -> Callable[[], None]:
         """Fetch the messages of a sensor when joint samples need them, and give them to ``receive``.
 
         Returns
@@ -162,11 +197,10 @@ class InputQueue:
         """Wait for a message if there is none; true when there is one."""
         waiting, spin_once, now = self._waiting, executor.spin_once, self._now
         if not waiting:
-            before, incomplete = now(), self.is_waiting()
-            if not (incomplete and self._fetch_others(_ROUND)):
-                spin_once(timeout_sec=_POLL if incomplete else IDLE)
-                if not waiting:
-                    self._fetch_others(_ROUND if incomplete else _MAX_LENGTH)
+            before = now()
+            spin_once(timeout_sec=_POLL if self.is_waiting() else IDLE)
+            if not waiting:  # no new joint sample, so what has arrived is not ahead of any
+                self._fetch_others()
             waited = (waiting[0][0] if waiting else now()) - before
             self.idle += waited if waited > _MIN_WAIT else 0.0
         if self._behind or now() >= self._next_check:
@@ -177,15 +211,11 @@ class InputQueue:
             self.check()
         return bool(waiting)
 
-    def _fetch_others(self, most: int) -> bool:
-        """Fetch at most this number of messages of each other sensor; true when there was one."""
-        before = len(self._waiting)
+    def _fetch_others(self, received_by: int | None = None) -> None:
+        """Fetch the messages of the other sensors that were received by this time [ns]; None: until now."""
         for fetch, receive in self._sources:
-            for _ in range(most):
-                if (raw := fetch()) is None:
-                    break
+            while (raw := fetch(received_by)) is not None:
                 receive(raw)
-        return len(self._waiting) > before
 
     def check(self) -> None:
         """Check whether the node keeps up, if the period is over; call it when all available messages are fetched."""
@@ -219,7 +249,7 @@ class InputQueue:
 
     def use_all(self) -> None:
         """Use all messages that have arrived."""
-        self._fetch_others(_MAX_LENGTH)
+        self._fetch_others()
         while self._waiting:
             self.use()
 

@@ -12,6 +12,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from friction_estimator.benchmark.live_nodes import with_stamp
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.cdr import CdrScanner
@@ -31,7 +32,7 @@ class Line:
         self.ages: list[float] = []
         self.arrived = 0
         self.queue = InputQueue(leave_out, now=lambda: self.time)
-        self._joint = self.queue.receiver(self._estimate, joints=True)
+        self._joint = self.queue.joint_receiver(self._estimate)
         self._other = self.queue.receiver(self._take_other)
 
     def _estimate(self, raw: bytes, arrived: float) -> bool:
@@ -147,7 +148,7 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
         used["others"].append(int(CdrScanner(raw).string()))
         return False
 
-    receiver.create_subscription(String, "joints", queue.receiver(take_joints, joints=True), RELIABLE_INPUT, raw=True)
+    receiver.create_subscription(String, "joints", queue.joint_receiver(take_joints), RELIABLE_INPUT, raw=True)
     others = SubscriptionOnDemand(receiver, String, "others", RELIABLE_INPUT, SubscriptionEventCallbacks())
     end_source = queue.add_source(others.fetch, queue.receiver(take_other))
     publishers = [sender.create_publisher(String, topic, SENSOR_OUTPUT) for topic in ("others", "joints")]
@@ -180,20 +181,31 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
     assert not [name for name, _ in receiver.get_topic_names_and_types() if receiver.count_subscribers("others")]
 
 
-def test_the_readings_of_other_sensors_are_tried_before_the_joint_sample_that_they_belong_to() -> None:
-    """After a pause every joint sample finds its reading, and no sensor runs far ahead."""
+def test_after_a_pause_readings_and_joint_samples_advance_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings that the middleware received well after a joint sample stay there until the next ones."""
+    clock = [1_000_000_000]
+    monkeypatch.setattr(time, "time_ns", lambda: clock[0])
     queue, order = InputQueue(leave_out=False, now=lambda: 0.0), list[str]()
 
     def take(raw: bytes, arrived: float) -> bool:
-        order.append(raw.decode())
-        return raw.startswith(b"joint")
+        order.append("joints" if len(raw) > 9 else raw.decode())
+        return order[-1] == "joints"
 
-    readings = [f"reading {number}".encode() for number in range(12)]
-    queue.add_source(lambda: readings.pop(0) if readings else None, queue.receiver(take))
-    joint = queue.receiver(take, joints=True)
-    for number in range(3):
-        joint(f"joint {number}".encode())
-    queue.use()
-    assert order == [*(f"reading {number}" for number in range(4)), "joint 0"]
+    start = clock[0]
+    readings = [(start + 10_000_000 * k, f"reading {k}".encode()) for k in range(1, 10)]
+
+    def fetch(received_by: int | None) -> bytes | None:
+        return readings.pop(0)[1] if readings and (received_by is None or readings[0][0] <= received_by) else None
+
+    queue.add_source(fetch, queue.receiver(take))
+    joint = queue.joint_receiver(take)
+    joint(with_stamp(bytes(20), start))
+    clock[0] += 500_000_000
+    for stamp_ns in (start + 30_000_000, start + 60_000_000):
+        joint(with_stamp(bytes(20), stamp_ns))
+    for _ in range(3):
+        queue.use()
+    three, six = [f"reading {k}" for k in (1, 2, 3)], [f"reading {k}" for k in (4, 5, 6)]
+    assert order == ["joints", *three, "joints", *six, "joints"]
     queue.use_all()
-    assert order[-1] == "joint 2" and len(order) == 15
+    assert len(order) == 12
