@@ -26,7 +26,12 @@ EXTRAS = {
     "report": ["plotly>=6.0"],
     "robots": ["example-robot-data>=6.0"],  # URDFs of config/robots/talos_legs.yaml, g1.yaml; 400 MB
     "demo": ["rich>=13.0"],
-    "fleet": ["distributed>=2025.1", "pyarrow>=15.0", "fsspec>=2024.2"],
+    "fleet": [
+        "distributed>=2025.1",
+        "pyarrow>=15.0",
+        "fsspec>=2024.2",
+        "importlib-metadata<10; python_version < '3.12'",  # of dask; later ones need a package without an author
+    ],
     "learning": ["jax>=0.4.30", "optax>=0.2.2", "safetensors>=0.4"],  # only `train` needs jax and optax; 100 MB
     "test": ["pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100", "pandas>=2.0", "polars>=1.0", "duckdb>=1.0"],
 }
