@@ -10,10 +10,10 @@ them: an executor that wakes for each of them costs as much CPU time as using th
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import Executor
@@ -48,18 +48,14 @@ _MAX_GAP = 0.1
 _POLL = 2e-4
 """Time between two looks for the reading that a joint sample waits for [s]."""
 
-_RECEIVED = "received_timestamp"
-"""Key of the time at which the middleware received a message [ns]; zero where it does not say."""
+_AHEAD = 1_000_000_000
+"""A reading that is further ahead of the joint states has another clock: no order follows from its stamp [ns]."""
 
-_DRIFT, _JITTER, _LONGEST_WAIT = 1_000, 2_000_000, 2_000_000_000
-"""Of the delay from the stamp of a joint state to its reception [ns]: largest growth from one to the next, variation,
-and the longest time that a joint state waits for this process."""
+_STAMPED = BODY + 8
+"""Length of a message that ends with the stamp of its header [bytes]."""
 
 _STRIDE = 20
 """Estimates between two checks whether the process shall end, which costs as much as reading a message."""
-
-Fetch = Callable[[int | None], bytes | None]
-"""Returns the oldest message of a sensor that was received by a time [ns], None: until now; None when there is none."""
 
 Take = Callable[[bytes, float], bool]
 """Uses one message that arrived at a time [s]; true when it led to an estimate."""
@@ -83,22 +79,31 @@ class SubscriptionOnDemand:
         )
         node._subscriptions.remove(self._subscription)  # where executors look for subscriptions
         self._take = self._subscription.handle.take_message
-        self._newer: tuple[bytes, Mapping[str, int]] | None = None
 
-    def fetch(self, received_by: int | None = None) -> bytes | None:
-        """The oldest message, serialized; None if there is none, or none that was received by this time [ns]."""
-        taken, self._newer = self._newer or self._take(self._type, True), None
-        if taken is None:
-            return None
-        if received_by is not None and taken[1][_RECEIVED] > received_by:
-            self._newer = taken
-            return None
-        return taken[0]
+    def fetch(self) -> bytes | None:
+        """The oldest message, serialized; None if there is none."""
+        taken = self._take(self._type, True)
+        return None if taken is None else taken[0]
 
     def destroy(self) -> None:
         """End the subscription."""
         self._node._subscriptions.append(self._subscription)
         self._node.destroy_subscription(self._subscription)
+
+
+@dataclass(slots=True, eq=False)
+class _Source:
+    """Sensor whose messages are fetched on demand.
+
+    Attributes
+    ----------
+    fetch, receive : takes the oldest message from the middleware; puts a message into the queue
+    newest_ns : stamp of the newest one that was fetched [ns]
+    """
+
+    fetch: Callable[[], bytes | None]
+    receive: Callable[[bytes], None]
+    newest_ns: int = 0
 
 
 class InputQueue:
@@ -124,9 +129,8 @@ class InputQueue:
         self._leave_out = leave_out
         self._now = now
         self._waiting: deque[tuple[float, Take, bool, bytes]] = deque()
-        self._sources: list[tuple[Fetch, Callable[[bytes], None]]] = []
+        self._sources: list[_Source] = []
         self.is_waiting: Callable[[], bool] = lambda: False
-        self._delay = sys.maxsize
         self._joints = 0
         self._behind = False
         self._next_check = now() + _PERIOD
@@ -148,40 +152,26 @@ class InputQueue:
     def joint_receiver(self, take: Take) -> Callable[[bytes], None]:
         """Callback of the subscription to the joint states; ``take`` uses a message.
 
-        What other sensors have sent before goes before it into the queue, and nothing much newer: after a pause,
-        readings and joint samples advance together.
+        The readings that it needs go before it into the queue, and nothing newer: after a pause, readings and joint
+        samples advance together.
         """
         append, now = self._waiting.append, self._now
 
         def receive(raw: bytes) -> None:
-            self._fetch_others(self._reception(raw))
+            self._fetch_others(stamp_of(raw) if len(raw) >= _STAMPED else None)
             append((now(), take, True, raw))
             self._joints += 1
 
         return receive
 
-    def _reception(self, raw: bytes) -> int | None:
-        """Time by which the middleware had received a joint state [ns], which executors do not say; None: just now.
-
-        It is the stamp and the smallest delay of late, because a joint state may have waited for this process.
-        """
-        if len(raw) < BODY + 8:
-            return None
-        stamp_ns, now_ns = stamp_of(raw), time.time_ns()
-        delay = now_ns - stamp_ns
-        self._delay = min(delay, self._delay + _DRIFT)
-        if delay - self._delay > _LONGEST_WAIT:  # the clock of the stamps is another one now
-            self._delay = delay
-        return stamp_ns + self._delay + _JITTER
-
-    def add_source(self, fetch: Fetch, receive: Callable[[bytes], None]) -> Callable[[], None]:
+    def add_source(self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None]) -> Callable[[], None]:
         """Fetch the messages of a sensor when joint samples need them, and give them to ``receive``.
 
         Returns
         -------
         Function that ends this.
         """
-        source = fetch, receive
+        source = _Source(fetch, receive)
         self._sources.append(source)
         return lambda: self._sources.remove(source)
 
@@ -211,11 +201,14 @@ class InputQueue:
             self.check()
         return bool(waiting)
 
-    def _fetch_others(self, received_by: int | None = None) -> None:
-        """Fetch the messages of the other sensors that were received by this time [ns]; None: until now."""
-        for fetch, receive in self._sources:
-            while (raw := fetch(received_by)) is not None:
-                receive(raw)
+    def _fetch_others(self, stamp_ns: int | None = None) -> None:
+        """Fetch what has arrived of the other sensors: up to the first stamp from this one on [ns]; None: all."""
+        for source in self._sources:
+            while stamp_ns is None or not stamp_ns <= source.newest_ns <= stamp_ns + _AHEAD:
+                if (raw := source.fetch()) is None:
+                    break
+                source.newest_ns = stamp_of(raw) if len(raw) >= _STAMPED else 0
+                source.receive(raw)
 
     def check(self) -> None:
         """Check whether the node keeps up, if the period is over; call it when all available messages are fetched."""

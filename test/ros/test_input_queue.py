@@ -15,9 +15,9 @@ from std_msgs.msg import String
 from friction_estimator.benchmark.live_nodes import with_stamp
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
-from friction_estimator.messages.cdr import CdrScanner
+from friction_estimator.messages.cdr import CdrScanner, stamp_of
 from friction_estimator.ros.diagnostics import NodeDiagnostics
-from friction_estimator.ros.input_queue import InputQueue, SubscriptionOnDemand
+from friction_estimator.ros.input_queue import InputQueue, SubscriptionOnDemand, Take
 from friction_estimator.ros.middleware import RELIABLE_INPUT, SENSOR_OUTPUT
 from friction_estimator.ros.spin import make_executor
 
@@ -181,31 +181,23 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
     assert not [name for name, _ in receiver.get_topic_names_and_types() if receiver.count_subscribers("others")]
 
 
-def test_after_a_pause_readings_and_joint_samples_advance_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings that the middleware received well after a joint sample stay there until the next ones."""
-    clock = [1_000_000_000]
-    monkeypatch.setattr(time, "time_ns", lambda: clock[0])
-    queue, order = InputQueue(leave_out=False, now=lambda: 0.0), list[str]()
+STAMPS = [1_000_000_000 + 10_000_000 * k for k in range(1, 10)]
 
-    def take(raw: bytes, arrived: float) -> bool:
-        order.append("joints" if len(raw) > 9 else raw.decode())
-        return order[-1] == "joints"
 
-    start = clock[0]
-    readings = [(start + 10_000_000 * k, f"reading {k}".encode()) for k in range(1, 10)]
+@pytest.mark.parametrize("hours_ahead", [0, 1])
+def test_after_a_pause_readings_and_joint_samples_advance_together(hours_ahead: int) -> None:
+    """Each joint sample finds the readings up to its own stamp; readings of another clock are all used at once."""
+    queue, order = InputQueue(leave_out=False, now=lambda: 0.0), list[tuple[str, int]]()
 
-    def fetch(received_by: int | None) -> bytes | None:
-        return readings.pop(0)[1] if readings and (received_by is None or readings[0][0] <= received_by) else None
+    def noting(name: str) -> Take:
+        return lambda raw, arrived: order.append((name, stamp_of(raw))) is None and name == "joints"
 
-    queue.add_source(fetch, queue.receiver(take))
-    joint = queue.joint_receiver(take)
-    joint(with_stamp(bytes(20), start))
-    clock[0] += 500_000_000
-    for stamp_ns in (start + 30_000_000, start + 60_000_000):
-        joint(with_stamp(bytes(20), stamp_ns))
-    for _ in range(3):
+    lead = hours_ahead * 3_600_000_000_000
+    messages = [with_stamp(bytes(16), stamp_ns + lead) for stamp_ns in STAMPS]
+    queue.add_source(lambda: messages.pop(0) if messages else None, queue.receiver(noting("reading")))
+    joint = queue.joint_receiver(noting("joints"))
+    for stamp_ns in STAMPS[2:9:3]:
+        joint(with_stamp(bytes(16), stamp_ns))
         queue.use()
-    three, six = [f"reading {k}" for k in (1, 2, 3)], [f"reading {k}" for k in (4, 5, 6)]
-    assert order == ["joints", *three, "joints", *six, "joints"]
-    queue.use_all()
-    assert len(order) == 12
+    kinds = "".join(name[0] for name, _ in order)
+    assert kinds == ("rrrjrrrjrrrj" if hours_ahead == 0 else "rrrrrrrrrjjj")
