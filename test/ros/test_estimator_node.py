@@ -199,7 +199,8 @@ def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
         _joints(messages, effort=[-value for value in messages["joint_states"].effort])
 
     talking.send(5000, flip)  # the finding about the wrenches of the test before must end first
-    sign = re.compile(r"joint_states: the effort of joint [^;]*'[lr]_knee'[^;]* has the opposite sign")  # of the legs that stood lately
+    # torques show their sign in the legs that have stood lately
+    sign = re.compile(r"joint_states: the effort of joint [^;]*'[lr]_knee'[^;]* has the opposite sign")
     pushed = re.compile(r"correct the sensors first [^;]*l_knee")
     talking.await_report(
         lambda d: bool(sign.search(d["sensors"].message) and pushed.search(d["friction diagnosis"].message)),
