@@ -100,9 +100,9 @@ class OutputMessages:
             friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
             built.append((topics.FRICTION, friction))
         due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))
-        if When.SLOW in due:
+        if self._has_friction and When.SLOW in due:
             self._sigma_is_wanted = bool(wanted(topics.SIGMA))
-        if self._has_friction and self._sigma_is_wanted:
+        if self._sigma_is_wanted:
             built.append((topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)))
         if estimate.compensation is not None:
             built.append((topics.COMPENSATION, self._scalar.serialize(stamp_ns, estimate.compensation)))

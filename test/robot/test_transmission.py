@@ -135,11 +135,14 @@ def evidence(k, velocity, friction, parameters):
         effort=zeros,
         friction=friction,
         sigma=sigma,
+        model=friction,
         model_sigma=sigma,
         parameters=parameters,
         parameters_sigma=np.full((2, 2), 1e-3),
         consistency=zeros,
         calibration_torque=zeros,
+        external_torque=zeros,
+        external_torque_sigma=sigma,
         disturbed=np.zeros(2, dtype=bool),
     )
 
