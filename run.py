@@ -210,7 +210,7 @@ def make_venv(python: str, environment: Dict[str, str]) -> None:
 def install_packages(environment: Dict[str, str]) -> None:
     """Install the pinned packages; their list is complete, so pip need not search for dependencies."""
     pins = [line for line in REQUIREMENTS.read_text().splitlines() if line[:1].isalnum()]
-    say("installing {} packages, about 1.2 GB, once".format(len(pins)))
+    say("installing {} packages, once: 0.6 GB to download, 2.2 GB on disk".format(len(pins)))
     run_pip(["--no-deps", "--require-hashes", "-r", str(REQUIREMENTS)], environment, len(pins))
 
 
@@ -244,7 +244,7 @@ def run_pip(arguments: List[str], environment: Dict[str, str], total: int) -> No
         for raw in process.stdout or ():
             log.write(raw)
             line = raw.decode(errors="replace").strip()
-            done += line.startswith(("Collecting ", "Obtaining ", "Ignoring ", "Requirement already"))
+            done += line.startswith(("Collecting ", "Processing ", "Obtaining ", "Ignoring ", "Requirement already"))
             if line.startswith(("Collecting ", "Downloading ", "Building ", "Installing collected")):
                 progress(done, total, line)
     if process.wait():

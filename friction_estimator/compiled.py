@@ -16,15 +16,18 @@ scalars.
 :func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
 folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
 of its source file, of those of all kernels that it calls and of the constants in them, because numba does not notice a
-change in another file.
+change in another file. When kernels are compiled, caches that no process has used for weeks are removed: they are those
+of earlier versions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +63,11 @@ KERNELS: list[tuple[Any, str]] = []
 """Kernels that state their types, and these, in the order of their definition."""
 _prepared = 0
 
+_UNUSED = 28 * 24 * 3600.0
+"""Caches of kernels that nobody has used for this long are removed [s]: two versions may be in use at once."""
+_grown: set[Path] = set()
+"""Folders in which this process has made the cache of a kernel."""
+
 
 def kernel(types: str | Callable[..., Any]) -> Any:
     """Decorate a kernel: ``@kernel("V M f8")`` when Python calls it, ``@kernel`` when only other kernels do."""
@@ -90,6 +98,8 @@ def prepare(progress: Callable[[int, int], None] | None = None) -> None:
         _prepared += 1
         if progress is not None:
             progress(_prepared, len(KERNELS))
+    while _grown:
+        _remove_unused(_grown.pop())
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
@@ -124,12 +134,29 @@ def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
     for parent in (package / "__pycache__", user / "friction_estimator"):
         folder = parent / name
         try:
+            is_new = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
+            os.utime(folder)  # used now
         except OSError:
             continue
         if os.access(folder, os.W_OK):
+            _grown.update({parent} if is_new else ())
             return folder
     return _private_folder(Path(tempfile.gettempdir()) / f"friction_estimator-{os.getuid()}") / name
+
+
+def _remove_unused(parent: Path) -> None:
+    """Remove the caches of kernels that no process has used lately.
+
+    A process that still needs one compiles again: numba makes missing folders anew.
+    """
+    for folder in parent.glob("kernels-*"):
+        try:
+            unused = time.time() - folder.stat().st_mtime
+        except OSError:  # another process has removed it
+            continue
+        if unused > _UNUSED:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _private_folder(folder: Path) -> Path:

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +89,39 @@ def test_plain_python_gives_the_same(outputs) -> None:
 def test_no_kernel_compiles_in_the_middle_of_a_run(outputs) -> None:
     """Arguments of other types than stated would stop the estimator for seconds."""
     assert outputs[0]["late"].size == 0, outputs[0]["late"]
+
+
+def doubled(x: float) -> float:
+    return 2.0 * x
+
+
+def multiplied(x: float) -> float:
+    return LAST * x  # another constant, hence another cache
+
+
+@pytest.mark.skipif(not compiled.COMPILED, reason=compiled.NOT_COMPILED)
+def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, monkeypatch) -> None:
+    for name, value in {
+        "__file__": str(tmp_path / "compiled.py"),
+        "KERNELS": [],
+        "_prepared": 0,
+        "_grown": set(),
+    }.items():
+        monkeypatch.setattr(compiled, name, value)
+    compiled.kernel("f8")(doubled)
+    compiled.prepare()
+    caches = tmp_path / "__pycache__"
+    (used,) = caches.iterdir()
+    unused, recent, other = (caches / name for name in ("kernels-unused", "kernels-recent", "unused"))
+    for folder in (unused, recent, other):
+        (folder / "machine code").mkdir(parents=True)
+    weeks_ago = time.time() - 35 * 24 * 3600.0
+    for folder in (used, unused, other):
+        os.utime(folder, (weeks_ago, weeks_ago))
+    compiled.kernel("f8")(doubled)
+    compiled.prepare()
+    assert {*caches.iterdir()} == {used, unused, recent, other}
+    compiled.kernel("f8")(multiplied)
+    compiled.prepare()
+    (new,) = {*caches.iterdir()} - {used, recent, other}
+    assert new.name.startswith("kernels-") and new != unused

@@ -31,12 +31,13 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.ros.diagnostics import NodeDiagnostics
-from friction_estimator.ros.input_queue import InputQueue, SubscriptionOnDemand
+from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import (
     LATCHED,
     OUTPUT,
     RELIABLE_INPUT,
     SENSOR_INPUT,
+    SubscriptionOnDemand,
     diagnostic_status,
     publish_diagnostics,
 )

@@ -15,10 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import Executor
-from rclpy.node import Node
-from rclpy.qos import QoSProfile
 
 from friction_estimator.messages.cdr import BODY, stamp_of
 from friction_estimator.ros.spin import IDLE, Running
@@ -59,36 +56,6 @@ _STRIDE = 20
 
 Take = Callable[[bytes, float], bool]
 """Uses one message that arrived at a time [s]; true when it led to an estimate."""
-
-
-class SubscriptionOnDemand:
-    """Subscription whose messages wait in the middleware until they are fetched; no executor wakes for them.
-
-    Parameters
-    ----------
-    node : owner
-    message_type, topic, qos, event_callbacks : as for ``Node.create_subscription``
-    """
-
-    def __init__(
-        self, node: Node, message_type: type, topic: str, qos: QoSProfile, event_callbacks: SubscriptionEventCallbacks
-    ) -> None:
-        self._node, self._type = node, message_type
-        self._subscription = node.create_subscription(
-            message_type, topic, lambda raw: None, qos, event_callbacks=event_callbacks, raw=True
-        )
-        node._subscriptions.remove(self._subscription)  # where executors look for subscriptions
-        self._take = self._subscription.handle.take_message
-
-    def fetch(self) -> bytes | None:
-        """The oldest message, serialized; None if there is none."""
-        taken = self._take(self._type, True)
-        return None if taken is None else taken[0]
-
-    def destroy(self) -> None:
-        """End the subscription."""
-        self._node._subscriptions.append(self._subscription)
-        self._node.destroy_subscription(self._subscription)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,12 +1,13 @@
-"""Quality of service of every topic, message classes by name, and diagnostic statuses."""
+"""Quality of service of every topic, message classes by name, subscriptions on demand, and diagnostic statuses."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -52,6 +53,41 @@ def message_class(type_name: str) -> Any:
     """Class of a message such as ``sensor_msgs/msg/JointState``."""
     package, _, name = type_name.split("/")
     return getattr(importlib.import_module(f"{package}.msg"), name)
+
+
+class SubscriptionOnDemand:
+    """Subscription whose messages wait in the middleware until they are fetched; no executor wakes for them.
+
+    Parameters
+    ----------
+    node : owner
+    message_type, topic, qos, event_callbacks : as for ``Node.create_subscription``
+    """
+
+    def __init__(
+        self, node: Node, message_type: type, topic: str, qos: QoSProfile, event_callbacks: SubscriptionEventCallbacks
+    ) -> None:
+        self._node, self._type = node, message_type
+        self._subscription = node.create_subscription(
+            message_type, topic, lambda raw: None, qos, event_callbacks=event_callbacks, raw=True
+        )
+        node._subscriptions.remove(self._subscription)  # where executors look for subscriptions
+        self._take = self._subscription.handle.take_message
+
+    def fetch(self) -> bytes | None:
+        """The oldest message, serialized; None if there is none."""
+        taken = self._take(self._type, True)
+        return None if taken is None else taken[0]
+
+    def fetch_all(self) -> Iterator[tuple[int, bytes]]:
+        """Time of arrival [ns] and serialized form of all messages, oldest first."""
+        while (taken := self._take(self._type, True)) is not None:
+            yield taken[1]["received_timestamp"], taken[0]
+
+    def destroy(self) -> None:
+        """End the subscription."""
+        self._node._subscriptions.append(self._subscription)
+        self._node.destroy_subscription(self._subscription)
 
 
 def diagnostic_status(name: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:

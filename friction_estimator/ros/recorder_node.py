@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -17,7 +18,7 @@ from friction_estimator.io.node_parameters import RECORDER_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.messages.description import RunDescription
-from friction_estimator.ros.middleware import RECORDER, SENSOR_INPUT, message_class
+from friction_estimator.ros.middleware import RECORDER, SENSOR_INPUT, SubscriptionOnDemand, message_class
 from friction_estimator.ros.parameters import read_parameters
 from friction_estimator.ros.robot_description import find_robot_description
 from friction_estimator.ros.spin import Running, run
@@ -58,13 +59,12 @@ class HeaderClock:
 
 
 class _Recorded(NamedTuple):
-    """A recorded topic: names, type, function that takes its messages, clock, and a further handler."""
+    """A recorded topic: names, type, subscription, clock, and a further handler."""
 
     topic: str
     full_name: str
     type_name: str
-    message_type: Any
-    take: Callable[[Any, bool], tuple[bytes, dict[str, int]] | None]
+    subscription: SubscriptionOnDemand
     clock: BagClock
     also: Callable[[bytes], None] | None
 
@@ -72,12 +72,12 @@ class _Recorded(NamedTuple):
 class Recorder:
     """Writes every message of some topics into a bag, when :meth:`take` is called.
 
-    The subscriptions belong to a second node that no executor serves, because taking all new messages a hundred times a
-    second costs half as much as a callback for each message.
+    No executor serves the subscriptions, because fetching all new messages a hundred times a second costs half as much
+    as a callback for each message.
 
     Parameters
     ----------
-    node : resolves the names of the topics
+    node : owns the subscriptions
     writer : an open bag
 
     Attributes
@@ -88,14 +88,6 @@ class Recorder:
 
     def __init__(self, node: Node, writer: BagWriter) -> None:
         self._node = node
-        self._listener = Node(
-            f"{node.get_name()}_topics",
-            namespace=node.get_namespace(),
-            context=node.context,
-            use_global_arguments=False,
-            enable_rosout=False,
-            start_parameter_services=False,
-        )
         self._writer = writer
         self._recorded: list[_Recorded] = []
         self.counts: dict[str, int] = {}
@@ -120,19 +112,15 @@ class Recorder:
         also : called with every serialized message
         """
         self.counts[topic] = 0
-        full_name, message_type = self._node.resolve_topic_name(topic), message_class(type_name)
+        full_name = self._node.resolve_topic_name(topic)
         self._writer.add_topic(full_name, type_name)
-        subscription = self._listener.create_subscription(message_type, full_name, _ignore, qos, raw=True)
-        take = subscription.handle.take_message
-        self._recorded.append(_Recorded(topic, full_name, type_name, message_type, take, clock, also))
+        no_events = SubscriptionEventCallbacks(use_default_callbacks=False)
+        subscription = SubscriptionOnDemand(self._node, message_class(type_name), topic, qos, no_events)
+        self._recorded.append(_Recorded(topic, full_name, type_name, subscription, clock, also))
 
     def take(self) -> None:
         """Write all messages that have arrived since the last call, in the order of their arrival."""
-        arrived: list[tuple[int, bytes, _Recorded]] = []
-        for recorded in self._recorded:
-            take, message_type = recorded.take, recorded.message_type
-            while (taken := take(message_type, True)) is not None:
-                arrived.append((taken[1]["received_timestamp"], taken[0], recorded))
+        arrived = [(at, raw, recorded) for recorded in self._recorded for at, raw in recorded.subscription.fetch_all()]
         arrived.sort(key=itemgetter(0))
         write_raw, counts, newest = self._writer.write_raw, self.counts, self.newest
         for arrival_ns, raw, recorded in arrived:
@@ -145,12 +133,9 @@ class Recorder:
     def close(self) -> None:
         """Write all messages that have arrived, and end the subscriptions."""
         self.take()
+        for recorded in self._recorded:
+            recorded.subscription.destroy()
         self._recorded.clear()
-        self._listener.destroy_node()
-
-
-def _ignore(raw: bytes) -> None:
-    """Callback of the subscriptions; never called, because their messages are taken."""
 
 
 def input_topics(config: Config) -> list[tuple[str, str]]:

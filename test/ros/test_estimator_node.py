@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -198,13 +199,20 @@ def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
     def flip(messages: dict) -> None:
         _joints(messages, effort=[-value for value in messages["joint_states"].effort])
 
-    talking.send(5000, flip)  # the finding about the wrenches of the test before must end first
-    # torques show their sign in the legs that have stood lately
-    sign = re.compile(r"joint_states: the effort of joint [^;]*'[lr]_knee'[^;]* has the opposite sign")
+    def send(count: int, change: Callable[[dict], None] | None = None) -> None:
+        for _ in range(count // 1000):
+            talking.send(1000, change)
+            talking.await_estimate(talking.sent[-1])
+
+    talking.send((3000 - len(talking.sent)) % 4000)  # both legs stand next
+    send(4000)  # earlier findings end
+    talking.stamp_ns += 3_600_000_000_000  # the checks use no evidence of before a pause
+    send(5000, flip)
+    sign = re.compile(r"joint_states: the effort of joint [^;]*'l_knee'[^;]* has the opposite sign")
     pushed = re.compile(r"correct the sensors first [^;]*l_knee")
     talking.await_report(
         lambda d: bool(sign.search(d["sensors"].message) and pushed.search(d["friction diagnosis"].message)),
-        "the sign of a knee's torque",
+        "the sign of the left knee's torque",
     )
     assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.WARN
     assert "disturbance: pushed" in talking.value("friction diagnosis", "l_knee")

@@ -17,8 +17,8 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.cdr import CdrScanner, stamp_of
 from friction_estimator.ros.diagnostics import NodeDiagnostics
-from friction_estimator.ros.input_queue import InputQueue, SubscriptionOnDemand, Take
-from friction_estimator.ros.middleware import RELIABLE_INPUT, SENSOR_OUTPUT
+from friction_estimator.ros.input_queue import InputQueue, Take
+from friction_estimator.ros.middleware import RELIABLE_INPUT, SENSOR_OUTPUT, SubscriptionOnDemand
 from friction_estimator.ros.spin import make_executor
 
 

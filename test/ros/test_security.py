@@ -82,10 +82,9 @@ def test_the_policy_allows_every_node_what_it_has_and_no_more(observer: Node, wo
         NodeProcess(module, workplace, *parameters, "use_sim_time:=true", name=name)
         for name, (module, *parameters) in starts.items()
     ]
-    nodes = [*starts, "recorder_topics"]
     try:
         ends = time.monotonic() + 2 * TIME_OUT
-        while (found := {node: differences(observer, node) for node in nodes}) != dict.fromkeys(nodes, {}):
+        while (found := {node: differences(observer, node) for node in starts}) != dict.fromkeys(starts, {}):
             assert time.monotonic() < ends, found
             time.sleep(0.2)
     finally:
