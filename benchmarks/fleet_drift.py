@@ -31,7 +31,7 @@ _FIRST_DAY = (FIRST - datetime(1970, 1, 1)).days
 ROBOTS, JOINTS, DAYS = 20, 12, 60
 THRESHOLD = 0.1
 WEAR, REACHED, IN_TIME = 0.3, 0.15, 7.0
-"""Wear must be found within so many days after it has reached this part."""
+"""Growth of the friction of a worn joint; growth from which the delay of its verdict counts; longest delay [days]."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far is the external torque of MOB-Net from zero on a walk without pushes, beside that of the Kalman observer?
+"""Errors of the external torque of MOB-Net and of the Kalman observer on a walk without pushes.
 
     python -m benchmarks.mob_net MODEL [--walk 100] [--seconds 40]
 

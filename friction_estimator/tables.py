@@ -24,12 +24,15 @@ _NAME_WIDTH = 24
 """Least width of the first column on the terminal, unless its texts are shorter [characters]."""
 
 
+Style = Literal["", "good", "fair", "bad"]
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """Plain text with a style."""
 
     text: str
-    style: Literal["", "good", "fair", "bad"] = ""
+    style: Style = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,21 @@ def add_robot_arguments(
     )
 
 
+def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -> None:
+    """``--scenario``, ``--noise``, ``--duration`` with its default [s], and ``--seed``."""
+    from friction_estimator.simulation import noise_names, scenario_names  # MuJoCo is needed here only
+
+    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="motion of the robot")
+    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
+    parser.add_argument("--duration", type=positive_seconds, default=duration, help="simulated time [s]")
+    parser.add_argument(
+        "--seed",
+        type=random_seed,
+        default=0,
+        help="random seed of the sensor noise; the same seed gives the same readings",
+    )
+
+
 def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     """Load the robot that was asked for, with its URDF; an override of None changes nothing.
 

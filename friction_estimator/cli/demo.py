@@ -18,9 +18,8 @@ from rich.table import Table
 
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
-    positive_seconds,
+    add_simulation_arguments,
     progress_bar,
-    random_seed,
     robot_of,
     warn,
 )
@@ -39,7 +38,6 @@ from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
 from friction_estimator.ros.live_state import LiveState
 from friction_estimator.ros.processes import core_count, environment, load_average
 from friction_estimator.ros.spin import run as run_node
-from friction_estimator.simulation import noise_names, scenario_names
 from friction_estimator.tables import terminal_table
 
 _SETTLED = 2.0
@@ -47,7 +45,6 @@ _SETTLED = 2.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
-    parser.add_argument("--duration", type=positive_seconds, default=30.0, help="simulated time [s]")
     parser.add_argument(
         "-o", "--output", type=Path, default=argparse.SUPPRESS, help="folder for bag, report and logs; else demo_<time>"
     )
@@ -55,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
     add_robot_arguments(parser)
     parser.add_argument("--observer", choices=tuple(OBSERVERS), help="method that measures friction")
-    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="motion of the robot")
-    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
-    parser.add_argument("--seed", type=random_seed, default=0, help="random seed of the sensor noise")
+    add_simulation_arguments(parser, duration=30.0)
 
 
 def run(arguments: argparse.Namespace) -> None:

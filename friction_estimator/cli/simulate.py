@@ -9,9 +9,8 @@ from pathlib import Path
 from friction_estimator.api.simulate import make_simulator, simulated, write_simulation
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
-    positive_seconds,
+    add_simulation_arguments,
     progress_bar,
-    random_seed,
     robot_of,
     warn,
     whole_number,
@@ -19,7 +18,7 @@ from friction_estimator.cli.arguments import (
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.learning.walks import UNCERTAINTIES, RandomWalks, write_walks
 from friction_estimator.ros.processes import core_count
-from friction_estimator.simulation import PERIOD_NS, noise_names, scenario_names
+from friction_estimator.simulation import PERIOD_NS
 
 LONGEST_WALK = 20.0
 """Of a data set: each walk has its own gait, and one in which the robot falls is lost as a whole [s]."""
@@ -36,12 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write random walks as training data of MOB-Net instead; an interrupted data set is continued",
     )
     add_robot_arguments(parser)
-    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="motion of the robot")
-    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
-    parser.add_argument("--duration", type=positive_seconds, default=20.0, help="simulated time [s]")
-    parser.add_argument(
-        "--seed", type=random_seed, default=0, help="random seed of the sensor noise; the same seed gives the same bag"
-    )
+    add_simulation_arguments(parser, duration=20.0)
     parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the bag")
     parser.add_argument("--overwrite", action="store_true", help="replace an older bag of that name")
     parser.add_argument(

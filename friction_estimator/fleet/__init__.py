@@ -16,18 +16,13 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.bag_task import BagResult, Settings
-from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots
-from friction_estimator.fleet.run import FleetError, FleetRun, Progress, absolute, run_bags
-from friction_estimator.fleet.sources import find_bags
+from friction_estimator.fleet.run import FleetError, FleetRun, Path_, Progress, absolute, run_bags
 from friction_estimator.fleet.table import read_table
 from friction_estimator.fleet.wear import FleetDrift, JointDrift, find_drift
 from friction_estimator.identification.methods import find_method
 
 __all__ = ["BagResult", "FleetDrift", "FleetError", "FleetRun", "JointDrift", "drift", "identify", "replay"]
-
-Path_ = str | os.PathLike[str]
 
 
 def replay(
@@ -73,7 +68,7 @@ def replay(
         When the scheduler cannot be reached, has no workers or is lost, or workers have another version.
     """
     settings = Settings("replay", absolute(os.fspath(output)), smooth=smooth, reports=reports)
-    return _run(bags, robots, settings, scheduler, workers, progress, announce)
+    return run_bags(bags, robots, settings, scheduler, workers, progress, announce)
 
 
 def identify(
@@ -100,7 +95,7 @@ def identify(
     if method is not None:
         find_method(method)  # one error here, not one a bag
     settings = Settings("identify", absolute(os.fspath(output)), identification=method, law=law)
-    return _run(bags, robots, settings, scheduler, workers, progress, announce)
+    return run_bags(bags, robots, settings, scheduler, workers, progress, announce)
 
 
 def drift(
@@ -141,20 +136,3 @@ def drift(
 
         write_drift_page(page, found, places[0])
     return found
-
-
-def _run(
-    bags: Path_ | Sequence[Path_],
-    robots: Path_ | None,
-    settings: Settings,
-    scheduler: str | None,
-    workers: int | None,
-    progress: Progress | None,
-    announce: Callable[[str], None] | None,
-) -> FleetRun:
-    if workers is not None and (workers < 1 or scheduler is not None):
-        raise ConfigError("'workers' is the number of processes on this machine: at least 1, and without 'scheduler'")
-    owners = FleetRobots() if robots is None else load_fleet_robots(robots)
-    sources = [bags] if isinstance(bags, (str, os.PathLike)) else list(bags)
-    found = find_bags(absolute(os.fspath(source)) for source in sources)
-    return run_bags(found, owners, settings, scheduler=scheduler, workers=workers, progress=progress, announce=announce)

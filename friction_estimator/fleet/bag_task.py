@@ -86,7 +86,7 @@ class BagResult:
 
 
 def process_bag(url: str, robots: FleetRobots, settings: Settings, scratch: str | None = None) -> BagResult:
-    """Estimate the friction in one bag and write its rows; a failure is a result, too.
+    """Estimate the friction in one bag and write its rows; a bag that cannot be used is a result, too.
 
     Parameters
     ----------
@@ -100,13 +100,10 @@ def process_bag(url: str, robots: FleetRobots, settings: Settings, scratch: str 
         status, rows = _process(url, robots, settings, scratch)
         return BagResult(url, status, rows=rows, seconds=time.perf_counter() - started)
     except FrictionEstimatorError as error:
-        reason = str(error)
-    except Exception as error:  # one broken bag must not end the others
-        reason = f"{type(error).__name__}: {error}"
+        return BagResult(url, FAILED, str(error), seconds=time.perf_counter() - started)
     finally:
         if next(_bags_done) % _COLLECT_EVERY == 0:
             gc.collect()
-    return BagResult(url, FAILED, reason, seconds=time.perf_counter() - started)
 
 
 def _process(url: str, robots: FleetRobots, settings: Settings, scratch: str | None) -> tuple[str, str]:

@@ -13,12 +13,13 @@ from friction_estimator.fleet.wear import LOWER, STEADY, UNKNOWN, WORN, FleetDri
 from friction_estimator.reports.drawing import ESTIMATE, LEFT_OUT, MODELLED, PanelGrid, band, dots, line, padded
 from friction_estimator.reports.page import Page, Section, figure_html, write_page
 from friction_estimator.tables import UNKNOWN as NO_NUMBER
-from friction_estimator.tables import Cell, Column, Table, html_table, percent
+from friction_estimator.tables import Cell, Column, Style, Table, html_table, percent
+from friction_estimator.types import FloatArray
 
 _PANELS, _COLUMNS = 24, 3
 """Joints in the figures, the worst ones."""
 _ROWS = 500
-_STYLE = {WORN: "bad", LOWER: "fair"}
+_STYLE: dict[str, Style] = {WORN: "bad", LOWER: "fair"}
 
 
 def drift_table(joints: Sequence[JointDrift]) -> Table:
@@ -41,7 +42,7 @@ def _row(joint: JointDrift) -> tuple[Cell, ...]:
     return (
         Cell(series.joint),
         Cell(series.serial),
-        Cell(joint.state, _STYLE.get(joint.state, "")),  # type: ignore[arg-type]
+        Cell(joint.state, _STYLE.get(joint.state, "")),
         Cell(_spread(joint.growth, joint.growth_sigma)),
         Cell(percent(joint.probability)),
         Cell(_spread(joint.trend, joint.trend_sigma)),
@@ -174,5 +175,5 @@ def _over_temperature(joints: Sequence[JointDrift]) -> object:
     return grid.figure
 
 
-def _relative(value: object, reference: object) -> np.ndarray:  # type: ignore[type-arg]
-    return 100.0 * np.exp(np.asarray(value) - np.asarray(reference))
+def _relative(value: FloatArray, reference: FloatArray | float) -> FloatArray:
+    return 100.0 * np.exp(value - reference)

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 import distributed
 
 import friction_estimator
-from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.fleet.bag_task import FAILED, FINISHED, SKIPPED, BagResult, Settings, process_bag
-from friction_estimator.fleet.robots import FleetRobots
-from friction_estimator.fleet.sources import Bag, filesystem
+from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots
+from friction_estimator.fleet.sources import Bag, filesystem, find_bags
 
 Progress = Callable[[BagResult, int, int], None]
 """Called after every bag with its result, the bytes that are done, and all bytes."""
+
+Path_ = str | os.PathLike[str]
 
 _FIRST_WORKER = 60.0  # time in which a scheduler must have a worker [s]
 _CONNECTION = 10.0  # time in which a scheduler must answer [s]
@@ -60,32 +62,20 @@ class FleetRun:
 
 
 def run_bags(
-    bags: Sequence[Bag],
-    robots: FleetRobots,
+    sources: Path_ | Sequence[Path_],
+    robots_file: Path_ | None,
     settings: Settings,
-    *,
-    scheduler: str | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
+    scheduler: str | None,
+    workers: int | None,
+    progress: Progress | None,
+    announce: Callable[[str], None] | None,
 ) -> FleetRun:
-    """Process all bags.
-
-    Parameters
-    ----------
-    bags : the largest first
-    robots : of the fleet
-    settings : of the run
-    scheduler : address of a Dask scheduler; None: a cluster on this machine for the time of the run
-    workers : processes of that cluster; None: one a core
-    progress : called after every bag
-    announce : called with the address of Dask's dashboard
-
-    Raises
-    ------
-    FleetError
-        When the scheduler cannot be reached, has no workers, is lost, or workers have another version or other files.
-    """
+    """Process all bags, the largest first; parameters and errors as of :func:`friction_estimator.fleet.replay`."""
+    if workers is not None and (workers < 1 or scheduler is not None):
+        raise ConfigError("'workers' is the number of processes on this machine: at least 1, and without 'scheduler'")
+    robots = FleetRobots() if robots_file is None else load_fleet_robots(robots_file)
+    places = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    bags = find_bags(absolute(os.fspath(place)) for place in places)
     with _client(scheduler, workers) as client:
         if announce is not None:
             announce(client.dashboard_link)
@@ -117,20 +107,21 @@ def _on_worker(url: str, robots: FleetRobots, settings: Settings) -> BagResult:
 def _result(future: distributed.Future, bag: Bag, done: int, count: int) -> BagResult:
     """Result of a task that has ended, however it has ended."""
     try:
-        result: BagResult = future.result(timeout=_CONNECTION)
-        return result
+        error = future.exception(timeout=_CONNECTION)
+        if error is None:
+            result: BagResult = future.result(timeout=_CONNECTION)
+            return result
     except (CancelledError, TimeoutError, OSError):
         raise FleetError(
             f"the connection to the scheduler was lost after {done} of {count} bags, whose rows are kept: start the "
             "scheduler and run the same command again, which does only what is missing"
         ) from None
-    except distributed.KilledWorker as error:
+    reason = f"{type(error).__name__}: {error}"
+    if isinstance(error, distributed.KilledWorker):
         reason = (
             f"its worker died {error.allowed_failures + 1} times: memory? see the log of {error.last_worker.address}"
         )
-        return BagResult(bag.url, FAILED, reason)
-    except Exception as error:
-        return BagResult(bag.url, FAILED, f"the worker cannot run the task: {type(error).__name__}: {error}")
+    return BagResult(bag.url, FAILED, reason)
 
 
 @contextmanager

@@ -260,7 +260,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     try:
         with safe_open(path, framework="np") as stream:
             document = json.loads((stream.metadata() or {})[_KEY])
-            return document, {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+            names = stream.keys()
+            return document, {name: stream.get_tensor(name) for name in names}
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise LearningError(f"{path} is not a MOB-Net model: {error}") from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.metrics import JointErrors, joint_errors, phase_mask
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
+from friction_estimator.tables import UNKNOWN, Cell, Column, Style, Table, number, percent, with_spread
 from friction_estimator.types import BoolArray, FloatArray
 
 GOOD, USEFUL = 0.3, 1.0
@@ -116,7 +115,7 @@ def speed_range(velocity: FloatArray) -> FloatArray:
     return np.asarray(np.quantile(moving, (OUTSIDE, 1.0 - OUTSIDE))) if moving.size else np.full(2, np.nan)
 
 
-def grade(relative: float) -> Literal["", "good", "fair", "bad"]:
+def grade(relative: float) -> Style:
     """Style of an error that is relative to the error of predicting zero."""
     if math.isnan(relative):
         return ""

@@ -71,6 +71,21 @@ def test_two_workers_give_the_rows_of_one_by_one_and_a_second_run_does_nothing(
     assert (len(again.finished), len(again.skipped), len(again.failed)) == (0, WHOLE, BROKEN)
 
 
+def test_an_error_that_nobody_expected_is_the_reason_of_its_bag_alone(
+    fleet_bags: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_once(url: str, *others: object) -> fleet.BagResult:
+        if url.endswith("lost"):
+            raise OSError("the disk is broken")
+        return process_bag(url, *others)
+
+    monkeypatch.setattr("friction_estimator.fleet.run.process_bag", fail_once)
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        run = fleet.replay(fleet_bags, fleet_bags / "fleet.yaml", output=tmp_path, scheduler=cluster.scheduler_address)
+    assert [result.reason for result in run.failed] == ["OSError: the disk is broken"]
+    assert len(run.finished) == WHOLE
+
+
 def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
     fleet_bags: Path, scheduler: str, one_by_one: pa.Table, tmp_path: Path
 ) -> None:

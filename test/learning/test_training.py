@@ -12,13 +12,11 @@ from friction_estimator.learning.evaluation import evaluate
 from friction_estimator.learning.recording import SignalRecording
 from test.hopper import HOPPER, hopper_config
 
-pytest.importorskip("jax", reason="JAX is not installed (extra learning): nothing can be trained")
 pytest.importorskip("safetensors", reason="safetensors is not installed (extra learning): nothing can be trained")
-
-from friction_estimator.learning.training import TrainingSettings, train  # noqa: E402
+training = pytest.importorskip("friction_estimator.learning.training", reason="JAX is not installed (extra learning)")
 
 ROBOT = Robot("hopper", hopper_config(), HOPPER, None)
-SETTINGS = TrainingSettings(leg_hidden=12, other_hidden=8, epochs=8, batch=8)
+SETTINGS = training.TrainingSettings(leg_hidden=12, other_hidden=8, epochs=8, batch=8)
 NOISE = np.array([1.0, 2.0])
 
 
@@ -40,7 +38,7 @@ def recording(seed: int, samples: int = 20_000) -> SignalRecording:
 def trained(tmp_path_factory):
     epochs = []
     path = tmp_path_factory.mktemp("training") / "checkpoint"
-    return train([recording(0)], ROBOT, SETTINGS, path, epochs.append), epochs
+    return training.train([recording(0)], ROBOT, SETTINGS, path, epochs.append), epochs
 
 
 def test_a_lag_and_a_load_are_learned_down_to_the_noise_with_the_sigma_of_the_noise(trained):
@@ -66,20 +64,20 @@ def test_an_interrupted_training_ends_with_the_same_model(trained, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train([recording(0)], ROBOT, SETTINGS, tmp_path / "checkpoint", stop)
+        training.train([recording(0)], ROBOT, SETTINGS, tmp_path / "checkpoint", stop)
     epochs = []
-    model = train([recording(0)], ROBOT, SETTINGS, tmp_path / "checkpoint", epochs.append)
+    model = training.train([recording(0)], ROBOT, SETTINGS, tmp_path / "checkpoint", epochs.append)
     assert epochs[0].done == 6
     for one, other in zip(model.networks, trained[0].networks, strict=True):
         for name, values in one.tensors.items():
             np.testing.assert_array_equal(values, other.tensors[name])
     with pytest.raises(LearningError, match="with other data or settings: delete it"):
-        train([recording(0)], ROBOT, dataclasses.replace(SETTINGS, seed=1), tmp_path / "checkpoint")
+        training.train([recording(0)], ROBOT, dataclasses.replace(SETTINGS, seed=1), tmp_path / "checkpoint")
 
 
 def test_too_few_samples_and_mixed_rates_are_refused(tmp_path):
     with pytest.raises(LearningError, match="stretches of 5000 samples"):
-        train([recording(0, 3000)], ROBOT, SETTINGS, tmp_path / "checkpoint")
+        training.train([recording(0, 3000)], ROBOT, SETTINGS, tmp_path / "checkpoint")
     slow = dataclasses.replace(recording(0, 3000), period=5e-3)
     with pytest.raises(LearningError, match="periods from 0.001 to 0.005 s"):
-        train([recording(0, 3000), slow], ROBOT, SETTINGS, tmp_path / "checkpoint")
+        training.train([recording(0, 3000), slow], ROBOT, SETTINGS, tmp_path / "checkpoint")
