@@ -120,7 +120,7 @@ def run_replay(
     try:
         summary = replay(bag, None, walk.robot.config, walk.robot.urdf_xml, on_estimate=lambda one: take(made, one))
         made.texts.add(("", "", "; ".join(summary.warnings)))
-    except Exception as error:  # noqa: BLE001 - whatever a replay raises is its outcome
+    except Exception as error:  # whatever a replay raises is its outcome
         made.errors.append(f"{type(error).__name__}: {traceback.format_exception_only(error)[-1].strip()}")
     scorer = Scorer()
     scorer.learn(good, made)

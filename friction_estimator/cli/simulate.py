@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fleet",
         type=_fleet,
         metavar="ROBOTSxDAYS",
-        help="write a folder with the bags of a fleet instead: so many robots, for so many days one walk a day of at "
-        "most DURATION, with wear, a maintenance, the temperature of the day and two broken bags",
+        help="write a folder with the bags of a fleet instead: one walk a day and robot, at most DURATION long, with "
+        "wear, a maintenance, the temperature of the day and two broken bags",
     )
     walks = parser.add_argument_group("data sets", "Lim et al. 2024, sections 4.3 and 5.1")
     walks.add_argument(

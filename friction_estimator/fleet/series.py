@@ -279,7 +279,7 @@ def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
 
 
 def _difference_variance(one: DaySeries, lag: int) -> tuple[float, int]:
-    """Variance of the change over about so many days, without the errors of the bags; and the number of changes.
+    """Variance of the change over about ``lag`` days, without the errors of the bags; and the number of changes.
 
     Most joints do not wear, and the median over them ignores those that do.
     """
