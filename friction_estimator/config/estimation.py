@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from friction_estimator.config.validation import Validated, parameter
+from friction_estimator.config.validation import Validated, advanced, parameter
 from friction_estimator.errors import ConfigError
 
 
@@ -12,24 +12,16 @@ from friction_estimator.errors import ConfigError
 class SynchronizerConfig(Validated):
     """How samples of different sensors become one frame."""
 
-    max_wait: float = parameter(
-        0.005,
-        "Longest time that a joint sample waits for the other sensors, in header time.",
-        "s",
-        0.0,
-        1.0,
-        advanced=True,
+    max_wait: float = advanced(
+        0.005, "Longest time that a joint sample waits for the other sensors, in header time.", "s", 0.0, 1.0
     )
-    stale_after: float = parameter(
-        0.1, "A sensor whose newest message is older than this is not used.", "s", 1e-3, 10.0, advanced=True
-    )
-    reset_after: float = parameter(
+    stale_after: float = advanced(0.1, "A sensor whose newest message is older than this is not used.", "s", 1e-3, 10.0)
+    reset_after: float = advanced(
         0.5,
         "A gap or a backward jump of the joint-state stamps by more than this restarts the filters.",
         "s",
         1e-2,
         60.0,
-        advanced=True,
     )
 
 
@@ -37,28 +29,23 @@ class SynchronizerConfig(Validated):
 class AttitudeConfig(Validated):
     """Gravity Kalman filter and quaternion extended Kalman filter (Hashlamon & Erbatur 2014, section 3)."""
 
-    acceleration_std: float = parameter(
-        0.5, "Standard deviation of the trunk's linear acceleration.", "m/s^2", 1e-6, 100.0, advanced=True
+    acceleration_std: float = advanced(
+        0.5, "Standard deviation of the trunk's linear acceleration.", "m/s^2", 1e-6, 100.0
     )
-    vibration_std: float = parameter(
+    vibration_std: float = advanced(
         1.0,
         "Standard deviation of trunk accelerations that last for one sample only, from impacts and vibration.",
         "m/s^2",
         0.0,
         100.0,
-        advanced=True,
     )
-    acceleration_bias_std: float = parameter(
-        0.02, "Standard deviation of the accelerometer bias at the start.", "m/s^2", 0.0, 10.0, advanced=True
+    acceleration_bias_std: float = advanced(
+        0.02, "Standard deviation of the accelerometer bias at the start.", "m/s^2", 0.0, 10.0
     )
-    gyro_bias_std: float = parameter(
-        0.01, "Standard deviation of the gyroscope bias at the start.", "rad/s", 0.0, 1.0, advanced=True
-    )
-    gyro_bias_walk: float = parameter(
-        1e-5, "Random walk of the gyroscope bias.", "rad/s/sqrt(s)", 0.0, 1.0, advanced=True
-    )
-    angular_acceleration_cutoff: float = parameter(
-        8.0, "Cutoff of the low-pass filter on the differentiated gyroscope.", "Hz", 0.1, 1e3, advanced=True
+    gyro_bias_std: float = advanced(0.01, "Standard deviation of the gyroscope bias at the start.", "rad/s", 0.0, 1.0)
+    gyro_bias_walk: float = advanced(1e-5, "Random walk of the gyroscope bias.", "rad/s/sqrt(s)", 0.0, 1.0)
+    angular_acceleration_cutoff: float = advanced(
+        8.0, "Cutoff of the low-pass filter on the differentiated gyroscope.", "Hz", 0.1, 1e3
     )
 
 
@@ -66,19 +53,14 @@ class AttitudeConfig(Validated):
 class ContactPhaseConfig(Validated):
     """Hysteresis and debounce on the normal force of each foot."""
 
-    on_fraction: float = parameter(
-        0.03, "A foot that carries more than this fraction of the weight is in contact.", "", 0.0, 1.0, advanced=True
+    on_fraction: float = advanced(
+        0.03, "A foot that carries more than this fraction of the weight is in contact.", "", 0.0, 1.0
     )
-    off_fraction: float = parameter(
-        0.015, "A foot that carries less than this fraction of the weight is in the air.", "", 0.0, 1.0, advanced=True
+    off_fraction: float = advanced(
+        0.015, "A foot that carries less than this fraction of the weight is in the air.", "", 0.0, 1.0
     )
-    debounce: float = parameter(
-        0.008,
-        "Time for which a contact threshold must stay crossed before the contact changes.",
-        "s",
-        0.0,
-        1.0,
-        advanced=True,
+    debounce: float = advanced(
+        0.008, "Time for which a contact threshold must stay crossed before the contact changes.", "s", 0.0, 1.0
     )
 
     def __post_init__(self) -> None:
@@ -94,44 +76,35 @@ class ContactPhaseConfig(Validated):
 class BaseStateConfig(Validated):
     """Position, velocity and heading of the base: legged odometry, or the published filter (eqs. 7-33, Table II)."""
 
-    method: str = parameter(
+    method: str = advanced(
         "odometry",
         "Estimator of the base state. odometry: standing feet and IMU. lipm: published filter on the linear inverted "
         "pendulum.",
         choices=("lipm", "odometry"),
-        advanced=True,
     )
-    sole_speed_std: float = parameter(
+    sole_speed_std: float = advanced(
         0.003,
         "Standard deviation of the speed at which standing soles creep, a lower bound for the base velocity.",
         "m/s",
         0.0,
         1.0,
-        advanced=True,
     )
-    landing_std: float = parameter(
-        0.003,
-        "Standard deviation of the distance by which a foot settles or slips while it lands.",
-        "m",
-        0.0,
-        1.0,
-        advanced=True,
+    landing_std: float = advanced(
+        0.003, "Standard deviation of the distance by which a foot settles or slips while it lands.", "m", 0.0, 1.0
     )
-    settle_std: float = parameter(
+    settle_std: float = advanced(
         0.01,
         "Random walk of the height of a sole over the distance travelled. Lightly loaded soles settle more.",
         "m/sqrt(m)",
         0.0,
         10.0,
-        advanced=True,
     )
-    twist_std: float = parameter(
+    twist_std: float = advanced(
         0.1,
         "Random walk of the heading of a sole over the distance travelled. Lightly loaded soles twist more.",
         "rad/sqrt(m)",
         0.0,
         10.0,
-        advanced=True,
     )
 
 
@@ -147,28 +120,21 @@ class IdentifierConfig(Validated):
         (),
         "Friction laws of single joints, as entries joint=law. The joint is a name or a pattern such as *_knee.",
     )
-    phases: str = parameter(
+    phases: str = advanced(
         "stance",
         "Joints whose law adapts in recursive least squares. stance: joints of a standing limb, as published. "
         "all: every measured joint.",
         choices=("stance", "all"),
-        advanced=True,
     )
-    initial_covariance: float = parameter(
-        10.0,
-        "Initial covariance of F_c and F_v in recursive least squares, times the identity.",
-        "",
-        0.0,
-        1e6,
-        advanced=True,
+    initial_covariance: float = advanced(
+        10.0, "Initial covariance of F_c and F_v in recursive least squares, times the identity.", "", 0.0, 1e6
     )
-    forgetting: float = parameter(
+    forgetting: float = advanced(
         1.0,
         "Forgetting factor per sample of recursive least squares. 1: all samples count equally, as published.",
         "",
         0.9,
         1.0,
-        advanced=True,
     )
 
 
@@ -196,34 +162,29 @@ class CompensationConfig(Validated):
         0.0,
         1e9,
     )
-    fade_velocity: float = parameter(
+    fade_velocity: float = advanced(
         0.01,
         "Speed below which the compensation torque fades to zero. At least three standard deviations of a measured "
         "velocity.",
         "rad/s",
         0.0,
         100.0,
-        advanced=True,
     )
-    max_relative_sigma: float = parameter(
+    max_relative_sigma: float = advanced(
         1.0,
         "Relative standard deviation of the law's torque above which a joint is not compensated. Full torque needs "
         "half of it.",
         "",
         1e-6,
         1e6,
-        advanced=True,
     )
-    slew_rate: float = parameter(
-        500.0, "Largest rate of change of the compensation torque.", "N m/s", 1e-3, 1e12, advanced=True
-    )
-    timeout: float = parameter(
+    slew_rate: float = advanced(500.0, "Largest rate of change of the compensation torque.", "N m/s", 1e-3, 1e12)
+    timeout: float = advanced(
         0.1,
         "Age of the joint states or desired velocities above which the compensation torque is zero.",
         "s",
         1e-3,
         10.0,
-        advanced=True,
     )
 
 
@@ -231,25 +192,19 @@ class CompensationConfig(Validated):
 class DiagnosisConfig(Validated):
     """When the diagnosis of a joint warns."""
 
-    period: float = parameter(
-        0.01, "Time between the estimates that the diagnosis uses.", "s", 1e-4, 10.0, advanced=True
-    )
-    memory: float = parameter(
-        10.0, "Time constant of the means from which the diagnosis is made.", "s", 0.1, 1e6, advanced=True
-    )
-    driving_share: float = parameter(
+    period: float = advanced(0.01, "Time between the estimates that the diagnosis uses.", "s", 1e-4, 10.0)
+    memory: float = advanced(10.0, "Time constant of the means from which the diagnosis is made.", "s", 0.1, 1e6)
+    driving_share: float = advanced(
         0.05,
         "Fraction of the moving time in which the estimated friction may drive a joint before that is reported.",
         "",
         0.0,
         1.0,
-        advanced=True,
     )
-    drift_ratio: float = parameter(
+    drift_ratio: float = advanced(
         0.25,
         "Change of the law's torque since the start that is reported as drift, as a fraction of that torque.",
         "",
         0.0,
         1e3,
-        advanced=True,
     )

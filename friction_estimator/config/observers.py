@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from friction_estimator.config.validation import Validated, parameter
+from friction_estimator.config.validation import Validated, advanced, parameter
 from friction_estimator.errors import ConfigError
 
 
@@ -22,67 +22,51 @@ class KalmanConfig(Validated):
         0.0,
         1.0,
     )
-    calibrate_sensors: bool = parameter(
-        True,
-        "Identify usual biases and gain errors of the sensors, even where the section sensors has smaller ones.",
-        advanced=True,
+    calibrate_sensors: bool = advanced(
+        True, "Identify usual biases and gain errors of the sensors, even where the section sensors has smaller ones."
     )
-    window: float = parameter(
-        0.01, "Duration of the windows of readings that the limb filters use.", "s", 1e-3, 1.0, advanced=True
-    )
-    jerk_densities: tuple[float, ...] = parameter(
+    window: float = advanced(0.01, "Duration of the windows of readings that the limb filters use.", "s", 1e-3, 1.0)
+    jerk_densities: tuple[float, ...] = advanced(
         (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e7, 1e9),
         "White-jerk densities of the joint-motion filters that run in parallel.",
         "rad^2/s^5",
         1e-9,
         1e12,
-        advanced=True,
     )
-    acceleration_densities: tuple[float, ...] = parameter(
+    acceleration_densities: tuple[float, ...] = advanced(
         (1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         "White-acceleration densities of further joint-motion filters, for joints that keep their velocity.",
         "rad^2/s^3",
         1e-12,
         1e12,
-        advanced=True,
     )
-    law_process_noise: float = parameter(
+    law_process_noise: float = advanced(
         1e-4,
         "Random walk of the law's parameters by wear and temperature, relative to their prior standard deviation.",
         "1/sqrt(s)",
         0.0,
         1.0,
-        advanced=True,
     )
-    calibration_process_noise: float = parameter(
+    calibration_process_noise: float = advanced(
         5e-3,
         "Random walk of the model and sensor errors, relative to their prior standard deviation.",
         "1/sqrt(s)",
         0.0,
         1.0,
-        advanced=True,
     )
-    model_error_std: float = parameter(
-        0.1, "Initial standard deviation of the model error of the friction law.", "N m", 0.0, 1e3, advanced=True
+    model_error_std: float = advanced(
+        0.1, "Initial standard deviation of the model error of the friction law.", "N m", 0.0, 1e3
     )
-    model_error_memory: float = parameter(
-        1.5, "Time constant of the model-error variance estimate.", "s", 1e-2, 1e4, advanced=True
+    model_error_memory: float = advanced(1.5, "Time constant of the model-error variance estimate.", "s", 1e-2, 1e4)
+    innovation_gate: float = advanced(
+        2.5, "Normalised innovation squared per joint above which a window contains an impact.", "", 1.0, 1e6
     )
-    innovation_gate: float = parameter(
-        2.5,
-        "Normalised innovation squared per joint above which a window contains an impact.",
-        "",
-        1.0,
-        1e6,
-        advanced=True,
-    )
-    change_ratio: float = parameter(
+    change_ratio: float = advanced(
         0.5,
         "Uncertainty that is added to each parameter of the law when friction has changed, relative to its value.",
         "",
         0.0,
         10.0,
-        advanced=True,
     )
 
 
@@ -90,12 +74,11 @@ class KalmanConfig(Validated):
 class FbseConfig(Validated):
     """Foot-base sensor estimation (section 5)."""
 
-    base_angular_acceleration: str = parameter(
+    base_angular_acceleration: str = advanced(
         "minimum_norm",
         "Base angular acceleration. minimum_norm: least-norm solution of eqs. 42 and 46, as published. gyro: "
         "differentiated gyroscope.",
         choices=("minimum_norm", "gyro"),
-        advanced=True,
     )
 
 
@@ -103,13 +86,12 @@ class FbseConfig(Validated):
 class MomentumConfig(Validated):
     """Discrete momentum observer (Lim et al. 2024, section 3.2), driven by the IMU."""
 
-    gain: float = parameter(30.0, "Bandwidth K_0 of the momentum observer.", "rad/s", 0.1, 1e4, advanced=True)
-    input_hold: str = parameter(
+    gain: float = advanced(30.0, "Bandwidth K_0 of the momentum observer.", "rad/s", 0.1, 1e4)
+    input_hold: str = advanced(
         "forward",
         "Torques, wrenches and specific force between two samples. forward: constant from their stamp on. "
         "trapezoid: linear.",
         choices=("forward", "trapezoid"),
-        advanced=True,
     )
 
     @property
@@ -122,74 +104,61 @@ class MomentumConfig(Validated):
 class ConstrainedConfig(Validated):
     """Constrained dynamics (Egle 2021, chapters 5-7): friction from joint accelerations, without force sensors."""
 
-    signal: str = parameter(
+    signal: str = advanced(
         "position",
         "Signal from which joint accelerations are differentiated. position: twice, as published. velocity: once.",
         choices=("position", "velocity"),
-        advanced=True,
     )
-    differences: str = parameter(
+    differences: str = advanced(
         "central",
         "Instant of the joint accelerations. central: middle of the window (eqs. 6.2, 7.7). backward: newest sample "
         "(eq. 6.3).",
         choices=("central", "backward"),
-        advanced=True,
     )
-    window: int = parameter(
+    window: int = advanced(
         51,
         "Number of samples to which the differentiating polynomial is fitted. It must be odd for central differences.",
         "samples",
         2,
         2001,
-        advanced=True,
     )
-    order: int = parameter(
-        4, "Order of the differentiating polynomial (eq. 7.1). It must be below the window.", "", 1, 8, advanced=True
+    order: int = advanced(
+        4, "Order of the differentiating polynomial (eq. 7.1). It must be below the window.", "", 1, 8
     )
-    trim_start: float = parameter(
-        0.1,
-        "Time after a foot has landed or left the ground during which friction is not measured.",
-        "s",
-        0.0,
-        10.0,
-        advanced=True,
+    trim_start: float = advanced(
+        0.1, "Time after a foot has landed or left the ground during which friction is not measured.", "s", 0.0, 10.0
     )
-    trim_end: float = parameter(
+    trim_end: float = advanced(
         0.05,
         "Time before a foot lands or leaves the ground during which friction is not measured. It delays the estimate.",
         "s",
         0.0,
         10.0,
-        advanced=True,
     )
-    position_controlled: tuple[str, ...] = parameter(
+    position_controlled: tuple[str, ...] = advanced(
         (),
         "Joints that a position controller holds (eq. 5.4c). They do not accelerate, and their friction is not "
         "measured.",
-        advanced=True,
     )
-    double_support: str = parameter(
+    double_support: str = advanced(
         "unavailable",
         "Friction of limbs whose feet stand together. unavailable: not measured. regularised: smallest possible "
         "friction (Egle 2021, eq. 6.1).",
         choices=("unavailable", "regularised"),
-        advanced=True,
     )
-    motion_frequency: float = parameter(
+    motion_frequency: float = advanced(
         10.0,
         "Highest frequency of the motion (section 7.1.2), for the differentiation error in the standard deviation.",
         "Hz",
         0.0,
         1e3,
-        advanced=True,
     )
-    max_sigma: float = parameter(
+    max_sigma: float = advanced(
         1.5,
         "Standard deviation above which the friction of a joint, mostly of a standing limb, is not measured.",
         "N m",
         0.0,
         1e9,
-        advanced=True,
     )
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.config.validation import Validated, check_name, parameter
+from friction_estimator.config.validation import Validated, advanced, check_name, parameter
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -221,12 +221,8 @@ class RobotConfig(Validated):
     fixed_base: bool = parameter(
         False, "True for a robot that is bolted to the ground, without IMU and base state. Not for the observer fbse."
     )
-    max_velocity: float = parameter(
-        100.0, "Joint velocities above this are rejected as glitches.", "rad/s", 1e-3, 1e6, advanced=True
-    )
-    max_effort: float = parameter(
-        1e4, "Motor torques above this are rejected as glitches.", "N m", 1e-3, 1e9, advanced=True
-    )
+    max_velocity: float = advanced(100.0, "Joint velocities above this are rejected as glitches.", "rad/s", 1e-3, 1e6)
+    max_effort: float = advanced(1e4, "Motor torques above this are rejected as glitches.", "N m", 1e-3, 1e9)
     coupling: CouplingConfig = CouplingConfig()
 
 
@@ -257,18 +253,15 @@ class FootConfig(Validated):
         choices=("surface", "point"),
     )
     phase: str = parameter("", "Name of the contact phase in which only this foot stands. Empty: the name of the foot.")
-    sole_size: tuple[float, ...] = parameter(
+    sole_size: tuple[float, ...] = advanced(
         (),
         "Length and width of the sole around its frame. Only the simulation needs it, for soles that are meshes in "
         "the URDF.",
         "m",
         1e-3,
         10.0,
-        advanced=True,
     )
-    max_force: float = parameter(
-        1e5, "Forces [N] and moments [N m] above this are rejected as glitches.", "", 1e-3, 1e9, advanced=True
-    )
+    max_force: float = advanced(1e5, "Forces [N] and moments [N m] above this are rejected as glitches.", "", 1e-3, 1e9)
 
     def __post_init__(self) -> None:
         Validated.__post_init__(self)
@@ -332,13 +325,12 @@ class SensorNoise(Validated):
         0.0,
         1e6,
     )
-    sigma_rate: float = parameter(
+    sigma_rate: float = advanced(
         50.0,
         "Rate at which the sensor errors are propagated to the standard deviation of the friction.",
         "Hz",
         0.1,
         1e4,
-        advanced=True,
     )
 
     @property

@@ -19,7 +19,7 @@ from friction_estimator.config.estimation import (
 )
 from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, KalmanConfig, MomentumConfig
 from friction_estimator.config.robot import FootConfig, ImuConfig, RobotConfig, SensorNoise
-from friction_estimator.config.validation import Range, Validated, check_range, check_topic, parameter
+from friction_estimator.config.validation import Range, Validated, advanced, check_range, check_topic, parameter
 from friction_estimator.errors import ConfigError, choices
 
 OBSERVERS = {
@@ -57,12 +57,11 @@ class Config(Validated):
         f"Method that measures friction: {', '.join(OBSERVERS)}. The most accurate one is kalman.",
         choices=tuple(OBSERVERS),
     )
-    stages: str = parameter(
+    stages: str = advanced(
         "all",
         "Stages that run. base_state: base state and contact phase only. friction: all others. graph:=split starts "
         "a node for each.",
         choices=STAGES,
-        advanced=True,
     )
     identifier: IdentifierConfig = IdentifierConfig()
     kalman: KalmanConfig = KalmanConfig()

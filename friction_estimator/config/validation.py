@@ -6,6 +6,7 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from friction_estimator.errors import ConfigError, choices
@@ -40,10 +41,14 @@ def parameter(
     high: float = math.inf,
     choices: tuple[str, ...] = (),
     *,
-    advanced: bool = False,
+    is_advanced: bool = False,
 ) -> Any:
     """Dataclass field with the metadata that validation, ROS declaration and docs need."""
-    return field(default=default, metadata={"range": Range(description, unit, low, high, choices, advanced)})
+    return field(default=default, metadata={"range": Range(description, unit, low, high, choices, is_advanced)})
+
+
+advanced = partial(parameter, is_advanced=True)
+"""A :func:`parameter` that few robots need."""
 
 
 @dataclass(frozen=True, slots=True)
