@@ -7,7 +7,8 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.joint_log import Payload
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _POINT, _BODY = 4, 10
 """Numbers of a payload: mass and centre of mass; with the inertia."""
@@ -53,6 +57,47 @@ def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -
     )
 
 
+def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which recordings of which robot, of verbs that identify or validate: all but the files themselves."""
+    add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
+    parser.add_argument("--joints", type=names_of, metavar="NAME,...", help="only these joints, in this order")
+    parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
+    parser.add_argument(
+        "--payload",
+        type=payload,
+        action="append",
+        default=[],
+        metavar="EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]",
+        help="body that was fixed to a frame of the URDF in one experiment (name of its file without suffix); may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--coupling",
+        type=Path,
+        metavar="YAML",
+        help="motors that move several joints together; when not given, robot.coupling of the robot's YAML",
+    )
+
+
+def recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keywords of ``identify`` and ``validate`` from the options of :func:`add_recording_arguments`.
+
+    Raises
+    ------
+    ConfigError
+        When the robot cannot be loaded, or an experiment has two payloads.
+    """
+    return {
+        "robot": None if arguments.robot is None else robot_of(arguments),
+        "coupling": arguments.coupling,
+        "payloads": once("payload", arguments.payload),
+        "joints": arguments.joints,
+        "namespace": arguments.namespace,
+        "stage": progress_bar,
+        "warn": warn,
+    }
+
+
 def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     """Load the robot that was asked for, with its URDF; an override of None changes nothing.
 
@@ -73,55 +118,54 @@ def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     return as_robot(load_robot(arguments.robot, {**given, **settings}))
 
 
+def output_console(width: int = 120) -> Console:
+    """Console on stdout; where that is no terminal, lines have this width."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else width)
+
+
 def warn(text: str) -> None:
     """One line on stderr."""
     print(f"friction_estimator: warning: {text}", file=sys.stderr)
 
 
-def random_seed(text: str) -> int:
-    """Type of an option that is a seed."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: a whole number from 0 on")
-    return int(text)
+def _number_type(valid: Callable[[float], bool], wanted: str) -> Callable[[str], float]:
+    """Type of an option that is a number of which this holds; it refuses all other texts."""
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not valid(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+        return value
+
+    return number
 
 
-def whole_number(text: str) -> int:
-    """Type of an option that is a whole number from 1 on."""
-    if not (text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
+finite = _number_type(math.isfinite, "a number")
+"""A number; the function that uses it checks its range."""
+positive = _number_type(lambda value: 0.0 < value < math.inf, "a positive number")
+positive_seconds = _number_type(lambda value: 0.0 < value < math.inf, "a positive number of seconds")
+seconds = _number_type(lambda value: 0.0 <= value < math.inf, "a number of seconds from 0 on")
+look_ahead = _number_type(lambda value: value > 0.0, "a positive number of seconds, nor inf")
+"""A time [s], or ``inf`` for all there is."""
 
 
-def positive_seconds(text: str) -> float:
-    """Type of an option that is a duration [s]."""
-    value = _number(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return value
+def whole_number(least: int, what: str = "") -> Callable[[str], int]:
+    """Type of an option that is a whole number from ``least`` on; ``what`` it is stands in the error."""
+
+    def number(text: str) -> int:
+        if not text.replace("_", "").isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}a whole number from {least} on")
+        return int(text)
+
+    return number
 
 
-def look_ahead(text: str) -> float:
-    """Type of an option that is a positive time [s], or ``inf`` for all there is."""
-    value = _number(text)
-    if not value > 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds, nor inf")
-    return value
-
-
-def seconds(text: str) -> float:
-    """Type of an option that is a time [s], zero or more."""
-    value = _number(text)
-    if not 0.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 on")
-    return value
-
-
-def positive(text: str) -> float:
-    """Type of an option that is a positive number."""
-    value = _number(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
+random_seed = whole_number(0, "a seed: ")
 
 
 def names_of(text: str) -> tuple[str, ...]:
@@ -167,22 +211,6 @@ def once(option: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if twice:
         raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
     return dict(pairs)
-
-
-def finite(text: str) -> float:
-    """Type of an option that is a number; the function that uses it checks its range."""
-    value = _number(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return value
-
-
-def _number(text: str) -> float:
-    """Value of a text, NaN when it is no number."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-
-from rich.console import Console
 
 from friction_estimator.benchmark.rows import (
     ROWS,
@@ -24,13 +21,12 @@ from friction_estimator.benchmark.rows import (
     number,
     target,
 )
-from friction_estimator.cli.arguments import positive_seconds, progress_bar, warn
+from friction_estimator.cli.arguments import output_console, positive_seconds, progress_bar, warn, whole_number
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.ros.processes import load_average
 from friction_estimator.tables import Cell, Column, Table, terminal_table
 
 _DEFAULTS = Options()
-_WIDTH = 120
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -57,14 +53,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="also write the table into this Markdown page, between its markers",
     )
-    parser.add_argument("--blocks", type=_count, default=_DEFAULTS.blocks, help="alternating blocks of 100 steps")
+    parser.add_argument(
+        "--blocks", type=whole_number(1), default=_DEFAULTS.blocks, help="alternating blocks of 100 steps"
+    )
     for name, what in (("replay", "duration of the replayed bag"), ("node", "measured time of the live node")):
         default = getattr(_DEFAULTS, f"{name}_seconds")
         parser.add_argument(f"--{name}-seconds", type=positive_seconds, default=default, help=f"{what} [s]")
     parser.add_argument(
         "--demo-seconds", type=positive_seconds, default=_DEFAULTS.demo_seconds, help="simulated time of the demo [s]"
     )
-    parser.add_argument("--steps", type=_count, default=_DEFAULTS.steps, help="number of steps of the row endurance")
+    parser.add_argument(
+        "--steps", type=whole_number(1), default=_DEFAULTS.steps, help="number of steps of the row endurance"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _print(results: Sequence[RowResult], facts: dict[str, str]) -> None:
     """Table on stdout, and the machine below it."""
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    console = output_console()
     console.print(terminal_table(_table(results)))
     for sentence in _sentences(facts):
         console.print(sentence.replace("`", ""), markup=False, soft_wrap=True)
@@ -128,10 +128,3 @@ def _sentences(facts: dict[str, str]) -> list[str]:
         f"Load average of the machine before the run {facts['load average before']}, after it "
         f"{facts['load average after']}.",
     ]
-
-
-def _count(text: str) -> int:
-    """Type of an option that is a number of blocks or steps."""
-    if not text.replace("_", "").isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)

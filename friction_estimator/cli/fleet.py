@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from friction_estimator import fleet
-from friction_estimator.cli.arguments import look_ahead, positive
+from friction_estimator.cli.arguments import look_ahead, output_console, positive, whole_number
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.fleet.page import drift_table
 from friction_estimator.fleet.wear import LOWER, WORN
@@ -86,13 +86,11 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="Dask scheduler; when not given, a cluster on this machine is started"
     )
-    parser.add_argument("--workers", type=_count, help="processes of the cluster here, one a core by default")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes: a whole number from 1 on")
-    return int(text)
+    parser.add_argument(
+        "--workers",
+        type=whole_number(1, "a number of processes: "),
+        help="processes of the cluster here, one a core by default",
+    )
 
 
 def _since(text: str) -> datetime:
@@ -112,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _drift(arguments: argparse.Namespace) -> int:
     """Print verdicts and table, and write the page."""
     found = fleet.drift(arguments.tables, since=arguments.since, threshold=arguments.threshold, page=arguments.output)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    console = output_console(_WIDTH)
     console.print(terminal_table(drift_table(found.joints[:_ROWS])))
     for joint in found.joints:
         if joint.state in (WORN, LOWER):

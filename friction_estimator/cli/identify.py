@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from friction_estimator.api.identify import IdentificationResult, identify
 from friction_estimator.cli.arguments import (
-    add_robot_arguments,
+    add_recording_arguments,
     names_of,
     once,
-    payload,
+    output_console,
     positive,
     progress_bar,
-    robot_of,
+    recording_keywords,
     seconds,
-    warn,
+    whole_number,
 )
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
@@ -33,7 +30,6 @@ from friction_estimator.reports.identification_tables import parameter_table, sc
 from friction_estimator.tables import number, terminal_table
 
 SEARCH = "search"
-_WIDTH = 120
 _OPTIONS = (
     "robust", "folds", "cutoff", "filter", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
     "parallel_cutoff", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma", "zero_slope",
@@ -54,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", type=Path, metavar="PARAMS.yaml", required=True, help="file to write")
     parser.add_argument("--report", type=Path, metavar="PAGE.html", help="page of figures and tables to write")
-    add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
-    parser.add_argument("--joints", type=names_of, metavar="NAME,...", help="only these joints, in this order")
-    parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
+    add_recording_arguments(parser)
     _add_model_options(parser.add_argument_group("model"))
     _add_data_options(parser.add_argument_group("treatment of the data"))
     _add_motor_options(parser.add_argument_group("method motor"))
@@ -74,23 +68,8 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
         metavar="[JOINT=]LAW",
         help="friction law of all joints, or of those that a pattern such as *_knee matches; may be repeated",
     )
-    group.add_argument(
-        "--payload",
-        type=payload,
-        action="append",
-        default=[],
-        metavar="EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]",
-        help="body that was fixed to a frame of the URDF in one experiment (name of its file without suffix); may be "
-        "repeated",
-    )
     _flag(group, "--payload-scale", "estimate the mass of the payloads, too")
     _flag(group, "--known-inertia", "take the URDF's inertia as it is, identify friction only")
-    group.add_argument(
-        "--coupling",
-        type=Path,
-        metavar="YAML",
-        help="motors that move several joints together; when not given, robot.coupling of the robot's YAML",
-    )
     _option(
         group,
         "--coupled-friction",
@@ -122,7 +101,12 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
     _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; else found from "
             "the residuals")  # fmt: skip
     _option(group, "--robust", action=argparse.BooleanOptionalAction, help="outliers count less (default)")
-    _option(group, "--folds", type=_folds, help=f"folds of the cross-validation; {FOLDS} when not given")
+    _option(
+        group,
+        "--folds",
+        type=whole_number(2, "a number of folds: "),
+        help=f"folds of the cross-validation; {FOLDS} when not given",
+    )
     _option(group, "--delay", type=seconds, metavar="S", help="delay of the friction against the velocity, for "
             "friction_curve; else found from the data")  # fmt: skip
     _option(group, "--max-sigma", type=positive, metavar="N_M", help="friction less certain than this is left out by "
@@ -175,17 +159,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
     result = identify(
         arguments.data,
-        None if arguments.robot is None else robot_of(arguments),
         method=arguments.method,
         law=laws[0] if laws else None,
         joint_laws=joint_laws,
-        coupling=arguments.coupling,
-        payloads=once("payload", arguments.payload),
-        joints=arguments.joints,
-        namespace=arguments.namespace,
         command=arguments.command,
-        stage=progress_bar,
-        warn=warn,
+        **recording_keywords(arguments),
         **_options(arguments),
     )
     result.save(arguments.output)
@@ -213,7 +191,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 def _print(result: IdentificationResult) -> None:
     """Choices, parameters with error bars, held-out errors beside the baselines, verdicts."""
     found = result.identification
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    console = output_console()
     console.print("what was chosen, and why", style="bold")
     for text in found.provenance.choices:
         console.print(f"- {text}", markup=False, soft_wrap=True)
@@ -239,12 +217,6 @@ def _option(group: argparse._ArgumentGroup, name: str, **settings: Any) -> None:
 
 def _positive_or_search(text: str) -> float | str:
     return text if text == SEARCH else positive(text)
-
-
-def _folds(text: str) -> int:
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of folds: a whole number from 2 on")
-    return int(text)
 
 
 def _regressors(text: str) -> tuple[bool, tuple[float, ...]]:

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="no random torques on the swinging leg: walks for tests",
     )
-    walks.add_argument("--jobs", type=whole_number, default=core_count(), help="walks simulated at the same time")
+    walks.add_argument("--jobs", type=whole_number(1), default=core_count(), help="walks simulated at the same time")
 
 
 def _fleet(text: str) -> tuple[int, int]:

@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
     add_data_arguments(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="model to write, NAME.safetensors")
-    parser.add_argument("--epochs", type=whole_number, help="passes over the data, at most")
-    parser.add_argument("--hidden", type=whole_number, help="hidden units of each limb's network")
+    parser.add_argument("--epochs", type=whole_number(1), help="passes over the data, at most")
+    parser.add_argument("--hidden", type=whole_number(1), help="hidden units of each limb's network")
     parser.add_argument("--seed", type=random_seed, default=0, help="random seed of weights and order of the data")
     parser.add_argument(
         "--paper", action="store_true", help="sizes and settings of Lim et al. 2024: many hours without a GPU"

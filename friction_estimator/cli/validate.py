@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from friction_estimator.api.validate import validate
-from friction_estimator.cli.arguments import add_robot_arguments, names_of, once, payload, progress_bar, robot_of, warn
+from friction_estimator.cli.arguments import add_recording_arguments, output_console, progress_bar, recording_keywords
 from friction_estimator.reports.identification_tables import score_table
 from friction_estimator.tables import terminal_table
-
-_WIDTH = 120
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,34 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data", type=Path, nargs="+", metavar="DATA", help="recordings as for `identify` that took no part in it"
     )
     parser.add_argument("--report", type=Path, metavar="PAGE.html", help="page of figures and tables to write")
-    add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
-    parser.add_argument("--joints", type=names_of, metavar="NAME,...", help="only these joints, in this order")
-    parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
-    parser.add_argument(
-        "--payload",
-        type=payload,
-        action="append",
-        default=[],
-        metavar="EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]",
-        help="body that was fixed to a frame of the URDF in one experiment; may be repeated",
-    )
-    parser.add_argument("--coupling", type=Path, metavar="YAML", help="motors that move several joints together")
+    add_recording_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Validate and print."""
-    result = validate(
-        arguments.params,
-        arguments.data,
-        None if arguments.robot is None else robot_of(arguments),
-        coupling=arguments.coupling,
-        payloads=once("payload", arguments.payload),
-        joints=arguments.joints,
-        namespace=arguments.namespace,
-        stage=progress_bar,
-        warn=warn,
-    )
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    result = validate(arguments.params, arguments.data, **recording_keywords(arguments))
+    console = output_console()
     console.print(terminal_table(score_table(result.scores)))
     for text in result.verdicts:
         console.print(f"- {text}", markup=False, soft_wrap=True)
