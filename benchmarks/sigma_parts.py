@@ -27,6 +27,7 @@ from friction_estimator.estimation.kalman.frame_friction import (
 )
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.io.robot import load_robot
+from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import noise_names
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def rms(values: FloatArray) -> FloatArray:
         """Per column of joints (g,), over the stance, from values of every sample (m, n)."""
-        return np.asarray(np.sqrt(np.nanmean(groups.fold(np.where(stance, values, np.nan)) ** 2, axis=0)))
+        return root_mean_square(groups.fold(np.where(stance, values, np.nan)))
 
     variances = np.array([estimator.stage.variances[one.stamp_ns] for one in estimates])
     rows = {

@@ -15,6 +15,7 @@ from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers import make_observer
 from friction_estimator.io.robot import Robot
+from friction_estimator.metrics import root_mean_square
 from friction_estimator.reference.constrained import ConstrainedFriction
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray
@@ -57,9 +58,7 @@ def published_errors(robot: Robot, run: SimulatedRun, noise: str, observer: str)
     """Another observer on the same walk: stance and swing, (6,) each."""
     track = estimate(configure("suralp", noise, {"observer": observer}), robot.urdf_xml, run)
     late = (run.time >= SETTLED)[:, None]
-    stance, swing = (
-        _rms(np.where(late & where, track.friction - run.friction, np.nan)) for where in (run.stance, ~run.stance)
-    )
+    stance, swing = (_rms(track.friction - run.friction, late & where) for where in (run.stance, ~run.stance))
     return stance, swing
 
 
@@ -91,15 +90,15 @@ def _errors(run: SimulatedRun, friction: FloatArray, sigma: FloatArray, measured
     values = []
     for truth in (then, run.friction):
         for where in (run.stance, ~run.stance):
-            values.append(_rms(np.where(measured & where, friction - truth, np.nan)))
+            values.append(_rms(friction - truth, measured & where))
     ratio = ((friction - then) / np.where(sigma > 0.0, sigma, np.nan)) ** 2
     nees = [np.nanmean(np.where(measured & where, ratio, np.nan)) for where in (run.stance, ~run.stance)]
     share = float((measured.any(axis=1) & single).sum() / single.sum())
     return Errors(values[0], values[1], values[2], values[3], share, np.array(nees))
 
 
-def _rms(error: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.nanmean(error.reshape(-1, LEG) ** 2, axis=0)))
+def _rms(error: FloatArray, where: BoolArray) -> FloatArray:
+    return root_mean_square(np.where(where, error, np.nan).reshape(-1, LEG))
 
 
 SCHEMES = {"exact": "exact acceleration", "central": "central difference, eq. 6.2", "backward": "backward, eq. 6.3"}

@@ -24,7 +24,6 @@ from benchmarks.icub.tracks import (
     estimated,
     integrated,
     reference_contact,
-    rms,
     robot_of,
     walked,
 )
@@ -32,6 +31,7 @@ from benchmarks.icub.velocities import study
 from benchmarks.shared import figures
 from benchmarks.shared.command import command, folder_with, make_parser, output_file
 from benchmarks.shared.pages import table
+from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 
 Tracks = Mapping[str, Mapping[str, Track]]
@@ -95,7 +95,7 @@ def report(recordings: Sequence[Recording], tracks: Tracks, urdf: Path) -> list[
 
 
 def _cells(errors: Errors) -> list[str]:
-    angle, worst = rms(errors.angle), np.abs(errors.angle).max(axis=0)
+    angle, worst = root_mean_square(errors.angle), np.abs(errors.angle).max(axis=0)
     cells = [
         f"{angle[0]:.2f} ({worst[0]:.1f}), {angle[1]:.2f} ({worst[1]:.1f})",
         f"{angle[2]:.2f} ({worst[2]:.1f})",
@@ -108,8 +108,8 @@ def _cells(errors: Errors) -> list[str]:
         *cells,
         f"{end[0]:+.0f}, {end[1]:+.0f}, {end[2]:+.0f}",
         f"{0.1 * np.hypot(*end[:2]) / errors.distance:.1f}" if errors.distance > 0.5 else "stands",
-        f"{1e3 * rms(errors.position)[2]:.1f}",
-        ", ".join(f"{value:.3f}" for value in rms(errors.velocity)),
+        f"{1e3 * root_mean_square(errors.position)[2]:.1f}",
+        ", ".join(f"{value:.3f}" for value in root_mean_square(errors.velocity)),
     ]
 
 
@@ -123,7 +123,7 @@ def _coverage(recording: str, track: Track, errors: Errors) -> tuple[str, ...]:
     ]
     sizes = [track.position_sigma[-1], track.velocity_sigma.mean(axis=0)]
     sigmas = [", ".join(f"{x:.0f}" for x in 1e3 * size) for size in sizes]
-    jumps = ", ".join(f"{x:.1f}" for x in 1e3 * rms(np.diff(track.position, 2, axis=0)))
+    jumps = ", ".join(f"{x:.1f}" for x in 1e3 * root_mean_square(np.diff(track.position, 2, axis=0)))
     return recording, shares[0], sigmas[0], shares[1], sigmas[1], jumps
 
 

@@ -171,11 +171,6 @@ def differentiated(position: FloatArray, period: float) -> FloatArray:
     return np.asarray(savgol_filter(position, _WINDOW, 2, deriv=1, delta=period, axis=0))
 
 
-def rms(values: FloatArray) -> FloatArray:
-    """Root mean square over the samples, (3,)."""
-    return np.asarray(np.sqrt((values**2).mean(axis=0)))
-
-
 def _wrapped(angle: FloatArray) -> FloatArray:
     return np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
 

@@ -16,8 +16,9 @@ from scipy.signal import butter, coherence, sosfiltfilt, welch
 from scipy.spatial.transform import Rotation
 
 from benchmarks.icub.recording import JOINTS, Recording
-from benchmarks.icub.tracks import Track, differentiated, estimated, rms, robot_of
+from benchmarks.icub.tracks import Track, differentiated, estimated, robot_of
 from friction_estimator.base.velocity import imu_velocity_by_legs
+from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, FloatArray
 
@@ -102,8 +103,8 @@ def _joints(recording: Recording) -> str:
         recorded = recording.velocity[walked][:, columns]
         frequency, common = coherence(recorded, slope, 1.0 / recording.period, nperseg=_SEGMENT, axis=0)
         band = (frequency >= 4.0) & (frequency < 7.0)
-        cells = f"{_all_rms(recorded):.3f} | {_all_rms(recorded - slope):.3f} | {common[band].mean():.2f}"
-        lines.append(f"| {joint} | {cells} |")
+        sizes = (f"{root_mean_square(one.ravel()):.3f}" for one in (recorded, recorded - slope))
+        lines.append(f"| {joint} | {' | '.join(sizes)} | {common[band].mean():.2f} |")
     return "\n".join(lines)
 
 
@@ -113,7 +114,9 @@ def _velocities(recording: Recording, sources: Sources) -> str:
     low = butter(2, _SLOW, fs=1.0 / recording.period, output="sos")
     for name in ("legs", "legs_hip_pitch_by_position", "legs_by_position", "estimate"):
         error = getattr(sources, name) - sources.vicon
-        cells = [", ".join(f"{x:.3f}" for x in rms(e[walked])) for e in (error, sosfiltfilt(low, error, axis=0))]
+        cells = [
+            ", ".join(f"{x:.3f}" for x in root_mean_square(e[walked])) for e in (error, sosfiltfilt(low, error, axis=0))
+        ]
         lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
     lines += ["", "| noise in x, y [m/s] | " + " | ".join(f"{a:.0f}-{b:.0f} Hz" for a, b in _BANDS) + " |"]
     lines.append("|---" * (1 + len(_BANDS)) + "|")
@@ -132,10 +135,6 @@ def noise_of_each(three: tuple[FloatArray, ...], period: float) -> FloatArray:
         near, far, others = (_band_variance(pair, period) for pair in (a - b, a - c, b - c))
         noises.append(np.sqrt(np.maximum(0.5 * (near + far - others), 0.0)))
     return np.array(noises)
-
-
-def _all_rms(values: FloatArray) -> float:
-    return float(np.sqrt((values**2).mean()))
 
 
 def _band_variance(values: FloatArray, period: float) -> FloatArray:

@@ -17,8 +17,9 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.smoother import KalmanSmoother
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.robot import load_robot
+from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import BoolArray, FloatArray, JointFriction
+from friction_estimator.types import FloatArray, JointFriction
 
 LAG = 2.0
 """Of the smoother [s]."""
@@ -157,11 +158,7 @@ def errors(run: SimulatedRun, estimator: Estimator, groups: JointGroups) -> Erro
     inside = error**2 <= CONSISTENT * sigma**2
     late = phases["stance"] | phases["swing"]
     return Errors(
-        _rms(groups, error, phases["stance"]),
-        _rms(groups, error, phases["swing"]),
+        root_mean_square(groups.fold(np.where(phases["stance"], error, np.nan))),
+        root_mean_square(groups.fold(np.where(phases["swing"], error, np.nan))),
         np.nanmean(groups.fold(np.where(late, inside, np.nan)), axis=0),
     )
-
-
-def _rms(groups: JointGroups, error: FloatArray, where: BoolArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.nanmean(groups.fold(np.where(where, error, np.nan)) ** 2, axis=0)))

@@ -15,7 +15,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples
 from friction_estimator.identification.least_squares import HUBER, MAD, column_condition
 from friction_estimator.identification.linear_problem import LinearProblem
-from friction_estimator.identification.result import Finding, JointScore
+from friction_estimator.identification.result import Finding, JointLaw, JointScore
 from friction_estimator.identification.uncertainty import block_jackknife, residual_blocks
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
@@ -59,24 +59,19 @@ _SCREENING, _POLISHING = _Effort(1, 40, 1e-6), _Effort(3, 200, 1e-11)
 
 
 @dataclass(frozen=True, slots=True)
-class CurveFit:
-    """A law through the samples.
+class CurveFit(JointLaw):
+    """A law through the samples; its covariance allows for residuals that are correlated in time.
+
+    What the data does not show at all has the width of its bounds as standard deviation.
 
     Attributes
     ----------
-    law : that was fitted
-    values : (p,)
-    covariance : (p, p) allowing for residuals that are correlated in time; what the data does not show at all has the
-        width of its bounds
     lower, upper : (p,) bounds
     rivals : (k, p) all solutions found from other starts that explain the data as well, the best first
     scale : standard deviation of the residuals without outliers [N m]
     condition : of the Jacobian with columns of unit norm
     """
 
-    law: FrictionLaw
-    values: FloatArray
-    covariance: FloatArray
     lower: FloatArray
     upper: FloatArray
     rivals: FloatArray
@@ -87,12 +82,6 @@ class CurveFit:
     def sigma(self) -> FloatArray:
         """Standard deviations (p,)."""
         return np.sqrt(np.diagonal(self.covariance))
-
-    def predict(self, velocity: FloatArray, load: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Torque and its standard deviation, (N,) each [N m]: the band widens where no data was."""
-        slope = torque_gradient(self.law, self.values, velocity, load)
-        variance = np.einsum("ij,jk,ik->i", slope, self.covariance, slope)
-        return self.law.torque(self.values[None, :], velocity, load), np.sqrt(np.maximum(variance, 0.0))
 
 
 def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> CurveFit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -117,11 +118,8 @@ def assemble(lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOp
     fourier = lap.at(inside)
     sweep = slow_sweeps(start[0], speeds, options.dwell, RAMP, after)
     moving = ((time > ends[0]) & (time < ends[1]))[:, None]
-    return time, (
-        np.where(moving, fourier[0], sweep[0]),
-        np.where(moving, fourier[1], sweep[1]),
-        np.where(moving, fourier[2], sweep[2]),
-    )
+    position, velocity, acceleration = (np.where(moving, *pair) for pair in zip(fourier, sweep, strict=True))
+    return time, (position, velocity, acceleration)
 
 
 def shrink_to_effort(
@@ -239,7 +237,7 @@ class _Planner:
         starts = [min(range(first, len(drawn), seeds), key=costs.__getitem__) for first in range(seeds)]
         results = []
         for number, start in enumerate(starts):
-            steps = _Steps(number * iterations, seeds * iterations, progress)
+            steps = _counter(number * iterations, seeds * iterations, progress)
             found = minimize(
                 self._cost,
                 drawn[start],
@@ -260,7 +258,7 @@ class _Planner:
         """Quality of a whole trajectory, sweeps included."""
         time, motion = assemble(lap, self.limits, self._options)
         every = max(int(len(time) / (4 * len(self._grid))), 1)
-        return quality(self.criterion.observation(*(signal[::every] for signal in motion)))
+        return quality(self.criterion.observation_and_torque(*(signal[::every] for signal in motion))[0])
 
     def _cost(self, variables: FloatArray) -> float:
         motion = self._family.trajectory(variables).at(self._grid)
@@ -279,16 +277,10 @@ class _Planner:
         return float(cost)
 
 
-class _Steps:
-    """Counts the iterations of one start."""
-
-    def __init__(self, done: int, total: int, progress: Progress | None) -> None:
-        self._done, self._total, self._progress = done, total, progress
-
-    def __call__(self, variables: FloatArray) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)
+def _counter(done: int, total: int, progress: Progress | None) -> Callable[[FloatArray], None]:
+    """Function that counts the iterations of one start."""
+    steps = itertools.count(done + 1)
+    return lambda variables: progress(next(steps), total) if progress is not None else None
 
 
 def _in_words(model: FixedBaseModel, options: ExcitationOptions, harmonics: list[int], factor: float) -> list[str]:
@@ -356,14 +348,10 @@ class ExcitationCriterion:
         base = base_parameters(self._all_names(), W)
         self._kept, self.names = base.kept, base.names
 
-    def observation(self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
-        """Observation matrix (N n, p) of a motion, each signal (N, n)."""
-        return self._all_columns(position, velocity, acceleration)[0][:, self._kept]
-
     def observation_and_torque(
         self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Observation matrix (N n, p) of a motion, and what the URDF's rigid bodies take, (N, n) [N m]."""
+        """Observation matrix (N n, p) of a motion, each signal (N, n), and what the URDF's bodies take, (N, n)."""
         W, torque = self._all_columns(position, velocity, acceleration)
         return W[:, self._kept], torque
 

@@ -129,7 +129,6 @@ class FixedBaseModel:
     urdf_xml : text of the URDF
     joint_names : (n) recorded joints, in the order of every array
     locked : position of joints that were not recorded, zero unless given [rad or m]
-    gravity : (3) in the base frame of the URDF [m/s^2]
 
     Attributes
     ----------
@@ -151,7 +150,6 @@ class FixedBaseModel:
         urdf_xml: str,
         joint_names: Sequence[str],
         locked: Mapping[str, float] = MappingProxyType({}),
-        gravity: tuple[float, float, float] = (0.0, 0.0, -GRAVITY),
     ) -> None:
         urdf_xml = checked_urdf(urdf_xml)
         self.warnings = doubts(urdf_xml)
@@ -165,7 +163,7 @@ class FixedBaseModel:
         still = [self._model.getJointId(name) for name in every.locked]
         self._model = pin.buildReducedModel(self._model, still, at_rest)
         self._driven = DrivenJoints(self._model, urdf_xml, joint_names, {})
-        self._model.gravity.linear = np.array(gravity)
+        self._model.gravity.linear = np.array([0.0, 0.0, -GRAVITY])
         self._data = self._model.createData()
         self.joint_names = tuple(joint_names)
         links = list(self._model.names)[1:]

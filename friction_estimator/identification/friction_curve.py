@@ -20,7 +20,7 @@ from friction_estimator.identification.curve_fit import (
 )
 from friction_estimator.identification.curve_problem import CurveSamples, curve_samples, find_delay, torque_of
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, at_motors
-from friction_estimator.identification.linear_problem import FOLDS, fold_numbers
+from friction_estimator.identification.linear_problem import FOLDS, fold_numbers, rms
 from friction_estimator.identification.recording.zero_phase import FilterOptions, Progress, to_motions
 from friction_estimator.identification.result import (
     Finding,
@@ -29,12 +29,12 @@ from friction_estimator.identification.result import (
     JointScore,
     ParameterTable,
     Provenance,
+    joined,
     sentences,
 )
 from friction_estimator.laws import laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray
 
 METHOD = "friction_curve"
 _DRAWN = 2000
@@ -229,8 +229,8 @@ def _score(joint: str, fit: CurveFit, samples: CurveSamples, options: FrictionCu
         joint=joint,
         torque_rms=samples.torque_rms,
         rigid_body_error=float("nan"),
-        model_error=_rms(predicted - samples.friction),
-        fit_error=_rms(own - samples.friction),
+        model_error=rms(predicted - samples.friction),
+        fit_error=rms(own - samples.friction),
         samples=samples.velocity.size,
     )
 
@@ -249,19 +249,13 @@ def _result(curves: Sequence[JointCurve], left_out: Sequence[str], provenance: P
 
 
 def _identified(curves: Sequence[JointCurve]) -> IdentifiedParameters:
-    n, p = len(curves), max(curve.fit.values.size for curve in curves)
-    values, covariance = np.zeros((n, p)), np.zeros((n, p, p))
-    for row, curve in enumerate(curves):
-        count = curve.fit.values.size
-        values[row, :count], covariance[row, :count, :count] = curve.fit.values, curve.fit.covariance
-    return IdentifiedParameters(
-        joint_names=tuple(curve.joint for curve in curves),
-        law_names=tuple(curve.fit.law.name for curve in curves),
-        values=values,
-        covariance=covariance,
-        residual_variance=np.array([curve.score.model_error**2 for curve in curves]),
-        measurement_variance=np.zeros(n),
-        samples=np.array([float(curve.score.samples) for curve in curves]),
+    return joined(
+        [curve.joint for curve in curves],
+        [curve.fit.law.name for curve in curves],
+        [(curve.fit.values, curve.fit.covariance) for curve in curves],
+        [curve.score.model_error**2 for curve in curves],
+        np.zeros(len(curves)),
+        [curve.score.samples for curve in curves],
     )
 
 
@@ -281,7 +275,3 @@ def _drawn(curve: JointCurve) -> FrictionSamples:
     load = np.full(seen.velocity.size, np.nan) if seen.load is None else seen.load
     used = np.abs(seen.velocity) >= np.abs(curve.samples.velocity).min()
     return FrictionSamples(curve.joint, seen.velocity, seen.friction, load, fitted, sigma, used)
-
-
-def _rms(error: FloatArray) -> float:
-    return float(np.sqrt(np.mean(error**2)))

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import InputError, choices
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _NONE: Mapping[str, FloatArray] = MappingProxyType({})
 
@@ -101,17 +102,22 @@ class JointLog:
         if missing:
             raise InputError(f"{self.name} has no joint {choices(missing)}; it has {choices(self.joint_names)}")
         columns = [self.joint_names.index(joint) for joint in joint_names]
-        return JointLog(
-            self.name,
-            joint_names,
-            self.time,
-            self.position[:, columns],
-            None if self.velocity is None else self.velocity[:, columns],
-            None if self.effort is None else self.effort[:, columns],
-            MappingProxyType({kind: np.ascontiguousarray(signal[:, columns]) for kind, signal in self.inputs.items()}),
-            self.payload,
-            self.digest,
-        )
+        return self.changed(lambda _, signal: np.ascontiguousarray(signal[:, columns]), joint_names=joint_names)
+
+    def rows(self, rows: BoolArray | IntArray | slice) -> JointLog:
+        """The same log with these samples, in this order."""
+        return self.changed(lambda _, signal: signal[rows], time=self.time[rows])
+
+    def changed(self, change: Callable[[str, FloatArray], FloatArray], **fields: Any) -> JointLog:
+        """The same log with other fields, and every recorded signal as a function makes it of its kind and itself."""
+
+        def of(kind: str) -> FloatArray | None:
+            signal: FloatArray | None = getattr(self, kind)
+            return None if signal is None else change(kind, signal)
+
+        fields |= {kind: of(kind) for kind in ("position", "velocity", "effort")}
+        inputs = {kind: change(kind, signal) for kind, signal in self.inputs.items()}
+        return replace(self, inputs=MappingProxyType(inputs), **fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,3 +139,8 @@ def rms_by_joint(error: FloatArray, joint: IntArray, joints: int) -> FloatArray:
     count = np.bincount(joint, minlength=joints)
     with np.errstate(invalid="ignore"):
         return np.sqrt(np.bincount(joint, error**2, joints) / count)
+
+
+def rms(error: FloatArray) -> float:
+    """RMS of errors (r,), NaN where there are none."""
+    return float(np.sqrt(np.mean(error**2))) if error.size else float("nan")

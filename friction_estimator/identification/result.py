@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from friction_estimator.laws import linear_law_names, make_linear_law
+from friction_estimator.laws import FrictionLaw, linear_law_names, make_law, make_linear_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.linear import LinearFrictionLaw
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,67 @@ class Identification:
     drives: Mapping[str, DriveGain] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class JointLaw:
+    """A friction law with its parameters.
+
+    Attributes
+    ----------
+    law : any of the registry
+    values : (p,) its parameters
+    covariance : (p, p) of the values
+    """
+
+    law: FrictionLaw
+    values: FloatArray
+    covariance: FloatArray
+
+    @classmethod
+    def of(cls, friction: IdentifiedParameters, joint: str) -> JointLaw:
+        """Law of a joint, without the padding."""
+        row = friction.joint_names.index(joint)
+        law = make_law(friction.law_names[row])
+        p = len(law.parameter_names)
+        return cls(law, friction.values[row, :p], friction.covariance[row, :p, :p])
+
+    def torque(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Friction torque (N,) [N m] at velocities (N,) [rad/s] and loads (N,) [N m]."""
+        return self.law.torque(self.values[None, :], velocity, load)
+
+    def predict(self, velocity: FloatArray, load: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Torque and its standard deviation, (N,) each [N m]: the band widens where no data was."""
+        gradient = torque_gradient(self.law, self.values, velocity, load)
+        return self.torque(velocity, load), propagated_sigma(gradient, self.covariance)
+
+
+def propagated_sigma(gradient: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Standard deviations (N,) of what has these derivatives (N, p) by parameters with this covariance (p, p)."""
+    return np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", gradient, covariance, gradient), 0.0))
+
+
+def joined(
+    joint_names: Sequence[str],
+    law_names: Sequence[str],
+    parameters: Sequence[tuple[FloatArray, FloatArray]],
+    residual_variance: Sequence[float] | FloatArray,
+    measurement_variance: Sequence[float] | FloatArray,
+    samples: Sequence[float] | FloatArray,
+) -> IdentifiedParameters:
+    """Parameters of all joints (n), padded with zeros to the law with most.
+
+    Parameters
+    ----------
+    parameters : (n) values (p_k,) and covariance (p_k, p_k) of each joint
+    residual_variance, measurement_variance, samples : (n) as in :class:`IdentifiedParameters`
+    """
+    n, width = len(parameters), max((own.size for own, _ in parameters), default=0)
+    values, covariance = np.zeros((n, width)), np.zeros((n, width, width))
+    for row, (own, spread) in enumerate(parameters):
+        values[row, : own.size], covariance[row, : own.size, : own.size] = own, spread
+    numbers = (np.array(column, dtype=float) for column in (residual_variance, measurement_variance, samples))
+    return IdentifiedParameters(tuple(joint_names), tuple(law_names), values, covariance, *numbers)
+
+
 _INNER = (0.05, 0.95)
 """Quantiles of the speed between which nine tenths of the samples lie."""
 
@@ -161,61 +223,6 @@ def velocity_ranges(samples: Sequence[FrictionSamples]) -> FloatArray:
         if speeds.size and np.ptp(speeds) > 0.0:
             ranges[row] = np.quantile(speeds, _INNER)
     return ranges
-
-
-_BINS = 24
-_LOADS = (1.0 / 6.0, 0.5, 5.0 / 6.0)
-
-
-@dataclass(frozen=True, slots=True)
-class OperatingRange:
-    """Velocities that one joint had while its friction was identified, each with a load that went with it.
-
-    Attributes
-    ----------
-    joint : its name
-    velocity : (m) ascending, none of them zero [rad/s]
-    load : (m) torque through the joint [N m]; empty when it is not known
-    """
-
-    joint: str
-    velocity: tuple[float, ...]
-    load: tuple[float, ...]
-
-
-def operating_range(samples: FrictionSamples) -> OperatingRange | None:
-    """A few of the samples that were used, evenly over the velocities, at several loads each; None without any.
-
-    Load and velocity of a machine are seldom independent: where friction is most of the torque the load has the sign of
-    the velocity. So they are kept in pairs.
-    """
-    known = bool(np.isfinite(samples.load).any())
-    where = samples.used & np.isfinite(samples.velocity) & (samples.velocity != 0.0)
-    if known:
-        where &= np.isfinite(samples.load)
-    if not where.any():
-        return None
-    velocity, load = samples.velocity[where], samples.load[where]
-    rows = _spread_rows(velocity, load if known else np.zeros(velocity.size))
-    return OperatingRange(samples.joint, _short(velocity[rows]), _short(load[rows]) if known else ())
-
-
-def _spread_rows(velocity: FloatArray, load: FloatArray) -> IntArray:
-    """Rows of some samples in ascending velocity: in each bin of velocities those at some quantiles of the load."""
-    edges = np.linspace(velocity.min(), velocity.max(), _BINS + 1)
-    of_bin = np.clip(np.searchsorted(edges, velocity, side="right") - 1, 0, _BINS - 1)
-    chosen: set[int] = set()
-    for one in np.unique(of_bin):
-        rows = np.flatnonzero(of_bin == one)
-        rows = rows[np.lexsort((velocity[rows], load[rows]))]
-        chosen.update(rows[[int(share * rows.size) for share in _LOADS]].tolist())
-    kept = np.array(sorted(chosen))
-    return np.asarray(kept[np.argsort(velocity[kept], kind="stable")])
-
-
-def _short(values: FloatArray) -> tuple[float, ...]:
-    """Six digits: more would fill the files for nothing."""
-    return tuple(float(f"{value:.6g}") for value in values)
 
 
 _GOOD = 0.1

@@ -12,10 +12,9 @@ from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.observation import observe, parallel_cutoff
 from friction_estimator.identification.joint_log import FRICTION, Motion, at_motors
-from friction_estimator.identification.result import FrictionSamples, Identification, JointScore
+from friction_estimator.identification.linear_problem import rms
+from friction_estimator.identification.result import FrictionSamples, Identification, JointLaw, JointScore
 from friction_estimator.identification.rigid_body import drive_inertia_columns
-from friction_estimator.laws import make_law
-from friction_estimator.laws.law import torque_gradient
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -139,13 +138,8 @@ def _friction(
         raise InputError(
             f"no friction was identified for {choices(missing)}; the file has {choices(known.joint_names)}"
         )
-    torque = np.empty_like(velocity)
-    for column, name in enumerate(names):
-        row = known.joint_names.index(name)
-        law = make_law(known.law_names[row])
-        values = known.values[row, : len(law.parameter_names)][None]
-        torque[:, column] = law.torque(values, velocity[:, column], load[:, column])
-    return torque
+    laws = [JointLaw.of(known, name) for name in names]
+    return np.column_stack([law.torque(velocity[:, k], load[:, k]) for k, law in enumerate(laws)])
 
 
 def _with_scores(
@@ -177,12 +171,8 @@ def _score(name: str, rows: _Rows, joint: int, usable: BoolArray) -> JointScore:
     torque, rigid, friction = (part[usable, joint] for part in (rows.torque, rows.rigid, rows.friction))
     without_friction = torque - rigid
     model = torque - friction if np.isnan(rigid).all() else without_friction - friction
-    errors = (_rms(torque), _rms(without_friction), _rms(model))
+    errors = (rms(torque), rms(without_friction), rms(model))
     return JointScore(name, *errors, fit_error=float("nan"), samples=int(usable.sum()))
-
-
-def _rms(values: FloatArray) -> float:
-    return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")
 
 
 def _samples(identification: Identification, name: str, rows: _Rows, joint: int, usable: BoolArray) -> FrictionSamples:
@@ -190,19 +180,13 @@ def _samples(identification: Identification, name: str, rows: _Rows, joint: int,
     kept = slice(None, None, max(1, len(rows.velocity) // _FIGURE_SAMPLES))
     velocity, load = rows.velocity[kept, joint], rows.load[kept, joint]
     rigid = np.nan_to_num(rows.rigid[kept, joint])
-    known = identification.friction
-    row = known.joint_names.index(name)
-    law = make_law(known.law_names[row])
-    count = len(law.parameter_names)
-    J = torque_gradient(law, known.values[row, :count], velocity, load)
-    variance = np.einsum("ti,ij,tj->t", J, known.covariance[row, :count, :count], J)
     return FrictionSamples(
         joint=name,
         velocity=velocity,
         friction=rows.torque[kept, joint] - rigid,
         load=load,
         fitted=rows.friction[kept, joint],
-        sigma=np.sqrt(np.maximum(variance, 0.0)),
+        sigma=JointLaw.of(identification.friction, name).predict(velocity, load)[1],
         used=usable[kept],
     )
 

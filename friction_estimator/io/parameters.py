@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.joint_laws import LARGEST, SCALARS, IdentifiedParameters, check_identified
@@ -268,19 +270,18 @@ def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | Non
     for joint in wanted:
         check_name("the name of a joint", joint)
     laws = [_law(joint, joints[joint]) for joint in wanted]
-    n, p = len(wanted), max((len(law.parameter_names) for law in laws), default=0)
-    values, covariance = np.zeros((n, p)), np.zeros((n, p, p))
-    scalars, velocity_range = {name: np.zeros(n) for name in SCALARS}, np.full((n, 2), np.nan)
+    parameters, scalars, velocity_range = [], [], np.full((len(wanted), 2), np.nan)
     for row, (joint, law) in enumerate(zip(wanted, laws, strict=True)):
-        count = len(law.parameter_names)
-        values[row, :count] = _values(joint, joints[joint], law.parameter_names)
-        covariance[row, :count, :count] = _numbers(joint, joints[joint], "covariance", (count, count))
-        for name, array in scalars.items():
-            array[row] = _numbers(joint, joints[joint], name, ())
-        if _VELOCITY_RANGE in joints[joint]:
-            velocity_range[row] = _rising_speeds(joint, joints[joint])
-    law_of = tuple(law.name for law in laws)
-    identified = IdentifiedParameters(wanted, law_of, values, covariance, **scalars, velocity_range=velocity_range)
+        entry, count = joints[joint], len(law.parameter_names)
+        values = _values(joint, entry, law.parameter_names)
+        parameters.append((values, _numbers(joint, entry, "covariance", (count, count))))
+        scalars.append([_numbers(joint, entry, name, ()) for name in SCALARS])
+        if _VELOCITY_RANGE in entry:
+            velocity_range[row] = _rising_speeds(joint, entry)
+    numbers = np.array(scalars).reshape(-1, len(SCALARS)).T
+    identified = replace(
+        joined(wanted, [law.name for law in laws], parameters, *numbers), velocity_range=velocity_range
+    )
     check_identified(identified)
     return identified
 

@@ -184,23 +184,17 @@ def _flatten(values: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]
 _COUPLING_KEYS = ("joints", "motors", "matrix")
 
 
-def load_coupling(path: str | os.PathLike[str], joint_names: Sequence[str] | None = None) -> Coupling:
-    """Read a coupling.
-
-    Parameters
-    ----------
-    path : YAML file of coupling matrices, see the head of this module
-    joint_names : joints of the robot or log; those that the file does not name are uncoupled. Groups of the file of
-        which none of the joints is wanted are left out. None: all of the file and nothing else
+def load_coupling(path: str | os.PathLike[str]) -> Coupling:
+    """All groups of a YAML file of coupling matrices, see the head of this module.
 
     Raises
     ------
     ConfigError
-        When the file cannot be read or is not such a file, or only a part of a coupled group is wanted.
+        When the file cannot be read or is not such a file.
     """
     couplings = load_couplings(path)
     try:
-        return combined(couplings) if joint_names is None else coupling_of_joints(couplings, joint_names)
+        return combined(couplings)
     except ConfigError as error:
         raise ConfigError(f"{Path(path).expanduser()}: {error}") from None
 
@@ -226,10 +220,6 @@ def coupling_of_joints(couplings: Sequence[Coupling], joint_names: Sequence[str]
     ConfigError
         When only a part of a coupled group is there.
     """
-    return combined(_wanted(couplings, joint_names))
-
-
-def _wanted(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> list[Coupling]:
     kept = [coupling for coupling in couplings if set(coupling.joint_names) & set(joint_names)]
     missing = [name for coupling in kept for name in coupling.joint_names if name not in joint_names]
     if missing:
@@ -239,7 +229,7 @@ def _wanted(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> list[C
         )
     coupled = {name for coupling in kept for name in coupling.joint_names}
     alone = [name for name in joint_names if name not in coupled]
-    return [*kept, uncoupled(alone)] if alone else kept
+    return combined([*kept, uncoupled(alone)] if alone else kept)
 
 
 def _coupling(name: str, entry: Any) -> Coupling:

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.identification.result import FrictionSamples, Identification, JointScore, ParameterTable
-from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.identification.result import (
+    FrictionSamples,
+    Identification,
+    JointLaw,
+    JointScore,
+    ParameterTable,
+)
 from friction_estimator.laws.joint_laws import IdentifiedParameters
-from friction_estimator.laws.law import torque_gradient
 from friction_estimator.reports.recording_tables import grade
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
 from friction_estimator.types import FloatArray
@@ -62,13 +66,10 @@ def range_table(friction: IdentifiedParameters) -> Table | None:
 
 def _ends(friction: IdentifiedParameters, row: int) -> tuple[Cell, ...]:
     """Speed, and friction without load, at both ends of the range of one joint."""
-    law, speeds = make_law(friction.law_names[row]), np.asarray(friction.velocity_range)[row]
-    p, no_load = len(law.parameter_names), np.zeros(2)
-    values, slope = friction.values[row, :p], torque_gradient(law, friction.values[row, :p], speeds, no_load)
-    sigma = np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", slope, friction.covariance[row, :p, :p], slope), 0.0))
-    torque = law.torque(values[None, :], speeds, no_load)
+    joint, speeds = friction.joint_names[row], np.asarray(friction.velocity_range)[row]
+    torque, sigma = JointLaw.of(friction, joint).predict(speeds, np.zeros(2))
     ends = [(Cell(number(speeds[k])), Cell(with_spread(float(torque[k]), 2.0 * float(sigma[k])))) for k in (0, 1)]
-    return Cell(friction.joint_names[row]), Cell(law.name), *ends[0], *ends[1]
+    return Cell(joint), Cell(friction.law_names[row]), *ends[0], *ends[1]
 
 
 def parameter_table(table: ParameterTable) -> Table:
@@ -154,22 +155,18 @@ def joint_quadrants(identification: Identification) -> list[tuple[QuadrantFit, .
     """Fits of every joint, empty where its law does not depend on the load."""
     laws = load_laws(identification.friction)
     return [
-        tuple(_fits(samples, *laws[samples.joint])) if samples.joint in laws else ()
+        tuple(_fits(samples, laws[samples.joint])) if samples.joint in laws else ()
         for samples in identification.samples
     ]
 
 
-def load_laws(friction: IdentifiedParameters) -> dict[str, tuple[FrictionLaw, FloatArray]]:
-    """Law and parameters (p,) of the joints whose friction depends on the load."""
-    laws = {joint: make_law(name) for joint, name in zip(friction.joint_names, friction.law_names, strict=True)}
-    return {
-        joint: (law, friction.values[row, : len(law.parameter_names)])
-        for row, (joint, law) in enumerate(laws.items())
-        if law.depends_on_load
-    }
+def load_laws(friction: IdentifiedParameters) -> dict[str, JointLaw]:
+    """Laws of the joints whose friction depends on the load."""
+    laws = {joint: JointLaw.of(friction, joint) for joint in friction.joint_names}
+    return {joint: one for joint, one in laws.items() if one.law.depends_on_load}
 
 
-def _fits(samples: FrictionSamples, law: FrictionLaw, parameters: FloatArray) -> Iterator[QuadrantFit]:
+def _fits(samples: FrictionSamples, law: JointLaw) -> Iterator[QuadrantFit]:
     signs = np.stack((np.sign(samples.velocity), np.sign(samples.load)))
     for quadrant in QUADRANT_NAMES:
         where = samples.used & (signs[0] == quadrant[0]) & (signs[1] == quadrant[1])
@@ -177,22 +174,18 @@ def _fits(samples: FrictionSamples, law: FrictionLaw, parameters: FloatArray) ->
             continue
         load, residual = samples.load[where], samples.friction[where] - samples.fitted[where]
         speed = float(np.median(np.abs(samples.velocity[where])))
+        velocity = quadrant[0] * speed
         curve_load = np.linspace(load.min(), load.max(), _CURVE)
         yield QuadrantFit(
             joint=samples.joint,
             quadrant=quadrant,
             speed=speed,
             load=load,
-            friction=_torque(law, parameters, quadrant[0] * speed, load) + residual,
+            friction=law.torque(np.full(load.size, velocity), load) + residual,
             residual=residual,
             curve_load=curve_load,
-            curve=_torque(law, parameters, quadrant[0] * speed, curve_load),
+            curve=law.torque(np.full(_CURVE, velocity), curve_load),
         )
-
-
-def _torque(law: FrictionLaw, parameters: FloatArray, velocity: float, load: FloatArray) -> FloatArray:
-    rows = np.broadcast_to(parameters, (load.size, parameters.size))
-    return law.torque(rows, np.full(load.size, velocity), load)
 
 
 def _score_row(score: JointScore) -> tuple[Cell, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,81 +78,66 @@ def _pushes(duration: float, target: str, first: float) -> tuple[Push, ...]:
     return tuple(Push(first + 2.0 * _CYCLE * k, 0.08, force, target) for k, force in enumerate(forces))
 
 
-def _friction_change(duration: float) -> Scenario:
+def _doubled(duration: float) -> tuple[FrictionSetting, ...]:
     """Coulomb and Stribeck torque double at half time, or at 10 s in longer runs."""
     leg = tuple(joint.scaled({"gamma_1": 2.0, "gamma_4": 2.0}) for joint in TABLE_I)
-    changes = (FrictionSetting(), FrictionSetting(min(10.0, 0.5 * duration), leg))
-    return Scenario("friction_change", duration, friction=changes)
+    return FrictionSetting(), FrictionSetting(min(10.0, 0.5 * duration), leg)
 
 
-def _friction_load(duration: float) -> Scenario:
-    """Friction that grows with the motor torque: Lim et al. 2024, eq. 23 and Table 4, legs."""
-    law = JointFriction("stribeck_load", (5.0, 2.0, 1.51, 4.0, 0.002))
-    return Scenario("friction_load", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
+def _alike(law: str, *parameters: float, **fields: Any) -> tuple[FrictionSetting]:
+    """One law with the same parameters in every leg joint."""
+    return (FrictionSetting(leg=(JointFriction(law, parameters),) * len(TABLE_I), **fields),)
 
 
-def _friction_load_stiction(duration: float) -> Scenario:
-    """The same friction, set-valued at rest: a joint stays at rest below its dry friction."""
-    return _with_setting(_friction_load(duration), "friction_load_stiction", sticks=True)
+_LOAD = "stribeck_load", 5.0, 2.0, 1.51, 4.0, 0.002
+"""Friction that grows with the motor torque: Lim et al. 2024, eq. 23 and Table 4, legs."""
 
 
-def _friction_stiction(duration: float) -> Scenario:
-    """Dry friction that holds a resting joint, solved as a constraint, and viscous friction as in Table I."""
-    leg = tuple(JointFriction("coulomb_viscous", (dry, 0.9)) for dry in _STICTION)
-    return Scenario("friction_stiction", duration, friction=(FrictionSetting(leg=leg, sticks=True),))
-
-
-def _friction_lugre(presliding: float, duration: float, name: str) -> Scenario:
+def _lugre(presliding: float) -> tuple[FrictionSetting]:
     """LuGre friction: breakaway torques 1.3 times the Coulomb torques, Stribeck velocity 0.05 rad/s."""
     leg = tuple(JointFriction("stribeck_load", (dry, 1.3 * dry, 0.05, 0.9, 0.0)) for dry in _STICTION)
-    setting = FrictionSetting(leg=leg, presliding=presliding, bristle_damping=0.1)
-    return Scenario(name, duration, friction=(setting,))
+    return (FrictionSetting(leg=leg, presliding=presliding, bristle_damping=0.1),)
 
 
-def _with_setting(scenario: Scenario, name: str, **changes: Any) -> Scenario:
-    """The same scenario with other fields of every friction setting."""
-    return replace(scenario, name=name, friction=tuple(replace(setting, **changes) for setting in scenario.friction))
+def _stiction() -> tuple[FrictionSetting]:
+    """Dry friction that holds a resting joint, solved as a constraint, and viscous friction as in Table I."""
+    leg = tuple(JointFriction("coulomb_viscous", (dry, 0.9)) for dry in _STICTION)
+    return (FrictionSetting(leg=leg, sticks=True),)
 
 
-def _friction_stribeck(duration: float) -> Scenario:
-    """Dry friction that falls from 1.5 to 0.5 N m until 1 rad/s: eq. 56 with a slow Stribeck effect."""
-    law = JointFriction("makkar", (1.0, 100.0, 1.0, 0.5, 100.0, 0.2))
-    return Scenario("friction_stribeck", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
-
-
-def _no_friction(duration: float) -> Scenario:
-    law = JointFriction("coulomb_viscous", (0.0, 0.0))
-    return Scenario("no_friction", duration, friction=(FrictionSetting(leg=(law,) * len(TABLE_I)),))
-
-
-_MAKERS: dict[str, Callable[[float], Scenario]] = {
-    "walk": lambda duration: Scenario("walk", duration),
-    "walk_and_stop": lambda duration: Scenario("walk_and_stop", duration, Gait(stop=_PAPER_LAST_STEP)),
-    "in_place": lambda duration: Scenario("in_place", duration, Gait(step_length=0.0)),
-    "turn": lambda duration: Scenario("turn", duration, Gait(step_length=0.05, step_turn=0.12)),
-    "sideways": lambda duration: Scenario("sideways", duration, Gait(step_length=0.0, step_side=0.05)),
-    "squat": lambda duration: Scenario("squat", duration, Gait(walks=False, squat_depth=0.18)),
-    "stand": lambda duration: Scenario("stand", duration, Gait(walks=False)),
-    "slope": lambda duration: Scenario("slope", duration, ground=Ground(slope=_SLOPE)),
-    "uneven": lambda duration: Scenario("uneven", duration, ground=_UNEVEN),
-    "push": lambda duration: Scenario("push", duration, pushes=_pushes(duration, "base", 4.3)),
-    "push_knee": lambda duration: Scenario("push_knee", duration, pushes=_pushes(duration, "right_knee", 3.75)),
-    "friction_change": _friction_change,
-    "friction_load": _friction_load,
-    "friction_load_stiction": _friction_load_stiction,
-    "friction_lugre": lambda duration: _friction_lugre(2e-3, duration, "friction_lugre"),
-    "friction_lugre_stiff": lambda duration: _friction_lugre(5e-4, duration, "friction_lugre_stiff"),
-    "friction_ripple": lambda duration: _with_setting(Scenario("", duration), "friction_ripple", ripple=0.3),
-    "friction_stiction": _friction_stiction,
-    "friction_stribeck": _friction_stribeck,
-    "friction_warming": lambda duration: _with_setting(Scenario("", duration), "friction_warming", warming=0.4),
-    "no_friction": _no_friction,
+_SCENARIOS: dict[str, Mapping[str, Any] | Callable[[float], Mapping[str, Any]]] = {
+    "walk": {},
+    "walk_and_stop": {"gait": Gait(stop=_PAPER_LAST_STEP)},
+    "in_place": {"gait": Gait(step_length=0.0)},
+    "turn": {"gait": Gait(step_length=0.05, step_turn=0.12)},
+    "sideways": {"gait": Gait(step_length=0.0, step_side=0.05)},
+    "squat": {"gait": Gait(walks=False, squat_depth=0.18)},
+    "stand": {"gait": Gait(walks=False)},
+    "slope": {"ground": Ground(slope=_SLOPE)},
+    "uneven": {"ground": _UNEVEN},
+    "push": lambda duration: {"pushes": _pushes(duration, "base", 4.3)},
+    "push_knee": lambda duration: {"pushes": _pushes(duration, "right_knee", 3.75)},
+    "friction_change": lambda duration: {"friction": _doubled(duration)},
+    "friction_load": {"friction": _alike(*_LOAD)},
+    "friction_load_stiction": {"friction": _alike(*_LOAD, sticks=True)},
+    "friction_lugre": {"friction": _lugre(2e-3)},
+    "friction_lugre_stiff": {"friction": _lugre(5e-4)},
+    "friction_ripple": {"friction": (FrictionSetting(ripple=0.3),)},
+    "friction_stiction": {"friction": _stiction()},
+    "friction_stribeck": {"friction": _alike("makkar", 1.0, 100.0, 1.0, 0.5, 100.0, 0.2)},
+    "friction_warming": {"friction": (FrictionSetting(warming=0.4),)},
+    "no_friction": {"friction": _alike("coulomb_viscous", 0.0, 0.0)},
 }
+"""Fields of every scenario that are not those of a walk; a function of the duration where they depend on it.
+
+``friction_load_stiction`` is set-valued at rest: a joint stays at rest below its dry friction. ``friction_stribeck`` is
+dry friction that falls from 1.5 to 0.5 N m until 1 rad/s: eq. 56 with a slow Stribeck effect.
+"""
 
 
 def scenario_names() -> tuple[str, ...]:
     """Names of the scenarios."""
-    return tuple(sorted(_MAKERS))
+    return tuple(sorted(_SCENARIOS))
 
 
 def make_scenario(name: str, duration: float = 20.0) -> Scenario:
@@ -163,11 +148,12 @@ def make_scenario(name: str, duration: float = 20.0) -> Scenario:
     SimulationError
         When there is no such scenario (the message lists the names) or the duration is not positive.
     """
-    if name not in _MAKERS:
-        raise SimulationError(f"unknown scenario {name!r}; the scenarios are {choices(_MAKERS)}")
-    return _MAKERS[name](duration)
+    if name not in _SCENARIOS:
+        raise SimulationError(f"unknown scenario {name!r}; the scenarios are {choices(_SCENARIOS)}")
+    fields = _SCENARIOS[name]
+    return Scenario(name, duration, **(fields(duration) if callable(fields) else fields))
 
 
 def with_friction(scenario: Scenario, law: str, parameters: tuple[float, ...]) -> Scenario:
     """The same scenario with one law, with the same parameters, in every leg joint."""
-    return replace(scenario, friction=(FrictionSetting(leg=(JointFriction(law, parameters),) * len(TABLE_I)),))
+    return replace(scenario, friction=_alike(law, *parameters))

@@ -45,9 +45,7 @@ def recording(
     return JointLog("walk", JOINTS, time, stepped, measured, effort)
 
 
-def parallel_filter(
-    columns: FloatArray, motion: Motion, cutoff_hz: float | None = None, decimate: int | None = None
-) -> tuple[FloatArray, IntArray]:
+def parallel_filter(columns: FloatArray, motion: Motion, cutoff_hz: float | None = None) -> tuple[FloatArray, IntArray]:
     """Columns (N, ...) behind the filter of a motion, and which samples (K,) stay."""
-    design = make_parallel_filter(motion, cutoff_hz, decimate)
+    design = make_parallel_filter(motion, cutoff_hz)
     return design.apply(columns), design.kept

@@ -52,15 +52,7 @@ def with_column(log: fe.JointLog, change: Callable[[Array], Array], *kinds: str)
     def changed(signal: Array) -> Array:
         return np.column_stack([signal[:, 0], change(signal[:, 1])])
 
-    own = {kind: getattr(log, kind) for kind in ("position", "velocity", "effort") if getattr(log, kind) is not None}
-    log = replace(log, **{kind: changed(signal) for kind, signal in own.items() if kind in kinds})
-    return replace(log, inputs={k: changed(signal) if k in kinds else signal for k, signal in log.inputs.items()})
-
-
-def rows(log: fe.JointLog, kept: slice | Array) -> fe.JointLog:
-    fields = {kind: getattr(log, kind) for kind in ("time", "position", "velocity", "effort")}
-    cut = {kind: None if signal is None else signal[kept] for kind, signal in fields.items()}
-    return replace(log, **cut, inputs={kind: signal[kept] for kind, signal in log.inputs.items()})
+    return log.changed(lambda kind, signal: changed(signal) if kind in kinds else signal)
 
 
 def few(value: float) -> Callable[[Array], Array]:
@@ -73,16 +65,16 @@ def flickers(size: float) -> Callable[[Array], Array]:
 
 MOTION, TORQUES = ("position", "velocity"), ("effort", "friction", "joint_torque")
 DAMAGES: dict[str, Callable[[fe.JointLog], fe.JointLog]] = {
-    "one sample": lambda log: rows(log, slice(1)),
-    "two samples": lambda log: rows(log, slice(2)),
-    "sixty samples": lambda log: rows(log, slice(60)),
+    "one sample": lambda log: log.rows(slice(1)),
+    "two samples": lambda log: log.rows(slice(2)),
+    "sixty samples": lambda log: log.rows(slice(60)),
     "no velocity": lambda log: replace(log, velocity=None),
     "jittered stamps": lambda log: replace(log, time=log.time + 4e-3 * np.sin(7.0 * np.arange(log.time.size)) ** 2),
     "unsorted stamps": lambda log: replace(log, time=log.time[np.argsort(np.sin(np.arange(log.time.size)))]),
     "repeated stamps": lambda log: replace(log, time=np.round(log.time, 1)),
     "nanoseconds": lambda log: replace(log, time=1e9 * log.time + 1.7e18),
     "tiny stamps": lambda log: replace(log, time=1e-300 * log.time),
-    "gap": lambda log: rows(log, np.abs(np.arange(log.time.size) - 250) > 40),
+    "gap": lambda log: log.rows(np.abs(np.arange(log.time.size) - 250) > 40),
     "elbow stands": lambda log: with_column(log, np.zeros_like, *MOTION),
     "elbow flickers": lambda log: with_column(replace(log, velocity=None), flickers(1e-4), "position"),
     "elbow flickers in the last bit": lambda log: with_column(

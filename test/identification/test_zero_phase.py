@@ -11,13 +11,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording import filters
 from friction_estimator.identification.recording.zero_phase import METHODS, to_motion
-from friction_estimator.types import BoolArray
 from test.identification.recordings import exact_motion, recording
-
-
-def keep(log: JointLog, rows: BoolArray) -> JointLog:
-    signals = {name: getattr(log, name)[rows] for name in ("time", "position", "velocity", "effort")}
-    return replace(log, **signals)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -62,7 +56,7 @@ def test_central_differences_are_exact_for_polynomials_and_to_a_percent_at_a_fif
 def test_what_is_cut_off_at_the_edges_is_all_that_the_edges_disturb(method: str) -> None:
     long = recording(encoder=0.0, duration=24.0)
     whole = to_motion(long, 10.0, method, velocity_source="position")
-    part = to_motion(keep(long, (long.time > 5.0) & (long.time < 15.0)), 10.0, method, velocity_source="position")
+    part = to_motion(long.rows((long.time > 5.0) & (long.time < 15.0)), 10.0, method, velocity_source="position")
     same = np.isin(whole.time, part.time)
     assert part.time.size == same.sum() > 4000
     assert np.abs(whole.acceleration[same] - part.acceleration).max() < 0.02 * whole.acceleration.std()
@@ -83,7 +77,7 @@ def test_jittering_stamps_are_brought_to_an_even_grid_with_a_note() -> None:
 
 def test_a_gap_is_not_crossed_and_divides_segments() -> None:
     log = recording(encoder=0.0)
-    motion = to_motion(keep(log, (log.time < 8.0) | (log.time > 8.1)), 25.0)
+    motion = to_motion(log.rows((log.time < 8.0) | (log.time > 8.1)), 25.0)
     assert np.abs(motion.acceleration - exact_motion(motion.time)[2]).max() < 5e-3 * motion.acceleration.std()
     gap = int(np.argmax(np.diff(motion.time)))
     assert motion.time[gap] < 8.0 and motion.time[gap + 1] > 8.1
@@ -96,7 +90,7 @@ def test_one_or_two_lost_samples_are_bridged() -> None:
     rows = np.ones(log.time.size, dtype=bool)
     rows[1000::500] = False
     rows[1001::1000] = False
-    motion = to_motion(keep(log, rows), 25.0)
+    motion = to_motion(log.rows(rows), 25.0)
     assert np.diff(motion.time).max() < 1.01 * motion.period
     assert np.abs(motion.acceleration - exact_motion(motion.time)[2]).max() < 5e-3 * motion.acceleration.std()
     assert any("lost samples are bridged" in text for text in motion.choices)

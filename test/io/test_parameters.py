@@ -13,7 +13,8 @@ import pytest
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.identification.result import Identification, operating_range
+from friction_estimator.identification.result import Identification
+from friction_estimator.io.export.exporter import operating_range
 from friction_estimator.io.identification import (
     load_identification,
     save_identification,

@@ -8,7 +8,14 @@ from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.io.resources import robot_names
-from friction_estimator.io.robot import load_coupling, load_robot, read_node_parameters, read_parameters
+from friction_estimator.io.robot import (
+    coupling_of_joints,
+    load_coupling,
+    load_couplings,
+    load_robot,
+    read_node_parameters,
+    read_parameters,
+)
 
 URDF = '<?xml version="1.0" encoding="utf-8"?>\n<robot name="arm"><link name="base"/></robot>\n'
 
@@ -202,14 +209,14 @@ def test_a_file_gives_its_matrices(coupling_file):
 
 
 def test_other_joints_have_motors_of_their_own_and_other_groups_are_left_out(coupling_file):
-    coupling = load_coupling(coupling_file(TORSO), LEGS)
+    coupling = coupling_of_joints(load_couplings(coupling_file(TORSO)), LEGS)
     assert sorted(coupling.joint_names) == sorted(LEGS)
     assert coupling.motor_names == ("0B3M0", "0B3M1", "0B4M0", "l_knee", "r_knee")
 
 
 def test_a_part_of_a_coupled_group_is_refused(coupling_file):
-    with pytest.raises(ConfigError, match=r"coupling.yaml: 'neck_roll' shares motors with joints"):
-        load_coupling(coupling_file(TORSO), ("neck_pitch",))
+    with pytest.raises(ConfigError, match=r"'neck_roll' shares motors with joints"):
+        coupling_of_joints(load_couplings(coupling_file(TORSO)), ("neck_pitch",))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.ndimage import maximum_filter1d
 
 from friction_estimator.identification.inverse_dynamics.estimation import (
@@ -20,7 +21,7 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.result import FrictionSamples
+from friction_estimator.identification.result import FrictionSamples, joined, propagated_sigma
 from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_law, make_linear_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -151,29 +152,22 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
     law_names : (n) linear laws of the registry, or ``load_velocity``, which takes the Stribeck velocity of the estimate
     """
     joint_names = estimate.observations[0].motion.joint_names
-    laws = [make_law(name) for name in law_names]
-    n, width = len(laws), max(len(law.parameter_names) for law in laws)
-    values, covariance = np.zeros((n, width)), np.zeros((n, width, width))
-    residual_variance, noise_variance, samples = (np.zeros(n) for _ in range(3))
-    for joint, law in enumerate(laws):
+    parameters, residual_variance, noise_variance, samples = [], [], [], []
+    for joint, law in enumerate(map(make_law, law_names)):
         seen = estimated_friction(estimate, joint, law.has_offset)
         use = seen.used
         linear, shape, spread = _linear(law, estimate.model.friction.sites[joint])
-        p = len(linear.parameter_names)
+        values, covariance = np.zeros(len(linear.parameter_names)), np.diag(np.square(linear.prior_std))
         if use.any():
-            values[joint, :p], covariance[joint, :p, :p] = _live(linear, seen, estimate.covariance)
-        else:
-            covariance[joint, :p, :p] = np.diag(np.square(linear.prior_std))
-        values[joint, p : p + shape.size], covariance[joint, p : p + shape.size, p : p + shape.size] = shape, spread
-        rows = estimate.fit.problem.joint == joint
-        rho = estimate.fit.residual[rows]
-        noise_variance[joint] = 0.5 * np.mean(np.diff(rho) ** 2) if rho.size > 1 else 0.0
-        misfit = seen.measured[use] - linear.regressor(seen.velocity[use], seen.load[use]) @ values[joint, :p]
-        residual_variance[joint] = max(float(np.mean(misfit**2)) - noise_variance[joint], 0.0) if use.any() else 0.0
-        samples[joint] = use.sum()
-    return IdentifiedParameters(
-        joint_names, tuple(law_names), values, covariance, residual_variance, noise_variance, samples
-    )
+            values, covariance = _live(linear, seen, estimate.covariance)
+        parameters.append((np.append(values, shape), block_diag(covariance, spread)))
+        rho = estimate.fit.residual[estimate.fit.problem.joint == joint]
+        noise = 0.5 * float(np.mean(np.diff(rho) ** 2)) if rho.size > 1 else 0.0
+        misfit = seen.measured[use] - linear.regressor(seen.velocity[use], seen.load[use]) @ values
+        residual_variance.append(max(float(np.mean(misfit**2)) - noise, 0.0) if use.any() else 0.0)
+        noise_variance.append(noise)
+        samples.append(float(use.sum()))
+    return joined(joint_names, law_names, parameters, residual_variance, noise_variance, samples)
 
 
 def _linear(law: FrictionLaw, site: FrictionSite) -> tuple[LinearFrictionLaw, FloatArray, FloatArray]:
@@ -203,8 +197,6 @@ def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
     for joint, name in enumerate(estimate.observations[0].motion.joint_names):
         seen = estimated_friction(estimate, joint, True)
         keep = slice(None, None, max(1, seen.velocity.size // _FIGURE_SAMPLES))
-        J = seen.jacobian[keep]
-        sigma = np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", J, estimate.covariance, J), 0.0))
         chosen.append(
             FrictionSamples(
                 name,
@@ -212,7 +204,7 @@ def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
                 seen.measured[keep],
                 seen.load[keep],
                 seen.friction[keep],
-                sigma,
+                propagated_sigma(seen.jacobian[keep], estimate.covariance),
                 seen.used[keep],
             )
         )

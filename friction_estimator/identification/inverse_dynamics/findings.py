@@ -20,7 +20,7 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
 )
 from friction_estimator.identification.physical_bounds import PhysicalInertia
-from friction_estimator.identification.result import Finding, FrictionSamples, JointScore
+from friction_estimator.identification.result import Finding, FrictionSamples, JointLaw, JointScore, joined
 from friction_estimator.identification.uncertainty import velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -271,9 +271,7 @@ def about_projection(
     lost = []
     for joint, seen in enumerate(samples):
         if any(site.direction[joint] != 0.0 for site in added):
-            law = make_law(live.law_names[joint])
-            values = live.values[joint, None, : len(law.parameter_names)]
-            rest = seen.fitted - law.torque(values, seen.velocity, seen.load)
+            rest = seen.fitted - JointLaw.of(live, seen.joint).torque(seen.velocity, seen.load)
             lost.append(f"{np.std(rest[seen.used]):.2g} N m RMS of {seen.joint}" if seen.used.any() else seen.joint)
     if not lost:
         return []
@@ -296,18 +294,14 @@ def friction_for_diagnosis(
     friction = solution.model.friction
     if not added_motors(friction):
         return live, ()
-    counts = [len(site.law.parameter_names) for site in friction.sites]
-    values, covariance = np.zeros((len(counts), max(counts))), np.zeros((len(counts), max(counts), max(counts)))
-    first = 0
-    for row, count in enumerate(counts):
-        own = slice(first, first + count)
-        values[row, :count], covariance[row, :count, :count] = solution.values[own], solution.covariance[own, own]
-        first += count
+    ends = np.cumsum([len(site.law.parameter_names) for site in friction.sites])
+    parts = [slice(end - len(site.law.parameter_names), end) for end, site in zip(ends, friction.sites, strict=True)]
+    parameters = [(solution.values[part], solution.covariance[part, part]) for part in parts]
     rows = sum(mask.sum(axis=0) for mask in solution.usable)
-    samples = np.array([(rows * (site.direction != 0.0)).max() for site in friction.sites], dtype=float)
+    samples = [(rows * (site.direction != 0.0)).max() for site in friction.sites]
     names, optional = _names_apart(friction)
-    laws, none = tuple(site.law.name for site in friction.sites), np.zeros(len(counts))
-    return IdentifiedParameters(names, laws, values, covariance, none, none, samples), optional
+    none = np.zeros(len(parts))
+    return joined(names, [site.law.name for site in friction.sites], parameters, none, none, samples), optional
 
 
 def _names_apart(friction: FrictionColumns) -> tuple[tuple[str, ...], tuple[str, ...]]:

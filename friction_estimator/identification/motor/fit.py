@@ -22,6 +22,7 @@ from friction_estimator.identification.motor.problem import (
     with_column,
 )
 from friction_estimator.identification.motor.samples import MotorSamples
+from friction_estimator.identification.result import propagated_sigma
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 
@@ -81,8 +82,7 @@ class MotorFriction:
 
     def sigma(self, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
         """Standard deviation (r,) of `torque` from that of the values [N m]."""
-        J = self.jacobian(velocity, acceleration)
-        return np.sqrt(np.maximum(np.einsum("ri,ij,rj->r", J, self.covariance, J), 0.0))
+        return propagated_sigma(self.jacobian(velocity, acceleration), self.covariance)
 
 
 def fit_motor_friction(

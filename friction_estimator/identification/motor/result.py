@@ -9,11 +9,18 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.least_squares import SolverOptions, solve
-from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, select_rows
+from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, rms, select_rows
 from friction_estimator.identification.motor.fit import UNITS, DriveFit, MotorFriction
 from friction_estimator.identification.motor.problem import OFFSET, weak_prior
 from friction_estimator.identification.motor.samples import MotorSamples
-from friction_estimator.identification.result import DriveGain, Finding, FrictionSamples, JointScore, ParameterTable
+from friction_estimator.identification.result import (
+    DriveGain,
+    Finding,
+    FrictionSamples,
+    JointScore,
+    ParameterTable,
+    joined,
+)
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -39,23 +46,16 @@ class MotorResult:
 
 
 def identified_friction(results: Sequence[MotorResult]) -> IdentifiedParameters:
-    """Law and parameters by the name of the motor, padded to the law with most parameters."""
-    width = max(result.friction.values.size - 1 for result in results)
-    values, covariance = np.zeros((len(results), width)), np.zeros((len(results), width, width))
-    unexplained, noise = (np.zeros(len(results)) for _ in range(2))
-    for row, result in enumerate(results):
-        p = result.friction.values.size - 1
-        values[row, :p] = result.friction.values[:p]
-        covariance[row, :p, :p] = result.friction.covariance[:p, :p]
-        unexplained[row], noise[row] = _variances(result.friction.fit.residual)
-    return IdentifiedParameters(
-        tuple(result.free.motor for result in results),
-        tuple(result.friction.law_name for result in results),
-        values,
-        covariance,
-        unexplained,
-        noise,
-        np.array([float(result.friction.fit.residual.size) for result in results]),
+    """Law and parameters by the name of the motor."""
+    fits = [result.friction for result in results]
+    variances = [_variances(friction.fit.residual) for friction in fits]
+    return joined(
+        [friction.motor for friction in fits],
+        [friction.law_name for friction in fits],
+        [(friction.values[:-1], friction.covariance[:-1, :-1]) for friction in fits],
+        [unexplained for unexplained, _ in variances],
+        [noise for _, noise in variances],
+        [friction.fit.residual.size for friction in fits],
     )
 
 
@@ -104,10 +104,10 @@ def motor_score(result: MotorResult, solver: SolverOptions, folds: int) -> Joint
     inertia = float(result.friction.values[-1])
     return JointScore(
         result.free.motor,
-        torque_rms=_rms(torque),
-        rigid_body_error=_rms(torque + inertia * acceleration) if inertia > 0.0 else float("nan"),
-        model_error=_rms(problem.y - held_out),
-        fit_error=_rms(result.friction.fit.residual),
+        torque_rms=rms(torque),
+        rigid_body_error=rms(torque + inertia * acceleration) if inertia > 0.0 else float("nan"),
+        model_error=rms(problem.y - held_out),
+        fit_error=rms(result.friction.fit.residual),
         samples=problem.y.size,
     )
 
@@ -135,10 +135,6 @@ def _variances(residual: FloatArray) -> tuple[float, float]:
     noise = float(0.5 * np.mean(np.diff(residual) ** 2))
     total = float(np.mean(residual**2))
     return max(total - noise, min(total, noise) * float(np.sqrt(2.0 / residual.size))), noise
-
-
-def _rms(error: FloatArray) -> float:
-    return float(np.sqrt(np.mean(error**2)))
 
 
 _WEAK = 0.1

@@ -214,10 +214,6 @@ def _runs(direction: FloatArray, stretch: IntArray) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in zip(edges[:-1], edges[1:], strict=True) if end > begin]
 
 
-_GAP = 1.5
-"""Stamps that are further apart, in periods, are no neighbours."""
-
-
 @dataclass(frozen=True, slots=True)
 class MotorSamples:
     """Signals of one motor at the output of its gearbox, one experiment after another.
@@ -298,7 +294,7 @@ def _of_one_motion(
 ) -> tuple[MotorSamples, ...]:
     """One experiment, after ``segments`` and ``instants`` of others."""
     columns = joint_columns(motion, coupling)
-    stretch = np.cumsum(np.diff(motion.time, prepend=motion.time[:1]) > _GAP * motion.period, dtype=np.intp)
+    stretch = np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
     velocity = coupling.motor_velocity(motion.velocity[:, columns])
     acceleration = coupling.motor_velocity(motion.acceleration[:, columns])
     torque, drive = motor_torque(motion, coupling, columns), motor_drive(motion, coupling, columns, kind, free)

@@ -232,27 +232,23 @@ class ParallelFilter:
         return filtered.reshape(self.kept.size, *columns.shape[1:])
 
 
-def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None, decimate: int | None = None) -> ParallelFilter:
-    """Design the filter of one motion.
+def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None) -> ParallelFilter:
+    """Design the filter of one motion; of the samples as few stay as it allows, 0.8 of the new Nyquist frequency.
 
     Parameters
     ----------
     motion : its stamps show the gaps
     cutoff_hz : -3 dB frequency [Hz]; None: ``motion.parallel_hz``
-    decimate : keep every how manieth sample; None: as few as the cut-off allows, 0.8 of the new Nyquist frequency
 
     Raises
     ------
     InputError
-        When the cut-off or the factor does not fit the rate, or no stretch is longer than the edges.
+        When the cut-off does not fit the rate, or no stretch is longer than the edges.
     """
     cutoff_hz = motion.parallel_hz if cutoff_hz is None else cutoff_hz
     if not cutoff_hz > 0.0:
         raise InputError(f"{motion.name}: a parallel filter needs a cut-off above zero, it is {cutoff_hz:g} Hz")
-    allowed = max(1, int(FULL_BAND * 0.5 / (motion.period * cutoff_hz) + 1e-9))
-    factor = allowed if decimate is None else decimate
-    if not 1 <= factor <= allowed:
-        raise InputError(f"at {cutoff_hz:g} Hz every 1st to {allowed}th sample can be kept, not every {factor}th")
+    factor = max(1, int(FULL_BAND * 0.5 / (motion.period * cutoff_hz) + 1e-9))
     edge = low_pass_edge(motion.period, cutoff_hz, ORDER)
     stretches = motion.stretches
     kept = np.concatenate([np.arange(start + edge, stop - edge, factor) for start, stop in stretches]).astype(np.intp)

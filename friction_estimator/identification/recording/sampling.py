@@ -10,7 +10,7 @@ from scipy.interpolate import make_interp_spline
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import FloatArray, IntArray
 
 LONGEST_BRIDGE = 3.5
 """Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""
@@ -187,14 +187,7 @@ def _within_range(log: JointLog) -> tuple[JointLog, list[str]]:
             return signal
         return np.where(beyond, np.nan, np.where(vanishing, 0.0, signal))
 
-    ranged = replace(
-        log,
-        position=bounded("position", log.position),
-        velocity=None if log.velocity is None else bounded("velocity", log.velocity),
-        effort=None if log.effort is None else bounded("effort", log.effort),
-        inputs=MappingProxyType({kind: bounded(kind, signal) for kind, signal in log.inputs.items()}),
-    )
-    return ranged, notes
+    return log.changed(bounded), notes
 
 
 def _with_slow_inputs(log: JointLog) -> JointLog:
@@ -233,7 +226,7 @@ def _without_missing(log: JointLog) -> tuple[JointLog, int]:
             f"{log.name}: {bad.sum()} of {bad.size} samples lack numbers (NaN), too many to be left out: {counted}; "
             "leave these joints or this part of the file out"
         )
-    return (_rows(log, ~bad), int(bad.sum())) if bad.any() else (log, 0)
+    return (log.rows(~bad), int(bad.sum())) if bad.any() else (log, 0)
 
 
 def _ordered(log: JointLog) -> tuple[JointLog, int]:
@@ -248,7 +241,7 @@ def _ordered(log: JointLog) -> tuple[JointLog, int]:
             f"{log.name}: time does not increase, first at sample {back} ({log.time[back - 1]:.6g} s, then "
             f"{log.time[back]:.6g} s): is it the column of the time? Where a clock was set back, cut the file in two"
         )
-    return _rows(log, np.argsort(log.time, kind="stable")), count
+    return log.rows(np.argsort(log.time, kind="stable")), count
 
 
 def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
@@ -259,7 +252,7 @@ def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
             f"{log.name}: {count} of {again.size} stamps repeat the one before: time needs more digits, "
             "or the file holds every sample more than once"
         )
-    return (_rows(log, ~again), count) if count else (log, 0)
+    return (log.rows(~again), count) if count else (log, 0)
 
 
 def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
@@ -277,14 +270,3 @@ def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
 
 def _median_step(log: JointLog) -> float:
     return float(np.median(np.abs(np.diff(log.time))))
-
-
-def _rows(log: JointLog, rows: BoolArray | np.ndarray) -> JointLog:
-    return replace(
-        log,
-        time=log.time[rows],
-        position=log.position[rows],
-        velocity=None if log.velocity is None else log.velocity[rows],
-        effort=None if log.effort is None else log.effort[rows],
-        inputs=MappingProxyType({kind: signal[rows] for kind, signal in log.inputs.items()}),
-    )

@@ -336,13 +336,13 @@ def jazzy_typestore() -> Typestore:
 class BagMessageTypes:
     """Makes and serializes messages with rosbags.
 
-    Parameters
+    Attributes
     ----------
     typestore : definitions of the messages
     """
 
-    def __init__(self, typestore: Typestore | None = None) -> None:
-        self.typestore = typestore or jazzy_typestore()
+    def __init__(self) -> None:
+        self.typestore = jazzy_typestore()
         self._defaults: dict[str, dict[str, Any]] = {}
 
     def make(self, type_name: str, /, **fields: Any) -> Any:

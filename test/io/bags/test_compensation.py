@@ -11,14 +11,14 @@ import pytest
 
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.io.bags.reader import BagMessageTypes, BagReader, jazzy_typestore
+from friction_estimator.io.bags.reader import BagReader, jazzy_typestore
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.messages import topics
-from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.types import JointSample
+from test.io.bags.live import by_hand
 
 Recorded = list[tuple[str, int, Any]]
 
@@ -56,22 +56,6 @@ def torques(bag: Path) -> np.ndarray:
     return np.array([reader.decode(item).effort for item in reader.messages({"/friction_compensation"})])
 
 
-def by_hand(config: Config, urdf_xml: str, messages: Recorded, law: IdentifiedParameters) -> np.ndarray:
-    estimator = Estimator(config, urdf_xml)
-    estimator.restore(law)
-    read, made = InputReader(config, estimator.joint_names), []
-    add: dict[str, Callable[[Any], list[Any]]] = {
-        "joint_states": lambda m: estimator.add_joints(read.joint_state(m)),
-        "joint_commands": lambda m: estimator.add_command(read.command(m)),
-        "imu/data": lambda m: estimator.add_imu(read.imu(m)),
-        "l_foot/wrench": lambda m: estimator.add_wrench(read.wrench(0, m)),
-        "r_foot/wrench": lambda m: estimator.add_wrench(read.wrench(1, m)),
-    }
-    for topic, _, message in messages:
-        made += add[topic](BagMessageTypes().serialize(message)) if topic in add else []
-    return np.array([estimate.compensation for estimate in made + estimator.flush()])
-
-
 def test_a_replay_has_the_torques_of_a_live_run_and_ends_with_zero(
     config: Config,
     robot: Robot,
@@ -81,7 +65,9 @@ def test_a_replay_has_the_torques_of_a_live_run_and_ends_with_zero(
     tmp_path: Path,
 ) -> None:
     result = replay(write_bag("bag", commanded), tmp_path / "out", config, robot.urdf_xml, start=law)
-    replayed, live = torques(tmp_path / "out"), by_hand(config, robot.urdf_xml, commanded, law)
+    estimator = Estimator(config, robot.urdf_xml)
+    estimator.restore(law)
+    replayed, live = torques(tmp_path / "out"), [one.compensation for one in by_hand(estimator, commanded)]
     np.testing.assert_array_equal(replayed[:-1], live)
     np.testing.assert_allclose(live[60], 1.0, atol=0.05)
     assert (replayed[-1] == 0.0).all() and result.missing == ()

@@ -17,14 +17,13 @@ from friction_estimator.config import Config
 from friction_estimator.errors import BagError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
-from friction_estimator.io.bags.reader import BagMessageTypes, BagReader
+from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import ReplaySummary, replay
 from friction_estimator.io.robot import Robot
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.topics import OUTPUTS
-from friction_estimator.types import FrictionEstimate
+from test.io.bags.live import by_hand
 
 Recorded = list[tuple[str, int, Any]]
 WriteBag = Callable[..., Path]
@@ -44,22 +43,6 @@ def contents(bag: Path) -> list[tuple[str, int, bytes]]:
     return [(item.topic, item.time_ns, bytes(item.raw)) for item in BagReader(bag).messages()]
 
 
-def by_hand(robot: Robot, messages: Recorded, estimator: Estimator | None = None) -> list[FrictionEstimate]:
-    """What a node does: read, estimate."""
-    estimator = estimator or Estimator(robot.config, robot.urdf_xml)
-    read = InputReader(robot.config, estimator.joint_names)
-    estimates = []
-    for topic, _, message in messages:
-        raw = BagMessageTypes().serialize(message)
-        if topic == "joint_states":
-            estimates += estimator.add_joints(read.joint_state(raw))
-        elif topic == "imu/data":
-            estimates += estimator.add_imu(read.imu(raw))
-        elif topic in SENSORS:
-            estimates += estimator.add_wrench(read.wrench(["l_foot/wrench", "r_foot/wrench"].index(topic), raw))
-    return estimates + estimator.flush()
-
-
 def test_there_is_an_estimate_for_every_joint_state_on_every_topic(
     messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
 ) -> None:
@@ -76,7 +59,7 @@ def test_a_replay_has_the_numbers_of_a_live_run(
 ) -> None:
     run(write_bag("bag", messages))
     recording = read_recording(tmp_path / "out")
-    live = by_hand(robot, messages)
+    live = by_hand(Estimator(robot.config, robot.urdf_xml), messages)
     for name in ("friction", "sigma", "measured", "position", "velocity"):
         np.testing.assert_array_equal(getattr(recording, name), [getattr(estimate, name) for estimate in live])
     assert recording.viscous is not None
@@ -91,7 +74,7 @@ def test_one_absurd_position_is_refused_with_a_warning_and_the_rest_is_estimated
     absurd[wrong][2].position[3] = 1e200
     result = run(write_bag("bag", absurd))
     assert any("refused" in text and "1e+200" in text for text in result.warnings)
-    live = by_hand(robot, [one for k, one in enumerate(absurd) if k != wrong])
+    live = by_hand(Estimator(robot.config, robot.urdf_xml), [one for k, one in enumerate(absurd) if k != wrong])
     assert result.estimates == len(live) == len(places) - 1
     np.testing.assert_array_equal(read_recording(tmp_path / "out").friction, [one.friction for one in live])
 
@@ -324,7 +307,7 @@ def test_replay_starts_from_given_parameters(
     assert coulomb is not None
     estimator = Estimator(robot.config, robot.urdf_xml)
     estimator.restore(start)
-    np.testing.assert_array_equal(coulomb.values[0], by_hand(robot, messages, estimator)[0].coulomb)
+    np.testing.assert_array_equal(coulomb.values[0], by_hand(estimator, messages)[0].coulomb)
     visited = VisitedVelocities(JointLaws(start.law_names))
     visited.restore(start, range(len(start.values)), range(len(start.values)))
     np.testing.assert_allclose(coulomb.values[0], (visited.rows[0] * start.values).sum(axis=1), rtol=0.35)

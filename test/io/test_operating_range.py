@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.result import operating_range
+from friction_estimator.io.export.exporter import operating_range
 from test.known_identification import make_identification
 
 SAMPLES = make_identification(("hip",)).samples[0]
