@@ -272,50 +272,33 @@ def motor_samples(
     InputError
         When a joint or its torque was not recorded.
     """
-    parts: list[tuple[MotorSamples, ...]] = []
-    instants = segments = 0
+    parts: dict[str, list[MotorSamples]] = {motor: [] for motor in coupling.motor_names}
+    instants = segments = 0  # of the experiments so far
     for motion in motions:
-        parts.append(_of_one_motion(motion, coupling, kind, stick, free, inertia, known_gain, segments, instants))
+        columns = joint_columns(motion, coupling)
+        stretch = np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
+        velocity = coupling.motor_velocity(motion.velocity[:, columns])
+        acceleration = coupling.motor_velocity(motion.acceleration[:, columns])
+        torque, drive = motor_torque(motion, coupling, columns), motor_drive(motion, coupling, columns, kind, free)
+        for k, motor in enumerate(coupling.motor_names):
+            driving = known_gain.get(motor, 0.0) * drive[:, k]
+            friction = driving - torque[:, k] - inertia.get(motor, 0.0) * acceleration[:, k]
+            slides = sliding(velocity[:, k], stretch, motion.period, stick, np.nan_to_num(friction) if free else None)
+            parts[motor].append(
+                MotorSamples(
+                    motor,
+                    velocity[:, k],
+                    acceleration[:, k],
+                    torque[:, k],
+                    drive[:, k],
+                    motion.segment + segments,
+                    np.arange(instants, instants + motion.time.size),
+                    slides & np.isfinite(friction) & np.isfinite(drive[:, k]),
+                )
+            )
         instants += motion.time.size
         segments += int(motion.segment.max(initial=-1)) + 1
-    return tuple(_joined(motor, [part[k] for part in parts]) for k, motor in enumerate(coupling.motor_names))
-
-
-def _of_one_motion(
-    motion: Motion,
-    coupling: Coupling,
-    kind: str | None,
-    stick: StickOptions,
-    free: bool,
-    inertia: Mapping[str, float],
-    known_gain: Mapping[str, float],
-    segments: int,
-    instants: int,
-) -> tuple[MotorSamples, ...]:
-    """One experiment, after ``segments`` and ``instants`` of others."""
-    columns = joint_columns(motion, coupling)
-    stretch = np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
-    velocity = coupling.motor_velocity(motion.velocity[:, columns])
-    acceleration = coupling.motor_velocity(motion.acceleration[:, columns])
-    torque, drive = motor_torque(motion, coupling, columns), motor_drive(motion, coupling, columns, kind, free)
-    found = []
-    for k, motor in enumerate(coupling.motor_names):
-        driving = known_gain.get(motor, 0.0) * drive[:, k]
-        friction = driving - torque[:, k] - inertia.get(motor, 0.0) * acceleration[:, k]
-        slides = sliding(velocity[:, k], stretch, motion.period, stick, np.nan_to_num(friction) if free else None)
-        found.append(
-            MotorSamples(
-                motor,
-                velocity[:, k],
-                acceleration[:, k],
-                torque[:, k],
-                drive[:, k],
-                motion.segment + segments,
-                np.arange(instants, instants + motion.time.size),
-                slides & np.isfinite(friction) & np.isfinite(drive[:, k]),
-            )
-        )
-    return tuple(found)
+    return tuple(_joined(motor, found) for motor, found in parts.items())
 
 
 def _joined(motor: str, parts: Sequence[MotorSamples]) -> MotorSamples:
