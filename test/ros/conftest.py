@@ -228,6 +228,7 @@ def talking(robot: Robot, samples: Sequence[SimulationSample], workplace: Path) 
         talking.connect()
         talking.send(300)
         talking.await_estimate(talking.sent[-1])
+        talking.await_report(bool, "the first one")
         yield talking
         assert process.end() == 0, process.output()
     finally:
