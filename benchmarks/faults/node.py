@@ -61,16 +61,13 @@ class NodeProcess:
     ----------
     folder : of the output
     parameters : such as ``inputs_reliable:=true``
-    words : more words for the command line
-    robot : YAML of the robot
+    namespace : of its topics
     """
 
-    def __init__(
-        self, folder: Path, *parameters: str, words: Sequence[str] = (), robot: Path | None = None, namespace: str = ""
-    ) -> None:
+    def __init__(self, folder: Path, *parameters: str, namespace: str = "") -> None:
         self.log = folder / f"node_{time.monotonic_ns()}.log"
         command = [sys.executable, "-m", "friction_estimator.ros.executables", "estimator_node", "--ros-args"]
-        command += ["--params-file", str(robot or robot_file("suralp")), *words]
+        command += ["--params-file", str(robot_file("suralp"))]
         command += ["-r", f"__ns:=/{namespace}"] if namespace else []
         command += [word for parameter in parameters for word in ("-p", parameter)]
         with self.log.open("wb") as log:
@@ -90,9 +87,9 @@ class NodeProcess:
             return float("nan")
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-    def await_output(self, text: str, seconds: float = TIME_OUT) -> None:
+    def await_output(self, text: str) -> None:
         """Wait until the process has printed a text."""
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + TIME_OUT
         while text not in self.output:
             if self.process.poll() is not None or time.monotonic() > give_up:
                 raise NodeError(f"the node does not print {text!r}: {self.output[-2000:]}")

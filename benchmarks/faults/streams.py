@@ -36,9 +36,9 @@ def alone(change: Callable[[Readings, np.random.Generator], Iterable[Reading]]) 
     return both
 
 
-def each(kinds: tuple[type, ...], change: Callable[[Reading], Reading], foot: int | None = None) -> Change:
-    """Change every message of some sensors; ``foot``: of this foot only."""
-    return alone(lambda during, rng: [change(one) if is_of(one, kinds, foot) else one for one in during])
+def each(kinds: tuple[type, ...], change: Callable[[Reading], Reading]) -> Change:
+    """Change every message of some sensors."""
+    return alone(lambda during, rng: [change(one) if is_of(one, kinds) else one for one in during])
 
 
 def is_of(reading: Reading, kinds: tuple[type, ...], foot: int | None = None) -> bool:
@@ -179,11 +179,9 @@ def stuck(kinds: tuple[type, ...], *fields: str, foot: int | None = None, joint:
     return alone(change)
 
 
-def map_field(
-    kinds: tuple[type, ...], field: str, change: Callable[[FloatArray], FloatArray], foot: int | None = None
-) -> Change:
+def map_field(kinds: tuple[type, ...], field: str, change: Callable[[FloatArray], FloatArray]) -> Change:
     """Change the values of a field."""
-    return each(kinds, lambda one: one.changed(**{field: change(getattr(one.sample, field))}), foot)
+    return each(kinds, lambda one: one.changed(**{field: change(getattr(one.sample, field))}))
 
 
 def scale(kinds: tuple[type, ...], factor: float, *fields: str, joint: int | None = None) -> Change:

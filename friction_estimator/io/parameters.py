@@ -6,7 +6,7 @@ import copy
 import fcntl
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -146,20 +146,15 @@ def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParamete
         file.save(identified)
 
 
-def load_parameters(path: str | os.PathLike[str], joint_names: Sequence[str] | None = None) -> IdentifiedParameters:
-    """Read identified parameters.
-
-    Parameters
-    ----------
-    path : a file of :func:`save_parameters`
-    joint_names : wanted joints, in the wanted order; None gives all of the file, in its order
+def load_parameters(path: str | os.PathLike[str]) -> IdentifiedParameters:
+    """Read identified parameters from a file of :func:`save_parameters`.
 
     Raises
     ------
     ConfigError
-        When the file cannot be read, is not such a file, or lacks one of the joints.
+        When the file cannot be read, or is not such a file.
     """
-    return parse_parameters(read_document(path), path, joint_names)
+    return parse_parameters(read_document(path), path)
 
 
 def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) -> str:
@@ -172,7 +167,7 @@ def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) ->
     """
     target = Path(path).expanduser()
     try:
-        _from_document(document, None)
+        _from_document(document)
     except ConfigError as error:
         raise ConfigError(f"{target} is not written, the parameters cannot be true: {error}") from None
     text = yaml_text(document)
@@ -202,18 +197,16 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     return document
 
 
-def parse_parameters(
-    document: Mapping[str, Any], path: str | os.PathLike[str], joint_names: Sequence[str] | None = None
-) -> IdentifiedParameters:
+def parse_parameters(document: Mapping[str, Any], path: str | os.PathLike[str]) -> IdentifiedParameters:
     """Parameters in the content of a file, see :func:`load_parameters`; the path is for messages.
 
     Raises
     ------
     ConfigError
-        When they are incomplete, or lack one of the joints.
+        When they are incomplete, or cannot be true.
     """
     try:
-        return _from_document(document, joint_names)
+        return _from_document(document)
     except ConfigError as error:
         raise ConfigError(f"{Path(path).expanduser()}: {error}") from None
 
@@ -259,20 +252,16 @@ def _velocity_range(identified: IdentifiedParameters, row: int) -> dict[str, lis
     return {} if ends is None or not np.isfinite(ends[row]).all() else {_VELOCITY_RANGE: ends[row].tolist()}
 
 
-def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | None) -> IdentifiedParameters:
+def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
     joints = document.get("joints")
     if not isinstance(joints, dict) or list(joints) != document.get("joint_names"):
         raise ConfigError(f"'joints' must hold one entry for each of joint_names = {document.get('joint_names')}")
-    wanted = tuple(joints) if joint_names is None else tuple(joint_names)
-    missing = [joint for joint in wanted if joint not in joints]
-    if missing:
-        raise ConfigError(f"no parameters for {choices(missing)}; the file has the joints {choices(map(str, joints))}")
-    for joint in wanted:
+    for joint in joints:
         check_name("the name of a joint", joint)
-    laws = [_law(joint, joints[joint]) for joint in wanted]
-    parameters, scalars, velocity_range = [], [], np.full((len(wanted), 2), np.nan)
-    for row, (joint, law) in enumerate(zip(wanted, laws, strict=True)):
-        entry, count = joints[joint], len(law.parameter_names)
+    laws = [_law(joint, entry) for joint, entry in joints.items()]
+    parameters, scalars, velocity_range = [], [], np.full((len(joints), 2), np.nan)
+    for row, ((joint, entry), law) in enumerate(zip(joints.items(), laws, strict=True)):
+        count = len(law.parameter_names)
         values = _values(joint, entry, law.parameter_names)
         parameters.append((values, _numbers(joint, entry, "covariance", (count, count))))
         scalars.append([_numbers(joint, entry, name, ()) for name in SCALARS])
@@ -280,7 +269,7 @@ def _from_document(document: Mapping[str, Any], joint_names: Sequence[str] | Non
             velocity_range[row] = _rising_speeds(joint, entry)
     numbers = np.array(scalars).reshape(-1, len(SCALARS)).T
     identified = replace(
-        joined(wanted, [law.name for law in laws], parameters, *numbers), velocity_range=velocity_range
+        joined(tuple(joints), [law.name for law in laws], parameters, *numbers), velocity_range=velocity_range
     )
     check_identified(identified)
     return identified

@@ -15,7 +15,6 @@ from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.least_squares import SolverOptions
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.rigid_body import RigidBodyOptions
-from friction_estimator.io.parameters import load_parameters, save_parameters
 
 from .arm import (
     COULOMB,
@@ -215,13 +214,6 @@ def test_the_order_of_the_joints_does_not_matter():
     one = identify_inverse_dynamics([motion], model(), options).friction
     other = identify_inverse_dynamics([turned], model(JOINTS[::-1]), options).friction
     np.testing.assert_allclose(one.values, other.values[::-1], rtol=1e-5)
-
-
-def test_the_result_is_a_start_for_the_live_node(tmp_path):
-    friction = identify_inverse_dynamics([noisy_motion(10)], model()).friction
-    save_parameters(tmp_path / "parameters.yaml", friction)
-    loaded = load_parameters(tmp_path / "parameters.yaml", JOINTS[::-1])
-    np.testing.assert_array_equal(loaded.values, friction.values[::-1])
 
 
 def test_held_out_error_is_that_of_unseen_noise_and_insignificant_parameters_go():
