@@ -20,7 +20,7 @@ ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
 HOT = {"config", "robot", "laws", "base", "reference", "estimation"}
 """Rooms that run on the robot: no ROS, files, clock or printing."""
-BELOW_ROS = HOT | {"identification", "messages", "io", "simulation", "reports", "learning"}
+BELOW_ROS = HOT | {"identification", "messages", "io", "simulation", "reports", "learning", "collision"}
 ROOMS = {
     "config": set(),
     "robot": {"config"},
@@ -34,13 +34,14 @@ ROOMS = {
     "simulation": {"config", "robot", "laws", "io"},
     "reports": HOT | {"identification", "messages", "io"},
     "learning": HOT | {"messages", "io", "simulation"},
+    "collision": HOT | {"io", "learning"},
     "api": BELOW_ROS,
     "fleet": BELOW_ROS | {"api"},
     "ros": BELOW_ROS,
     "benchmark": BELOW_ROS | {"api", "ros"},
     "cli": BELOW_ROS | {"api", "fleet", "ros", "benchmark"},
 }
-OPTIONAL = {"learning", "train", "evaluate", "collision", "fleet"}
+OPTIONAL = {"learning", "train", "evaluate", "collision", "collisions", "fleet"}
 """Rooms of extras and their verbs: the estimator works without them, and they count apart."""
 DOCS = PACKAGE.parent / "docs" / "design" / "architecture.md"
 

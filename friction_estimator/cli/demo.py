@@ -23,6 +23,7 @@ from friction_estimator.cli.arguments import (
     robot_of,
     warn,
 )
+from friction_estimator.cli.collisions import learn_thresholds, push_table
 from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.recording import read_recording
@@ -38,8 +39,10 @@ from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
 from friction_estimator.ros.live_state import LiveState
 from friction_estimator.ros.processes import core_count, environment, load_average
 from friction_estimator.ros.spin import run as run_node
+from friction_estimator.simulation import Scenario, make_scenario
 from friction_estimator.tables import terminal_table
 
+COLLISIONS = "collisions"
 _SETTLED = 2.0
 
 
@@ -53,6 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     parser.add_argument("--observer", choices=tuple(OBSERVERS), help="method that measures friction")
     add_simulation_arguments(parser, duration=30.0)
+    parser.add_argument(
+        "--collisions",
+        action="store_true",
+        help="hit knees and ankles of the walking robot and detect it; the thresholds come from a walk before the run",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -69,13 +77,16 @@ def run(arguments: argparse.Namespace) -> None:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot make the folder {output}: {error.strerror}") from None
+    if arguments.collisions and arguments.scenario not in ("walk", COLLISIONS):
+        raise ConfigError(f"--collisions has a scenario of its own: leave out --scenario {arguments.scenario}")
+    arguments.scenario = COLLISIONS if arguments.collisions else arguments.scenario
     state = _live(_options(arguments, robot, output), arguments)
     bag, page = output / "run", output / "report.html"
     with progress_bar("reading") as progress:
         recording = read_recording(bag, progress=progress)
     with progress_bar("drawing"):
         write_report(page, recording, title=f"{arguments.scenario}, sensors {arguments.noise}", after=_SETTLED)
-    _summary(state, recording, arguments.headless)
+    _summary(state, recording, make_scenario(arguments.scenario, arguments.duration), arguments.headless)
     print(f"bag     {bag}\nreport  {page}")
 
 
@@ -93,8 +104,9 @@ def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveR
         "wait_for_subscribers": 2,  # estimator and recorder
         "max_lead": MAX_LEAD,
     }
+    estimator = learn_thresholds(robot, arguments.noise, arguments.seed + 1, output) if arguments.collisions else {}
     return LiveRunOptions(
-        robot, robot_file(arguments.robot), overrides, simulation, output, description.to_custom_data()
+        robot, robot_file(arguments.robot), overrides, simulation, estimator, output, description.to_custom_data()
     )
 
 
@@ -126,7 +138,7 @@ def _load(state: LiveState) -> str:
     return f"{delay}; cores used: {parts}, together {sum(state.cores.values()):.2f} of {core_count()}"
 
 
-def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
+def _summary(state: LiveState, recording: Recording, scenario: Scenario, plain: bool) -> None:
     """Counts and errors, on stdout."""
     console = Console(highlight=False, width=100 if plain else None)
     lost = state.sent - state.estimates
@@ -142,12 +154,14 @@ def _summary(state: LiveState, recording: Recording, plain: bool) -> None:
             f"for the estimator: end other programs, or choose a cheaper observer; the load average is "
             f"{load_average():.1f} on {core_count()} cores"
         )
-    table = error_table(recording, _SETTLED)
-    if table is not None:
-        console.print(terminal_table(table))
+    for table in (error_table(recording, _SETTLED), push_table(recording, scenario) if scenario.pushes else None):
+        if table is not None:
+            console.print(terminal_table(table))
 
 
 _LINE_PERIOD = 2.0
+_SHOWN_COLLISIONS = 3
+"""Newest collisions below the live table."""
 
 _LATE = 0.1
 """From this delay on a view shows that the simulation is behind real time [s]."""
@@ -164,6 +178,7 @@ class PlainView:
     def __init__(self, duration: float) -> None:
         self._duration = duration
         self._next = 0.0
+        self._collisions = 0
         self._console = Console(stderr=True, highlight=False)
 
     def __enter__(self) -> PlainView:
@@ -181,6 +196,9 @@ class PlainView:
         if now < self._next or not state.estimates:
             return
         self._next = now + _LINE_PERIOD
+        for text in state.collisions[self._collisions :]:
+            self._console.print(text, soft_wrap=True)
+        self._collisions = len(state.collisions)
         errors = [abs(f - t) for f, t in zip(state.friction, state.truth, strict=True) if not math.isnan(f - t)]
         worst = f", largest error now {max(errors):.2f} N m" if errors else ""
         self._console.print(
@@ -222,7 +240,8 @@ class TableView:
         """Draw anew."""
         if state.estimates:
             self._progress.update(self._task, completed=state.elapsed, description=state.phase.replace("_", " "))
-        self._live.update(Group(_table(state), self._footer(state), self._progress), refresh=True)
+        collisions = state.collisions[-_SHOWN_COLLISIONS:]
+        self._live.update(Group(_table(state), *collisions, self._footer(state), self._progress), refresh=True)
 
     def _footer(self, state: LiveState) -> str:
         parts = [f"{state.joint_samples} joint states, {state.estimates} estimates"]

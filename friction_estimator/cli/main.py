@@ -31,6 +31,7 @@ VERBS = {
     "fleet": "many bags of many robots on Dask, into one table of friction, and which joints wear",
     "train": "train MOB-Net, the networks that learn the error of the momentum observer",
     "evaluate": "errors of the external torque of MOB-Net and of the momentum observer alone, on other data",
+    "collisions": "learn thresholds of normal walking from bags, or detect collisions in bags with them",
     "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",
     "parameters": "list every parameter of the YAML with default, unit and range",
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",

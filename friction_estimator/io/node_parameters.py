@@ -65,6 +65,12 @@ ESTIMATOR_FIELDS = (
         Range("Model that the verb train wrote: the external torque is that of MOB-Net. Empty: of the friction stage."),
     ),
     ParameterField(
+        "collision_thresholds",
+        str,
+        "",
+        Range("YAML that the verb collisions wrote: collisions are detected. Empty: they are not."),
+    ),
+    ParameterField(
         "display.effort_fraction",
         float,
         0.01,

@@ -10,7 +10,7 @@ from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.learning.network import Model
-from friction_estimator.learning.signals import SignalStage
+from friction_estimator.learning.signals import SignalStage, ground_wrenches
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, SensorFrame
 
 MARGIN = 0.25
@@ -57,12 +57,26 @@ class MobNetEstimator(Estimator):
             return estimates
         if frame.dt == 0.0:
             self._network.reset()
-        signals = self._stage.step(frame, sensed.attitude, sensed.dynamics)
+        wrenches = ground_wrenches(frame.wrenches, sensed.phase.contact)
+        signals = self._stage.step(frame, sensed.attitude, sensed.dynamics, wrenches)
         torque, sigma = self._network.step(signals.inputs)
-        external = (signals.residual - signals.external - torque)[self._base :]
         if self._is_known(frame, (signals.inputs < self._low) | (signals.inputs > self._high), signals.inputs):
-            estimates[-1] = _with_external_torque(estimates[-1], external, sigma[self._base :])
+            measured = (signals.residual - signals.external)[self._base :]
+            estimates[-1] = self._combine(estimates[-1], measured, torque[self._base :], sigma[self._base :])
         return estimates
+
+    def _combine(
+        self, estimate: FrictionEstimate, measured: FloatArray, torque: FloatArray, sigma: FloatArray
+    ) -> FrictionEstimate:
+        """Put the external torque of MOB-Net into an estimate of the friction stage.
+
+        Parameters
+        ----------
+        estimate : of the friction stage
+        measured : (n,) residual without the wrenches of the ground [N m]; NaN while unknown
+        torque, sigma : (n,) uncertainty torque of the networks and its standard deviation [N m]
+        """
+        return with_external_torque(estimate, measured - torque, sigma)
 
     def _is_known(self, frame: SensorFrame, outside: BoolArray, inputs: FloatArray) -> bool:
         """Whether the networks have learned from samples like this one."""
@@ -88,7 +102,8 @@ class MobNetEstimator(Estimator):
         return True
 
 
-def _with_external_torque(estimate: FrictionEstimate, torque: FloatArray, sigma: FloatArray) -> FrictionEstimate:
+def with_external_torque(estimate: FrictionEstimate, torque: FloatArray, sigma: FloatArray) -> FrictionEstimate:
+    """The same estimate with this external torque (n,) and its sigma where they are known [N m]."""
     joints, known = estimate.joints, np.isfinite(torque)
     joints = dataclasses.replace(
         joints,

@@ -6,6 +6,7 @@ these joints alone. Limbs are the unbranched chains of the tree: legs, waist, ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,23 +52,26 @@ def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
     carries_foot = np.asarray(robot.limb.any(axis=0))
     on_base = np.arange(3 * n, 3 * n + BASE_INPUTS if base else 3 * n)
     modules = []
-    for joints in _chains(robot.coupled):
+    for joints in chains(robot.coupled):
         moved = np.flatnonzero(robot.coupled[joints[0]])
         torque = 2 * n + joints[carries_foot[joints]]
-        name = robot.joint_names[joints[0]]
-        if joints.size > 1:
-            name += f" to {robot.joint_names[joints[-1]]}"
         inputs = np.concatenate((moved, n + moved, torque, on_base))
-        modules.append(LimbModule(name, base + joints, inputs, torque.size > 0))
+        modules.append(LimbModule(chain_name(robot.joint_names, joints), base + joints, inputs, torque.size > 0))
     if base:
         modules.append(LimbModule(VIRTUAL, np.arange(base), np.concatenate((np.arange(2 * n), on_base))))
     return tuple(modules)
 
 
-def _chains(coupled: BoolArray) -> list[IntArray]:
+def chains(coupled: BoolArray) -> list[IntArray]:
     """Joints of each unbranched chain of the tree, from the base outward.
 
     Joints of one chain are coupled with the same joints. Joints are in the order of the tree, parents first.
     """
     _, first, chain = np.unique(coupled, axis=0, return_index=True, return_inverse=True)
     return [np.flatnonzero(chain.ravel() == one) for one in np.argsort(first)]
+
+
+def chain_name(joint_names: Sequence[str], joints: IntArray) -> str:
+    """First and last joint of a chain."""
+    first, last = joint_names[joints[0]], joint_names[joints[-1]]
+    return first if first == last else f"{first} to {last}"

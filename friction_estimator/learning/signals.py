@@ -35,8 +35,8 @@ class Signals:
     inputs : (3 n + 12,) joint positions, velocities and motor torques, then U^V of a floating base: the first two
         columns of its rotation matrix without heading, angular velocity and specific force in base axes
     residual : (nv,) r [N, N m]; NaN until it has run for some time constants
-    external : (nv,) torque of the measured foot wrenches, low-passed like the residual; NaN likewise, and in the rows
-        of a foot sensor that is silent
+    external : (nv,) torque of the foot wrenches, low-passed like the residual; NaN likewise, and in the rows of a foot
+        sensor that is silent
     """
 
     inputs: FloatArray
@@ -73,6 +73,20 @@ def write_inputs(
             x[3 * n + 6 + axis], x[3 * n + 9 + axis] = angular_velocity[axis], specific_force[axis]
 
 
+FRICTION_CONE = 1.0
+"""Largest ratio of the force along the sole to the normal force that the ground exerts on a foot."""
+
+
+def ground_wrenches(wrenches: FloatArray, contact: BoolArray) -> FloatArray:
+    """Measured foot wrenches (k, 6) that are the ground's; zero for the other feet.
+
+    They are those of feet in contact (k,), and those in the friction cone: a foot touches the ground some milliseconds
+    before the contact is detected. Anything else that acts on a foot is a collision (section 7, classification).
+    """
+    along_sole, normal = np.hypot(wrenches[:, 0], wrenches[:, 1]), wrenches[:, 2]
+    return np.where((contact | (along_sole <= FRICTION_CONE * normal))[:, None], wrenches, 0.0)
+
+
 class SignalStage:
     """Computes :class:`Signals` frame by frame.
 
@@ -98,8 +112,16 @@ class SignalStage:
         """Begin with a zero residual at the next frame."""
         self._alone, self._with_feet = initial_residual(self._size), initial_residual(self._size)
 
-    def step(self, frame: SensorFrame, attitude: Attitude, dynamics: Dynamics) -> Signals:
-        """Use one frame; ``frame.dt == 0`` restarts the observer."""
+    def step(
+        self, frame: SensorFrame, attitude: Attitude, dynamics: Dynamics, wrenches: FloatArray | None = None
+    ) -> Signals:
+        """Use one frame; ``frame.dt == 0`` restarts the observer.
+
+        Parameters
+        ----------
+        frame, attitude, dynamics : of one sample
+        wrenches : (k, 6) foot wrenches of ``external``; None: all that is measured
+        """
         if frame.dt == 0.0:
             self.reset()
         self._effort[self._base :] = frame.effort
@@ -115,7 +137,8 @@ class SignalStage:
             x,
         )
         residual = self._residual(frame, dynamics, self._no_wrenches, self._alone, self._needs_none)
-        uncertainty = self.remainder(frame, dynamics, frame.wrenches, self._with_feet)
+        wrenches = frame.wrenches if wrenches is None else wrenches
+        uncertainty = self.remainder(frame, dynamics, wrenches, self._with_feet)
         return Signals(x, residual, residual - uncertainty)
 
     def remainder(self, frame: SensorFrame, dynamics: Dynamics, wrenches: FloatArray, state: FloatArray) -> FloatArray:

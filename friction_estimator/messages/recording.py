@@ -27,7 +27,7 @@ _SCALARS = (
     topics.TRUE_FRICTION,
     topics.TRUE_EXTERNAL_TORQUE,
 )
-RECORDED = (*_SCALARS, topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE)
+RECORDED = (*_SCALARS, topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE, topics.COLLISION)
 """Topics that a recording is made of."""
 
 
@@ -55,6 +55,16 @@ class PhaseInterval:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedCollision:
+    """A collision on the topic of the node: time of its detection [s], limb, joint, and what was detected in words."""
+
+    time: float
+    limb: str
+    joint: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """Estimates and ground truth of a run, at the stamps of the friction estimates.
 
@@ -70,6 +80,7 @@ class Recording:
     model, coulomb, viscous, coulomb_sigma, viscous_sigma, external_torque : slow outputs; None when not recorded
     true_external_torque : true external torque at the same rate; None without ground truth
     description : robot, method and source of the run
+    collisions : detected by the node
     """
 
     joint_names: tuple[str, ...]
@@ -90,6 +101,7 @@ class Recording:
     external_torque: Series | None
     true_external_torque: Series | None
     description: RunDescription
+    collisions: tuple[RecordedCollision, ...] = ()
 
     @property
     def limbs(self) -> dict[str, tuple[int, ...]]:
@@ -129,6 +141,7 @@ class RecordingBuilder:
         self._received: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
         self._efforts: dict[str, list[FloatArray]] = {topic.name: [] for topic in _SCALARS}
         self._states: list[tuple[FloatArray, FloatArray]] = []
+        self._collisions: list[tuple[int, Any]] = []
         self._phase_names: dict[str, list[str]] = {
             topics.CONTACT_PHASE.name: [],
             topics.TRUE_CONTACT_PHASE.name: [],
@@ -145,6 +158,8 @@ class RecordingBuilder:
         """
         if topic in self._phase_names:
             self._phase_names[topic].append(message.data)
+        elif topic == topics.COLLISION.name:
+            self._collisions += [(header_stamp(message), status) for status in message.status]
         else:
             self._efforts[topic].append(self._values(topic, message, "effort"))
             self._stamps[topic].append(header_stamp(message))
@@ -189,6 +204,7 @@ class RecordingBuilder:
             external_torque=self._series(topics.EXTERNAL_TORQUE, start_ns),
             true_external_torque=self._series(topics.TRUE_EXTERNAL_TORQUE, start_ns),
             description=description,
+            collisions=tuple(_collision(stamp - start_ns, status) for stamp, status in self._collisions),
         )
 
     def _values(self, topic: str, message: Any, field: str) -> FloatArray:
@@ -239,6 +255,11 @@ class RecordingBuilder:
         stamps = (np.array(self._stamps[clock.name]) - start_ns) * 1e-9
         starts = np.interp(np.array(received, dtype=float), reference, stamps)
         return _intervals(names, starts.tolist(), end)
+
+
+def _collision(time_ns: int, status: Any) -> RecordedCollision:
+    values = {item.key: item.value for item in status.values}
+    return RecordedCollision(1e-9 * time_ns, values["limb"], values["joint"], status.message)
 
 
 def _intervals(names: Sequence[str], starts: Sequence[float], end: float) -> tuple[PhaseInterval, ...]:

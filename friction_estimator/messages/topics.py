@@ -133,6 +133,11 @@ COMPENSATION = Topic(
 )
 """Published with ``compensation.enabled`` only; the last message has zero torque."""
 
+COLLISION = Topic(
+    "collision", DIAGNOSTICS, When.CHANGE, "one message for each collision: limb, joint, signal and its threshold"
+)
+"""Published with the parameter ``collision_thresholds`` of the node only."""
+
 
 def output_topics(config: Config) -> tuple[Topic, ...]:
     """Topics of the estimator with this configuration, without ``/tf``."""

@@ -18,6 +18,7 @@ from friction_estimator.reports.recording_figures import (
     paper_figure,
 )
 from friction_estimator.reports.recording_tables import (
+    collision_table,
     diagnosis_table,
     error_table,
     errors_by_part,
@@ -52,6 +53,7 @@ def render(recording: Recording, title: str, after: float = 0.0) -> str:
         *_error_section(recording, after),
         *_friction_sections(recording),
         *_parameter_section(recording),
+        *_collision_section(recording),
         _diagnosis_section(recording, after),
         _paper_section(recording),
     ]
@@ -131,6 +133,17 @@ def _diagnosis_section(recording: Recording, after: float) -> Section:
         "recorded: the diagnostics of the live node and the warnings of <code>replay</code> have them.",
         html_table(diagnosis_table(recording, after)),
     )
+
+
+def _collision_section(recording: Recording) -> Iterator[Section]:
+    if recording.collisions:
+        yield Section(
+            "collisions",
+            "Collisions",
+            "External torque, or its standard deviation, above the thresholds of normal walking. Only the first "
+            "detection of each collision of a limb is shown.",
+            html_table(collision_table(recording)),
+        )
 
 
 def _paper_section(recording: Recording) -> Section:

@@ -65,6 +65,13 @@ def errors_by_part(recording: Recording, after: float = 0.0) -> list[tuple[str, 
     return [(first, _errors(recording, where & late)), (second, _errors(recording, ~where & late))]
 
 
+def collision_table(recording: Recording) -> Table:
+    """Detected collisions."""
+    columns = (Column("time", "s"), *(Column(name, align="left") for name in ("joint", "what was detected")))
+    rows = tuple((Cell(f"{one.time:.3f}"), Cell(one.joint), Cell(one.text)) for one in recording.collisions)
+    return Table("Detected collisions", columns, rows)
+
+
 def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
     """RMSE of every joint in each contact phase; None without ground truth or phases."""
     phases = recording.true_phases or recording.phases

@@ -23,6 +23,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from friction_estimator import compiled
+from friction_estimator.collision.thresholds import load_thresholds, torque_source
 from friction_estimator.errors import ConfigError, InputError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
@@ -30,6 +31,7 @@ from friction_estimator.io.parameters import ParameterFile, load_parameters
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.inputs import InputReader
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import (
@@ -41,7 +43,7 @@ from friction_estimator.ros.middleware import (
     diagnostic_status,
     publish_diagnostics,
 )
-from friction_estimator.ros.output_publishers import CompensationGuard, OutputPublishers
+from friction_estimator.ros.output_publishers import CollisionPublisher, CompensationGuard, OutputPublishers
 from friction_estimator.ros.parameters import on_change, read_parameters
 from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import await_robot_description, find_robot_description, friction_urdf
@@ -75,6 +77,7 @@ class EstimatorNode(ManagedNode):
         self._urdf_on_topic = ""
         self._estimator: Estimator | None = None
         self._guard: CompensationGuard | None = None
+        self._collisions: CollisionPublisher | None = None
         self._active = False
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
         self._warn_again: dict[str, float] = {}
@@ -107,7 +110,7 @@ class EstimatorNode(ManagedNode):
         ConfigError, RobotModelError
             When the URDF, a frame in it, or the file of identified parameters or its folder cannot be used.
         LearningError
-            When the model of MOB-Net cannot be read or is of another robot.
+            When the model of MOB-Net or the collision thresholds cannot be read or are of another robot.
         """
         config, own = self._config, self._own
         urdf_xml = self._urdf_on_topic or find_robot_description(own["robot_description"], config.robot.urdf)
@@ -120,6 +123,7 @@ class EstimatorNode(ManagedNode):
         self._file = self._open_file(estimator, undo)
         self._outputs = OutputPublishers(self, config, estimator.joint_names, urdf_xml)
         undo.callback(self._outputs.destroy)
+        self._detect_collisions(estimator.joint_names, urdf_xml, undo)
         if config.has_friction:
             latched = self.create_publisher(String, "robot_description_friction", LATCHED)
             undo.callback(self.destroy_publisher, latched)
@@ -180,6 +184,15 @@ class EstimatorNode(ManagedNode):
 
         model = load_model(Path(path), Robot(self.get_name(), self._config, urdf_xml, None))
         return MobNetEstimator(self._config, urdf_xml, model)
+
+    def _detect_collisions(self, joint_names: Sequence[str], urdf_xml: str, undo: ExitStack) -> None:
+        if not (path := self._own["collision_thresholds"]):
+            return
+        thresholds = load_thresholds(Path(path))
+        thresholds.check(joint_names, torque_source(self._config, self._own["mob_net_model"]))
+        self._collisions = CollisionPublisher(self, RobotModel(self._config, urdf_xml), thresholds)
+        undo.callback(self._collisions.destroy)
+        undo.callback(setattr, self, "_collisions", None)
 
     def _compile(self) -> None:
         """Compile the numerical kernels before the first message; log one line if that takes long."""
@@ -295,6 +308,8 @@ class EstimatorNode(ManagedNode):
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)
+        if self._collisions is not None:
+            self._collisions.step(estimate)
         if self._guard is not None:
             self._guard.published(estimate.stamp_ns)
         now_ns = self.get_clock().now().nanoseconds if self._ros_time else time.time_ns()

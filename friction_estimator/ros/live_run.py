@@ -19,6 +19,7 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.ros.live_state import LiveState, LiveTopics
 from friction_estimator.ros.processes import LoadMeter, ProcessError, Processes
 from friction_estimator.ros.recorder_node import (
+    COLLISION,
     DIAGNOSTICS,
     PERIOD,
     HeaderClock,
@@ -53,7 +54,7 @@ class LiveRunOptions:
     robot : configuration and URDF
     robot_file : YAML of the robot
     overrides : parameters that replace those of the YAML, by dotted name
-    simulation : parameters of the simulation node
+    simulation, estimator : parameters of the nodes
     output : folder for the bag ``run`` and the logs
     custom_data : texts that are stored in the bag
     """
@@ -62,6 +63,7 @@ class LiveRunOptions:
     robot_file: Path
     overrides: Mapping[str, object]
     simulation: Mapping[str, object]
+    estimator: Mapping[str, object]
     output: Path
     custom_data: Mapping[str, str]
 
@@ -96,7 +98,7 @@ class LiveRun(Node):
             self._recorder = Recorder(self, writer)
             self._topics = LiveTopics(options.robot.config, self._recorder)
             self._record(self._recorder)
-            estimator = self._start("estimator", {"inputs_reliable": True})
+            estimator = self._start("estimator", {"inputs_reliable": True, **options.estimator})
             self._await_estimator(running)
             simulation = self._start("simulation", options.simulation)
             self._watch(running, simulation)
@@ -109,7 +111,7 @@ class LiveRun(Node):
         sensors, results = HeaderClock(), HeaderClock()
         for topic, type_name in [*input_topics(config), *truth_topics(config)]:
             recorder.record(topic, type_name, clock=sensors.of_type(type_name), also=watch(topic))
-        for topic, type_name in [*result_topics(config), DIAGNOSTICS]:
+        for topic, type_name in [*result_topics(config), DIAGNOSTICS, COLLISION]:
             recorder.record(topic, type_name, clock=results.of_type(type_name), also=watch(topic))
 
     def _start(self, name: str, own: Mapping[str, object]) -> subprocess.Popen[bytes]:

@@ -41,6 +41,7 @@ class LiveState:
     behind : delay of the simulation against real time [s]
     waited : part of this delay in which the simulation waited for the estimator [s]
     latency : median and 99th percentile of the estimator's processing time
+    collisions : what was detected so far, one sentence each
     cores : processor time by process, divided by real time, from the first joint state to the last
     """
 
@@ -59,6 +60,7 @@ class LiveState:
     behind: float
     waited: float
     latency: str
+    collisions: tuple[str, ...]
     cores: Mapping[str, float]
 
 
@@ -77,10 +79,16 @@ class LiveTopics:
         self._truth: deque[bytes] = deque(maxlen=_TRUTH_KEPT)
         self._first_stamp: int | None = None
         self._reported: dict[str, str] = {}
+        self._collisions: list[str] = []
 
     def handler(self, topic: str) -> Callable[[bytes], None] | None:
         """Function that the recorder calls with every message of a topic; None where only the newest one is used."""
-        return {DIAGNOSTICS[0]: self._diagnostics, topics.TRUE_FRICTION.name: self._truth.append}.get(topic)
+        handlers = {
+            DIAGNOSTICS[0]: self._diagnostics,
+            topics.COLLISION.name: self._collision,
+            topics.TRUE_FRICTION.name: self._truth.append,
+        }
+        return handlers.get(topic)
 
     @property
     def joint_samples(self) -> int:
@@ -114,6 +122,7 @@ class LiveTopics:
             behind=float(reported.get("behind", "0").removesuffix(" s")),
             waited=float(reported.get("waited", "0").removesuffix(" s")),
             latency=reported.get("latency", ""),
+            collisions=tuple(self._collisions),
             cores=cores,
         )
 
@@ -142,6 +151,11 @@ class LiveTopics:
     def _message(self, topic: str, message_type: Any) -> Any:
         raw = self._recorder.newest.get(topic)
         return None if raw is None else deserialize_message(raw, message_type)
+
+    def _collision(self, raw: bytes) -> None:
+        seconds = 0.0 if self._first_stamp is None else 1e-9 * (stamp_of(raw) - self._first_stamp)
+        for status in deserialize_message(raw, DiagnosticArray).status:
+            self._collisions.append(f"{seconds:.3f} s: {status.message}")
 
     def _diagnostics(self, raw: bytes) -> None:
         for status in deserialize_message(raw, DiagnosticArray).status:

@@ -1,4 +1,4 @@
-"""Publishers of the estimator node, and the guard that ends friction compensation with zero torque."""
+"""Publishers of the estimator node, collisions, and the guard that ends friction compensation with zero torque."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import importlib.util
 import time
 from collections.abc import Callable, Sequence
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 
+from friction_estimator.collision.detector import CollisionDetector
+from friction_estimator.collision.thresholds import Thresholds
 from friction_estimator.config import Config
 from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.topics import Topic, When
-from friction_estimator.ros.middleware import FAST_OUTPUT, OUTPUT, message_class
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.ros.middleware import FAST_OUTPUT, OUTPUT, diagnostic_status, message_class
 from friction_estimator.types import FrictionEstimate
 
 _DELIVERY = Duration(nanoseconds=200_000_000)  # longest wait for the delivery of the last torque
@@ -81,6 +85,40 @@ class OutputPublishers:
 
     def _has_subscribers(self, topic: Topic) -> bool:
         return bool(self._publishers[topic.name].get_subscription_count())
+
+
+class CollisionPublisher:
+    """Detects collisions in the estimates; publishes and logs each of them.
+
+    Parameters
+    ----------
+    node : owner of the publisher
+    robot : the model that the estimator has
+    thresholds : of this robot
+    """
+
+    def __init__(self, node: Node, robot: RobotModel, thresholds: Thresholds) -> None:
+        self._node, self._detector = node, CollisionDetector(robot, thresholds)
+        self._publisher = node.create_publisher(DiagnosticArray, topics.COLLISION.name, OUTPUT)
+
+    def step(self, estimate: FrictionEstimate) -> None:
+        """Use one estimate."""
+        for collision in self._detector.step(estimate):
+            status = diagnostic_status(
+                f"{self._node.get_name()}: collision",
+                DiagnosticStatus.WARN,
+                str(collision),
+                {name: getattr(collision, name) for name in ("limb", "joint", "signal", "value", "threshold")},
+            )
+            message = DiagnosticArray(status=[status])
+            seconds, nanoseconds = divmod(collision.stamp_ns, 1_000_000_000)
+            message.header.stamp.sec, message.header.stamp.nanosec = seconds, nanoseconds
+            self._publisher.publish(message)
+            self._node.get_logger().warning(f"at {1e-9 * collision.stamp_ns:.3f} s: {collision}")
+
+    def destroy(self) -> None:
+        """End the topic."""
+        self._node.destroy_publisher(self._publisher)
 
 
 class CompensationGuard:

@@ -24,6 +24,7 @@ from friction_estimator.ros.robot_description import find_robot_description
 from friction_estimator.ros.spin import Running, run
 
 DIAGNOSTICS = (topics.DIAGNOSTICS_TOPIC, topics.DIAGNOSTICS)
+COLLISION = (topics.COLLISION.name, topics.COLLISION.type)
 
 PERIOD = 0.01
 """Pause between two calls of :meth:`Recorder.take` [s]."""
@@ -183,7 +184,7 @@ class RecorderNode(Node):
             recorder = Recorder(self, writer)
             for topic, type_name in input_topics(self._config):
                 recorder.record(topic, type_name, RECORDER if self._inputs_reliable else SENSOR_INPUT)
-            for topic, type_name in [*result_topics(self._config), *truth_topics(self._config), DIAGNOSTICS]:
+            for topic, type_name in [*result_topics(self._config), *truth_topics(self._config), DIAGNOSTICS, COLLISION]:
                 recorder.record(topic, type_name)
             self.get_logger().info(f"recording to {writer.path}")
             while running():

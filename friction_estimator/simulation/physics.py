@@ -15,7 +15,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.ground import Plane, ground_rotation
-from friction_estimator.simulation.leg import KNEE
+from friction_estimator.simulation.leg import ANKLE_PITCH, KNEE
 from friction_estimator.simulation.mujoco_model import (
     ACCELEROMETER,
     GYROSCOPE,
@@ -24,6 +24,7 @@ from friction_estimator.simulation.mujoco_model import (
     lowest_point,
     sole_site,
 )
+from friction_estimator.simulation.scenario import LEG_TARGETS
 from friction_estimator.types import FloatArray, IntArray
 
 
@@ -58,11 +59,14 @@ class Physics:
         self._imu: IntArray = np.array([start + axis for start in imu for axis in range(3)])
         self._base = int(self.model.jnt_bodyid[0])
         self._com, self._base_axes = self.data.subtree_com[self._base], self.data.xmat[self._base].reshape(3, 3)
-        knees = [int(self.model.joint(leg.joint_names[KNEE]).bodyid[0]) for leg in biped.legs]
         self._pushed: set[int] = set()
         self._no_torque: FloatArray = np.zeros(len(biped.joint_names))
         self._stiction_limit, self._sticks = self._no_torque, False
-        self._push_bodies = dict(zip(("base", "left_knee", "right_knee"), (self._base, *knees), strict=True))
+        self._push_bodies = {"base": self._base}
+        for side, leg, foot in zip(("left", "right"), biped.legs, biped.feet, strict=True):
+            knee, ankle = (int(self.model.joint(leg.joint_names[joint]).bodyid[0]) for joint in (KNEE, ANKLE_PITCH))
+            bodies = zip(LEG_TARGETS, (knee, ankle, int(self.model.site_bodyid[self._soles[foot]])), strict=True)
+            self._push_bodies |= {f"{side}_{part}": body for part, body in bodies}
 
     def lay(self, foot: int, ground: Plane) -> None:
         """Put the ground under a foot that is in the air, or that has just been placed."""
@@ -199,7 +203,7 @@ def _signals(
     """Signals of joints, IMU and feet, one after another.
 
     MuJoCo gives the external wrench on a link as moment and force about the centre of mass of the whole robot, in
-    world axes; no push acts on a foot, so this is the ground's.
+    world axes: that of the ground, and of a push on the foot.
     """
     n = columns.size
     signals = np.zeros(3 * n + 6 + 6 * soles.size)

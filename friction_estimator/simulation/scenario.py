@@ -7,16 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from friction_estimator.errors import SimulationError, choices
-from friction_estimator.simulation.footsteps import Gait
+from friction_estimator.simulation.footsteps import LEFT, Gait, plan_footsteps
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
 from friction_estimator.simulation.ground import Ground
+from friction_estimator.types import FloatArray
 
-PUSH_TARGETS = ("base", "left_knee", "right_knee")
+LEG_TARGETS = ("knee", "ankle", "foot")
+"""Parts of a leg that a push acts on: knee joint, ankle pitch joint, origin of the sole frame."""
+PUSH_TARGETS = ("base", *(f"{side}_{part}" for side in ("left", "right") for part in LEG_TARGETS))
 _CYCLE = 3.0  # two steps of the default gait [s]
 _LONGEST = 36_000.0  # ten hours: the plan is kept in memory [s]
 _PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
 _PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
+_COLLISION_FORCE = (100.0, 200.0)  # [N]
+_COLLISION_LENGTH = (0.06, 0.1)  # [s]
+_COLLISION_START = (0.25, 0.6)  # in parts of the swing
 _STICTION = (1.5, 1.2, 1.0, 0.8, 0.6, 0.5)  # hip yaw to ankle roll [N m]
 _SLOPE = math.radians(4.0)
 _UNEVEN = Ground(
@@ -26,23 +34,31 @@ _UNEVEN = Ground(
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A constant external force for a short time.
+    """An external force for a short time.
 
     Attributes
     ----------
     start, duration : [s]
-    force : in world axes [N]
-    target : ``base`` (at the base origin), ``left_knee`` or ``right_knee`` (at the knee joint)
+    force : largest force, in world axes [N]
+    target : ``base`` (at the base origin), or a part of :data:`LEG_TARGETS` of a leg, such as ``left_knee``; the sensor
+        of a foot measures a push on that foot
+    impact : True: half a sine over time, the force of a collision; False: constant
     """
 
     start: float
     duration: float
     force: tuple[float, float, float]
     target: str = "base"
+    impact: bool = False
 
     def __post_init__(self) -> None:
         if self.target not in PUSH_TARGETS:
             raise SimulationError(f"unknown push target {self.target!r}; the targets are {choices(PUSH_TARGETS)}")
+
+    def force_at(self, time: float) -> FloatArray:
+        """Force (3,) at a time between start and end of the push [N]."""
+        part = math.sin(math.pi * (time - self.start) / self.duration) if self.impact else 1.0
+        return part * np.array(self.force)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +92,36 @@ def _pushes(duration: float, target: str, first: float) -> tuple[Push, ...]:
     count = int(max(0.0, duration - first) / (2.0 * _CYCLE)) + 1
     forces = [_PUSH_FORCES[k % len(_PUSH_FORCES)] for k in range(count)]
     return tuple(Push(first + 2.0 * _CYCLE * k, 0.08, force, target) for k, force in enumerate(forces))
+
+
+def collisions(
+    gait: Gait, duration: float, seed: int, parts: tuple[str, ...] = LEG_TARGETS, pause: float = 3.0
+) -> tuple[Push, ...]:
+    """Collisions of swinging legs: all parts in turn from the front, then all of them from the outer side, and so on.
+
+    Size and length are those of Lim et al. 2024, section 5.3: 100 to 200 N, 60 to 100 ms.
+
+    Parameters
+    ----------
+    gait : that the robot walks with
+    duration : of the walk [s]
+    seed : of force, length and moment of each collision
+    parts : of the legs, in :data:`LEG_TARGETS`
+    pause : least time from the start to the first collision, and between two collisions [s]
+    """
+    rng, pushes, free = np.random.default_rng(seed), list[Push](), pause
+    for step in plan_footsteps(gait, 0.0, duration - gait.single_support):
+        if step.start < free:
+            continue
+        part, side = parts[len(pushes) % len(parts)], len(pushes) // len(parts) % 2
+        name, outward = ("left", 1.0) if step.foot == LEFT else ("right", -1.0)
+        heading = step.pose.yaw - outward * side * 0.5 * math.pi
+        force = rng.uniform(*_COLLISION_FORCE) * (-1.0 if side == 0 else 1.0)
+        start = step.start + step.duration * rng.uniform(*_COLLISION_START)
+        along = (force * math.cos(heading), force * math.sin(heading), 0.0)
+        pushes.append(Push(start, rng.uniform(*_COLLISION_LENGTH), along, f"{name}_{part}", impact=True))
+        free = start + pause
+    return tuple(pushes)
 
 
 def _doubled(duration: float) -> tuple[FrictionSetting, ...]:
@@ -117,6 +163,7 @@ _SCENARIOS: dict[str, Mapping[str, Any] | Callable[[float], Mapping[str, Any]]] 
     "uneven": {"ground": _UNEVEN},
     "push": lambda duration: {"pushes": _pushes(duration, "base", 4.3)},
     "push_knee": lambda duration: {"pushes": _pushes(duration, "right_knee", 3.75)},
+    "collisions": lambda duration: {"pushes": collisions(Gait(), duration, 0, ("knee", "ankle"))},
     "friction_change": lambda duration: {"friction": _doubled(duration)},
     "friction_load": {"friction": _alike(*_LOAD)},
     "friction_load_stiction": {"friction": _alike(*_LOAD, sticks=True)},
@@ -130,8 +177,9 @@ _SCENARIOS: dict[str, Mapping[str, Any] | Callable[[float], Mapping[str, Any]]] 
 }
 """Fields of every scenario that are not those of a walk; a function of the duration where they depend on it.
 
-``friction_load_stiction`` is set-valued at rest: a joint stays at rest below its dry friction. ``friction_stribeck`` is
-dry friction that falls from 1.5 to 0.5 N m until 1 rad/s: eq. 56 with a slow Stribeck effect.
+The swinging legs of ``collisions`` are hit above the foot sensors. ``friction_load_stiction`` is set-valued at rest: a
+joint stays at rest below its dry friction. ``friction_stribeck`` is dry friction that falls from 1.5 to 0.5 N m until
+1 rad/s: eq. 56 with a slow Stribeck effect.
 """
 
 

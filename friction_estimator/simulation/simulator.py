@@ -246,7 +246,7 @@ class Simulator:
         now = self.time
         for push in self._scenario.pushes:
             if push.start <= now < push.start + push.duration:
-                self._physics.push(push.target, np.array(push.force))
+                self._physics.push(push.target, push.force_at(now))
             elif 0.0 <= now - push.start - push.duration < 2.0 * _PERIOD:
                 self._physics.push(push.target, np.zeros(3))
 

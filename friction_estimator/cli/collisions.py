@@ -1,0 +1,183 @@
+"""``collisions BAG...``: thresholds of normal walking, or the collisions that they show."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from friction_estimator import compiled
+from friction_estimator.cli.arguments import add_robot_arguments, output_console, progress_bar, robot_of, warn
+from friction_estimator.collision.detector import Collision, CollisionDetector
+from friction_estimator.collision.thresholds import ThresholdLearner, Thresholds, load_thresholds, torque_source
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.parameters import load_parameters, save_parameters
+from friction_estimator.io.robot import Robot
+from friction_estimator.learning.external_torque import MobNetEstimator
+from friction_estimator.learning.network import load_model
+from friction_estimator.messages.recording import Recording
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.tables import Cell, Column, Table, number, terminal_table
+from friction_estimator.types import FrictionEstimate
+
+if TYPE_CHECKING:
+    from friction_estimator.simulation import Scenario
+
+_NORMAL_WALK, _IDENTIFYING = 40.0, 20.0
+"""Length of the walk that shows the thresholds, and of its part in which the friction is identified [s]."""
+_DETECTED_WITHIN = 0.1
+"""A detection this long after the end of a push belongs to it [s]."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    parser.add_argument("bags", type=Path, nargs="+", help="rosbags with joint states, IMU and foot wrenches")
+    parser.add_argument("--thresholds", type=Path, required=True, help="YAML of the thresholds")
+    parser.add_argument(
+        "--learn", action="store_true", help="write the thresholds: the bags are normal walking without a collision"
+    )
+    add_robot_arguments(parser)
+    parser.add_argument(
+        "--mob-net", type=Path, metavar="MODEL", help="model of `train`: the external torque is that of MOB-Net"
+    )
+    parser.add_argument("--params", type=Path, help="parameter file with identified friction to start from")
+    parser.add_argument("--namespace", default="", help="namespace of the topics in the bags")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Replay the bags; learn, or detect and print."""
+    robot = robot_of(arguments)
+    model_of_robot = RobotModel(robot.config, robot.urdf_xml)
+    source = torque_source(robot.config, arguments.mob_net)
+    model = None if arguments.mob_net is None else load_model(arguments.mob_net, robot)
+    start = load_parameters(arguments.params) if arguments.params else None
+    learner, detector, found = ThresholdLearner(model_of_robot), None, list[tuple[Path, float, Collision]]()
+    if not arguments.learn:
+        thresholds = load_thresholds(arguments.thresholds)
+        thresholds.check(model_of_robot.joint_names, source)
+        detector = CollisionDetector(model_of_robot, thresholds)
+    for bag in arguments.bags:
+        stamps = list[int]()
+
+        def use(estimate: FrictionEstimate, bag: Path = bag, stamps: list[int] = stamps) -> None:
+            if not stamps:
+                stamps.append(estimate.stamp_ns)
+            if detector is None:
+                learner.step(estimate)
+            else:
+                seconds = 1e-9 * (estimate.stamp_ns - stamps[0])
+                found.extend((bag, seconds, collision) for collision in detector.step(estimate))
+
+        estimator = Estimator(robot.config, robot.urdf_xml)
+        if model is not None:
+            estimator = MobNetEstimator(robot.config, robot.urdf_xml, model)
+        with progress_bar(f"reading {bag.name}") as progress:
+            summary = replay(
+                bag,
+                None,
+                robot.config,
+                robot.urdf_xml,
+                on_estimate=use,
+                start=start,
+                namespace=arguments.namespace,
+                estimator=estimator,
+                progress=progress,
+            )
+        for text in summary.warnings:
+            warn(f"{bag}: {text}")
+    if detector is None:
+        thresholds = learner.thresholds(source, with_sigma=model is not None)
+        thresholds.save(arguments.thresholds)
+        output_console().print(terminal_table(threshold_table(thresholds)))
+        print(f"thresholds written to {arguments.thresholds}")
+    else:
+        output_console().print(terminal_table(collision_table(found)))
+        print(f"{len(found)} collisions")
+
+
+def threshold_table(thresholds: Thresholds) -> Table:
+    """Thresholds of every joint."""
+    groups = ("in the air", "in contact")
+    columns = [Column(name, "N m", group) for group in groups for name in ("external torque", "sigma")]
+    rows = zip(thresholds.joint_names, thresholds.values.reshape(4, -1).T.tolist(), strict=True)
+    cells = tuple((Cell(name), *(Cell(number(value)) for value in values)) for name, values in rows)
+    return Table("Collision thresholds", (Column("joint", align="left"), *columns), cells)
+
+
+def collision_table(found: list[tuple[Path, float, Collision]]) -> Table:
+    """One row a collision."""
+    texts = ("bag", "limb", "joint", "signal", "state")
+    columns = (*(Column(name, align="left") for name in texts), Column("time", "s"), Column("value", "N m"))
+    rows = tuple(
+        tuple(
+            Cell(text)
+            for text in (
+                bag.name,
+                one.limb,
+                one.joint,
+                one.signal,
+                "in contact" if one.in_contact else "in the air",
+                f"{seconds:.3f}",
+                f"{number(one.value)} (above {number(one.threshold)})",
+            )
+        )
+        for bag, seconds, one in found
+    )
+    return Table("Collisions", columns, rows)
+
+
+def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[str, object]:
+    """Simulate a walk, identify its friction and learn thresholds from it.
+
+    Parameters
+    ----------
+    robot : that can walk with the built-in gait
+    noise, seed : of the sensors
+    folder : for the two files
+
+    Returns
+    -------
+    Parameters of the node that name these files.
+    """
+    from friction_estimator.simulation import Simulator, make_noise, make_scenario
+
+    config = robot.config
+    simulator = Simulator(
+        config,
+        robot.urdf_xml,
+        make_scenario("walk", _NORMAL_WALK),
+        make_noise(noise),
+        seed,
+    )
+    estimator = Estimator(config, robot.urdf_xml)
+    learner = ThresholdLearner(RobotModel(config, robot.urdf_xml))
+    with progress_bar("walking normally, for the thresholds") as progress:
+        compiled.prepare()
+        while simulator.time < simulator.duration:
+            for reading in simulator.step().readings:
+                for estimate in estimator.add(reading):
+                    if simulator.time > _IDENTIFYING:
+                        learner.step(estimate)
+            if (done := round(1e3 * simulator.time)) % 1000 == 0:
+                progress(done, round(1e3 * simulator.duration))
+    thresholds, friction = folder / "collision_thresholds.yaml", folder / "friction.yaml"
+    learner.thresholds(torque_source(config, None), with_sigma=False).save(thresholds)
+    save_parameters(friction, estimator.identified)
+    return {"collision_thresholds": str(thresholds), "identified_parameters": str(friction)}
+
+
+def push_table(recording: Recording, scenario: Scenario) -> Table:
+    """What was detected of each push, and what else was detected."""
+    columns = (Column("time", "s"), Column("link", align="left"), Column("force", "N"), Column("delay", "ms"))
+    rows, others = list[tuple[Cell, ...]](), list(recording.collisions)
+    for push in scenario.pushes:
+        end = push.start + push.duration + _DETECTED_WITHIN
+        hits = [one for one in others if push.start <= one.time <= end]
+        others = [one for one in others if one not in hits]
+        delay, joint = (f"{1e3 * (hits[0].time - push.start):.0f}", hits[0].joint) if hits else ("not detected", "")
+        texts = (f"{push.start:.3f}", push.target, f"{math.hypot(*push.force):.0f}", delay, joint)
+        rows.append(tuple(Cell(text) for text in texts))
+    rows += [(Cell(f"{one.time:.3f}"), Cell("no push"), Cell(""), Cell(""), Cell(one.joint)) for one in others]
+    return Table("Pushes and detected collisions", (*columns, Column("joint", align="left")), tuple(rows))

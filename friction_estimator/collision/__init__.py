@@ -1,0 +1,1 @@
+"""Collisions of a walking robot, from the external torque of its joints and thresholds of normal walking."""

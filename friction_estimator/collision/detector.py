@@ -1,0 +1,147 @@
+"""Detects collisions in the external torque (Lim et al. 2024, sections 5.3 and 7).
+
+    external torque ─► low-pass 15 Hz ─► | . | ─┐
+                                                ├─► one of them above its threshold for 5 ms ─► Collision of the limb
+    its sigma ───────► low-pass 15 Hz ──────────┘
+
+Every joint has two pairs of thresholds: one while nothing but a collision may touch its limb, and one while a foot that
+it carries is on the ground, where errors of the foot sensor and of the model under load are larger. The paper detects
+collisions of the swinging leg only. External torque and sigma may come from MOB-Net or from the Kalman observer;
+thresholds hold for the source with which they were learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.collision.signals import IN_CONTACT, CollisionSignals
+from friction_estimator.collision.thresholds import SIGNALS, Thresholds
+from friction_estimator.compiled import kernel
+from friction_estimator.learning.limbs import chain_name, chains
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray, FrictionEstimate, IntArray
+
+CONTINUITY = 0.005
+"""A signal must be above its threshold for this time (section 5.3) [s]."""
+PAUSE = 0.3
+"""A limb has collided once until it has been below all thresholds for this time [s]."""
+
+
+@kernel("M I T f8 V V")
+def compare(
+    filtered: FloatArray,
+    state: IntArray,
+    thresholds: FloatArray,
+    dt: float,
+    ratio: FloatArray,
+    above_for: FloatArray,
+) -> None:
+    """Largest ratio (n,) of the signals to their thresholds, and for how long it has been above one (n,), in place.
+
+    The time is -1 while the ratio is not above one.
+
+    Parameters
+    ----------
+    filtered, state : of :class:`~friction_estimator.collision.signals.CollisionSignals`
+    thresholds : (2, 2, n) by state and signal [N m]
+    dt : since the sample before [s]
+    """
+    for joint in range(state.size):
+        ratio[joint] = 0.0
+        if state[joint] >= 0:
+            for row in range(2):
+                value = abs(filtered[row, joint]) / thresholds[state[joint], row, joint]
+                ratio[joint] = max(ratio[joint], value)
+        if ratio[joint] > 1.0:
+            above_for[joint] = above_for[joint] + dt if above_for[joint] >= 0.0 else 0.0
+        else:
+            above_for[joint] = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """One collision at the moment of its detection.
+
+    Attributes
+    ----------
+    stamp_ns : of the joint sample [ns]
+    limb : first and last joint of the limb
+    joint : the one whose signal is furthest above its threshold
+    signal : ``external torque`` or ``sigma``
+    value, threshold : of that signal behind the low-pass, with its sign [N m]
+    in_contact : whether the limb stood on the ground
+    """
+
+    stamp_ns: int
+    limb: str
+    joint: str
+    signal: str
+    value: float
+    threshold: float
+    in_contact: bool
+
+    def __str__(self) -> str:
+        place = "on the ground" if self.in_contact else "in the air"
+        return (
+            f"collision of the limb {self.limb}, {place}: {self.signal} of {self.joint} is {self.value:.1f} N m, "
+            f"threshold {self.threshold:.1f} N m"
+        )
+
+
+class CollisionDetector:
+    """Detects collisions in the estimates of a replay, a live node or a simulation.
+
+    Parameters
+    ----------
+    robot : the model that the estimator has
+    thresholds : of this robot and this source of the external torque
+
+    Raises
+    ------
+    LearningError
+        When the thresholds are of other joints.
+    """
+
+    def __init__(self, robot: RobotModel, thresholds: Thresholds) -> None:
+        thresholds.check(robot.joint_names)
+        self._joint_names = robot.joint_names
+        self._signals = CollisionSignals(robot)
+        self._thresholds = np.ascontiguousarray(thresholds.values)
+        self._limbs = [(chain_name(robot.joint_names, joints), joints) for joints in chains(robot.coupled)]
+        n = len(robot.joint_names)
+        self._ratio, self._above_for = np.zeros(n), np.full(n, -1.0)
+        self._collided_until_ns = [0] * len(self._limbs)
+
+    def step(self, estimate: FrictionEstimate) -> tuple[Collision, ...]:
+        """Use one estimate; return the collisions that it shows, at most one a limb."""
+        dt = self._signals.step(estimate)
+        if dt == 0.0:
+            self._collided_until_ns = [0] * len(self._limbs)
+        compare(self._signals.filtered, self._signals.state, self._thresholds, dt, self._ratio, self._above_for)
+        if self._above_for.max() < CONTINUITY - 1e-9:
+            return ()
+        found = []
+        for number, (name, joints) in enumerate(self._limbs):
+            above = joints[self._above_for[joints] >= CONTINUITY - 1e-9]
+            if above.size:
+                if estimate.stamp_ns > self._collided_until_ns[number]:
+                    worst = int(above[np.argmax(self._ratio[above])])
+                    found.append(self._collision(estimate.stamp_ns, name, worst))
+                self._collided_until_ns[number] = estimate.stamp_ns + round(1e9 * PAUSE)
+        return tuple(found)
+
+    def _collision(self, stamp_ns: int, limb: str, joint: int) -> Collision:
+        state = int(self._signals.state[joint])
+        values, thresholds = self._signals.filtered[:, joint], self._thresholds[state, :, joint]
+        row = int(np.argmax(np.abs(values) / thresholds))
+        return Collision(
+            stamp_ns,
+            limb,
+            self._joint_names[joint],
+            SIGNALS[row],
+            float(values[row]),
+            float(thresholds[row]),
+            state == IN_CONTACT,
+        )

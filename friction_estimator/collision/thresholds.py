@@ -1,0 +1,161 @@
+"""Thresholds of the collision detection: learned from normal walking, kept in YAML.
+
+threshold = 1.1 max |signal| in normal walking        Lim et al. 2024, section 5.3 and Table 13
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from friction_estimator.collision.signals import FREE, IN_CONTACT, CollisionSignals
+from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError, LearningError
+from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray, FrictionEstimate
+
+STATES = ("free", "in_contact")
+SIGNALS = ("external torque", "sigma")
+FACTOR = 1.1
+"""Threshold as a multiple of the largest value in normal walking (section 5.3)."""
+LEAST = 0.01
+"""Smallest threshold of the external torque as a part of the effort limit: a regular walk of some minutes does not show
+all errors of motor torque and model."""
+_FORMAT = "friction_estimator/collision_thresholds"
+_KEYS = ("external_torque", "sigma")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Thresholds of all joints.
+
+    Attributes
+    ----------
+    joint_names : (n)
+    values : (2, 2, n) by state and signal [N m]; infinite where the signal is not used, and in a state in which normal
+        walking has not shown the joint
+    source : what gave the external torque, see :func:`torque_source`
+    """
+
+    joint_names: tuple[str, ...]
+    values: FloatArray
+    source: str = ""
+
+    def check(self, joint_names: Sequence[str], source: str | None = None) -> None:
+        """Raise LearningError when the thresholds are of other joints, or of another source of the external torque."""
+        if self.joint_names != tuple(joint_names):
+            raise LearningError(
+                f"the collision thresholds are for the joints {', '.join(self.joint_names)}; the robot has "
+                f"{', '.join(joint_names)}: learn them with this robot"
+            )
+        if source is not None and source != self.source:
+            raise LearningError(
+                f"the collision thresholds were learned with the external torque of {self.source}, not of {source}: "
+                "learn them again"
+            )
+
+    def save(self, path: Path) -> None:
+        """Write them.
+
+        Raises
+        ------
+        ConfigError
+            When the file cannot be written.
+        """
+        document: dict[str, object] = {"format": _FORMAT, "units": "N m", "source": self.source}
+        for state, of_state in zip(STATES, self.values, strict=True):
+            document[state] = {
+                name: {key: value for key, value in zip(_KEYS, values.tolist(), strict=True) if value < math.inf}
+                for name, values in zip(self.joint_names, of_state.T, strict=True)
+            }
+        document["joints"] = list(self.joint_names)
+        try:
+            write_atomically(path, yaml_text(document))
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+
+
+def load_thresholds(path: Path) -> Thresholds:
+    """Read thresholds.
+
+    Raises
+    ------
+    ConfigError, LearningError
+        When the file cannot be read, or does not hold positive thresholds of known joints.
+    """
+    document = read_yaml(path)
+    try:
+        if document["format"] != _FORMAT:
+            raise ValueError(f"its format is {document['format']!r}")
+        names = tuple(document["joints"])
+        values = np.full((2, 2, len(names)), np.inf)
+        for number, state in enumerate(STATES):
+            for name, of_joint in document[state].items():
+                for key, value in of_joint.items():
+                    values[number, _KEYS.index(key), names.index(name)] = float(value)
+        if not (values > 0.0).all():
+            raise ValueError("a threshold is not positive")
+        return Thresholds(names, values, str(document["source"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LearningError(f"{path} holds no collision thresholds ({error!r}): learn them with `collisions`") from None
+
+
+def torque_source(config: Config, model: str | os.PathLike[str] | None) -> str:
+    """What gives the external torque: the observer, or this file of a model of MOB-Net, by its digest."""
+    if not model:
+        return f"the observer {config.observer}"
+    try:
+        return f"the MOB-Net model {hashlib.sha256(Path(model).read_bytes()).hexdigest()[:16]}"
+    except OSError as error:
+        raise LearningError(f"there is no model at {model}: {error.strerror}") from None
+
+
+class ThresholdLearner:
+    """Largest values of the signals while the robot walks normally.
+
+    Parameters
+    ----------
+    robot : the model that the estimator has
+    """
+
+    def __init__(self, robot: RobotModel) -> None:
+        self._joint_names, self._effort_limit = robot.joint_names, robot.effort_limit
+        self._signals = CollisionSignals(robot)
+        self._largest = np.full((2, 2, len(self._joint_names)), -np.inf)
+
+    def step(self, estimate: FrictionEstimate) -> None:
+        """Use one estimate."""
+        self._signals.step(estimate)
+        for state in (FREE, IN_CONTACT):
+            values = np.where(self._signals.state == state, np.abs(self._signals.filtered), -np.inf)
+            np.maximum(self._largest[state], values, out=self._largest[state])
+
+    def thresholds(self, source: str = "", with_sigma: bool = True) -> Thresholds:
+        """Thresholds so far.
+
+        Parameters
+        ----------
+        source : what gives the external torque
+        with_sigma : False for the sigma of an observer, which is that of its filter: a collision does not raise it
+
+        Raises
+        ------
+        LearningError
+            When no joint has been compared for a single sample.
+        """
+        seen = np.isfinite(self._largest)
+        if not seen.any():
+            raise LearningError("no sample has an external torque: nothing can be learned for collisions")
+        values = np.where(seen, FACTOR * self._largest, np.inf)
+        limited = np.isfinite(self._effort_limit)
+        values[:, 0, limited] = np.maximum(values[:, 0, limited], LEAST * self._effort_limit[limited])
+        if not with_sigma:
+            values[:, 1] = np.inf
+        return Thresholds(self._joint_names, values, source)
