@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from benchmarks.shared.command import add_processes, command, command_line, count, make_parser
-from benchmarks.shared.estimates import CONSISTENT, SETTLED, configure, held, joint_groups
+from benchmarks.shared.estimates import CONSISTENT, SETTLED, configure, drive, joint_groups
 from benchmarks.shared.pages import DOCS, add_page, number, table
 from benchmarks.shared.walks import CASES as ACCURACY_CASES
 from benchmarks.shared.walks import PERIOD, SimulatedRun, find_case, simulate
@@ -216,8 +216,7 @@ def _detector(found: Sequence[tuple[str, Outcome]]) -> list[list[str]]:
 def _estimate(estimator: Estimator, run: SimulatedRun, start: float) -> tuple[FloatArray, FloatArray]:
     """Friction and sigma (m, n) at the time of every sample; NaN before the first estimate."""
     first = round(start / PERIOD)
-    estimates = [one for sample in run.samples[first:] for reading in sample.readings for one in estimator.add(reading)]
-    estimates = held(estimates + estimator.flush(), [sample.joints.stamp_ns for sample in run.samples[first:]])
+    estimates = drive(estimator, run.samples[first:])
     missing = np.full((first, run.friction.shape[1]), np.nan)
     friction, sigma = (np.array([getattr(one, name) for one in estimates]) for name in ("friction", "sigma"))
     return np.concatenate((missing, friction)), np.concatenate((missing, sigma))

@@ -11,7 +11,6 @@ import numpy as np
 
 from benchmarks.shared.estimates import configure
 from benchmarks.shared.walks import PERIOD
-from friction_estimator.config import parameter_fields
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot, load_robot
@@ -71,14 +70,12 @@ _OBSERVERS: dict[str, dict[str, Any]] = {
 
 def method_names() -> tuple[str, ...]:
     """All methods, without compensation first."""
-    known = next(item.range.choices for item in parameter_fields(()) if item.name == "observer")
-    observers = [name for name in _OBSERVERS if name in known]
     return (
         NONE,
         NO_FRICTION,
         EXACT,
         TORQUE_LOOP,
-        *(f"{name}, {velocity}" for name in observers for velocity in ("measured", "desired")),
+        *(f"{name}, {velocity}" for name in _OBSERVERS for velocity in ("measured", "desired")),
     )
 
 
