@@ -1,4 +1,4 @@
-"""Errors of the external torque of MOB-Net and of the Kalman observer on a walk without pushes.
+"""How large are the errors of MOB-Net and of the Kalman observer in the external torque of a walk without pushes?
 
     python -m benchmarks.mob_net MODEL [--walk 100] [--seconds 40]
 
