@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import distributed
+from tornado.ioloop import PeriodicCallback
 
 import friction_estimator
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
@@ -26,6 +27,8 @@ Path_ = str | os.PathLike[str]
 
 _FIRST_WORKER = 60.0  # time in which a scheduler must have a worker [s]
 _CONNECTION = 10.0  # time in which a scheduler must answer [s]
+_REVIVE = 5.0  # interval at which missing workers of this machine are started [s]
+_LOST = (CancelledError, TimeoutError, OSError)
 
 
 class FleetError(FrictionEstimatorError):
@@ -82,20 +85,40 @@ def run_bags(
         _check_workers(client)
         # a task and not plain data: the scheduler sends it once to every worker, and anew when a worker dies
         shared = client.submit(FleetRobots, robots.robots, pure=False)
-        futures = {
-            client.submit(_on_worker, bag.url, shared, settings, key=f"{place:06d}-{os.urandom(8).hex()}"): bag
-            for place, bag in enumerate(bags)  # earlier tasks have priority
-        }
         results: list[BagResult] = []
         total, done = sum(bag.size for bag in bags), 0
-        for future in distributed.as_completed(list(futures)):
-            bag = futures.pop(future)
-            result = _result(future, bag, len(results), len(bags))
-            results.append(result)
-            done += bag.size
-            if progress is not None:
-                progress(result, done, total)
-            future.release()
+        batches: list[Sequence[Bag]] = [bags]
+        while batches:
+            batch = batches.pop()
+            futures = {
+                # names of one group, so that bags wait at the scheduler: those at a worker that dies are suspects, too
+                client.submit(_on_worker, bag.url, shared, settings, key=f"bag-{place:06d}-{os.urandom(8).hex()}"): bag
+                for place, bag in enumerate(batch)  # earlier tasks have priority
+            }
+            for future in distributed.as_completed(list(futures)):
+                bag = futures.pop(future)
+                try:
+                    result = _result(client, future, bag)
+                except _LOST:
+                    raise FleetError(
+                        f"the connection to the scheduler was lost after {len(results)} of {len(bags)} bags, whose "
+                        "rows are kept: start the scheduler and run the same command again, which does only what is "
+                        "missing"
+                    ) from None
+                except distributed.KilledWorker as error:
+                    if len(batch) > 1:
+                        batches.append([bag])  # once more and alone: another bag may have been the reason
+                        continue
+                    times, last = error.allowed_failures + 1, error.last_worker.address
+                    reason = (
+                        f"its worker died {times} times, although it had no other bag: memory? see the log of {last}"
+                    )
+                    result = BagResult(bag.url, FAILED, reason)
+                future.release()
+                results.append(result)
+                done += bag.size
+                if progress is not None:
+                    progress(result, done, total)
     _check_rows(results)
     return FleetRun(settings.output, tuple(results))
 
@@ -104,39 +127,49 @@ def _on_worker(url: str, robots: FleetRobots, settings: Settings) -> BagResult:
     return process_bag(url, robots, settings, distributed.get_worker().local_directory)
 
 
-def _result(future: distributed.Future, bag: Bag, done: int, count: int) -> BagResult:
-    """Result of a task that has ended, however it has ended."""
-    try:
-        error = future.exception(timeout=_CONNECTION)
-        if error is None:
-            result: BagResult = future.result(timeout=_CONNECTION)
-            return result
-    except (CancelledError, TimeoutError, OSError):
-        raise FleetError(
-            f"the connection to the scheduler was lost after {done} of {count} bags, whose rows are kept: start the "
-            "scheduler and run the same command again, which does only what is missing"
-        ) from None
-    reason = f"{type(error).__name__}: {error}"
+def _result(client: distributed.Client, future: distributed.Future, bag: Bag) -> BagResult:
+    """Result of a task that has ended.
+
+    Raises
+    ------
+    distributed.KilledWorker
+        When its workers have died.
+    """
+    while True:
+        try:
+            error = future.exception(timeout=_CONNECTION)
+            if error is None:
+                result: BagResult = future.result(timeout=_CONNECTION)
+                return result
+            break
+        except TimeoutError:  # the worker that held the result has died, and another one looks for the rows
+            if client.status != "running":
+                raise
     if isinstance(error, distributed.KilledWorker):
-        reason = (
-            f"its worker died {error.allowed_failures + 1} times: memory? see the log of {error.last_worker.address}"
-        )
-    return BagResult(bag.url, FAILED, reason)
+        raise error
+    return BagResult(bag.url, FAILED, f"{type(error).__name__}: {error}")
 
 
 @contextmanager
 def _client(scheduler: str | None, workers: int | None) -> Iterator[distributed.Client]:
     if scheduler is None:
+        count = workers or os.cpu_count() or 1
         with _without_interrupts():
             cluster = distributed.LocalCluster(
-                n_workers=workers or os.cpu_count() or 1,
+                n_workers=count,
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="localhost:0",
                 silence_logs=logging.CRITICAL,
             )
+        # Dask replaces a worker that dies, but gives it up where that takes long or where it dies at its start
+        revive = PeriodicCallback(lambda: cluster.scale(count) and None, 1000.0 * _REVIVE)
         with cluster, distributed.Client(cluster) as client:
-            yield client
+            cluster.loop.add_callback(revive.start)
+            try:
+                yield client
+            finally:
+                cluster.loop.add_callback(revive.stop)
         return
     try:
         client = distributed.Client(scheduler, timeout=_CONNECTION)

@@ -16,8 +16,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import dask
 import distributed
 import fsspec
 import pyarrow as pa
@@ -25,8 +28,8 @@ import pyarrow as pa
 from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.fleet.bag_task import Settings, process_bag
-from friction_estimator.fleet.robots import load_fleet_robots
-from friction_estimator.fleet.run import FleetError
+from friction_estimator.fleet.robots import FleetRobot, FleetRobots, load_fleet_robots
+from friction_estimator.fleet.run import FleetError, run_bags
 from friction_estimator.fleet.sources import find_bags
 from friction_estimator.fleet.table import COLUMNS, SCHEMA, read_table
 
@@ -107,6 +110,30 @@ def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
     assert len(pids) == 1
     assert len(run.failed) == BROKEN and len(run.results) == WHOLE + BROKEN
     assert read_table([str(tmp_path)]).equals(one_by_one)
+
+
+@dataclass(frozen=True)
+class DeadlyRobot(FleetRobot):
+    """A robot whose cut-off bag kills the worker that opens it, as one does that needs too much memory."""
+
+    def owns(self, url: str, custom_data: Mapping[str, str]) -> bool:
+        if url.endswith("cut_off"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().owns(url, custom_data)
+
+
+def test_a_bag_that_kills_every_worker_fails_and_all_others_are_finished(
+    fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path
+) -> None:
+    robots = load_fleet_robots(fleet_bags / "fleet.yaml").robots
+    deadly = FleetRobots(tuple(DeadlyRobot(robot.serial, robot.robot, robot.bags) for robot in robots))
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        run = run_bags(find_bags([str(fleet_bags)]), deadly, Settings("replay", str(tmp_path)), workers=2)
+    reasons = {Path(result.bag).name: result.reason for result in run.failed}
+    assert reasons.keys() == {"cut_off", "lost"} and len(run.finished) == WHOLE - 1
+    assert reasons["cut_off"].startswith("its worker died 1 times, although it had no other bag")
+    others = pa.compute.invert(pa.compute.match_substring(one_by_one["bag"], "cut_off"))
+    assert read_table([str(tmp_path)]).equals(one_by_one.filter(others))
 
 
 def test_a_lost_scheduler_ends_the_run_clearly_and_the_next_run_does_what_is_missing(
