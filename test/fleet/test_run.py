@@ -29,7 +29,7 @@ from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.fleet.bag_task import Settings, process_bag
 from friction_estimator.fleet.robots import FleetRobot, FleetRobots, load_fleet_robots
-from friction_estimator.fleet.run import FleetError, run_bags
+from friction_estimator.fleet.run import FleetError
 from friction_estimator.fleet.sources import find_bags
 from friction_estimator.fleet.table import COLUMNS, SCHEMA, read_table
 
@@ -123,12 +123,13 @@ class DeadlyRobot(FleetRobot):
 
 
 def test_a_bag_that_kills_every_worker_fails_and_all_others_are_finished(
-    fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path
+    fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     robots = load_fleet_robots(fleet_bags / "fleet.yaml").robots
     deadly = FleetRobots(tuple(DeadlyRobot(robot.serial, robot.robot, robot.bags) for robot in robots))
+    monkeypatch.setattr("friction_estimator.fleet.run.load_fleet_robots", lambda path: deadly)
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
-        run = run_bags(find_bags([str(fleet_bags)]), deadly, Settings("replay", str(tmp_path)), workers=2)
+        run = fleet.replay(fleet_bags, fleet_bags / "fleet.yaml", output=tmp_path, workers=2)
     reasons = {Path(result.bag).name: result.reason for result in run.failed}
     assert reasons.keys() == {"cut_off", "lost"} and len(run.finished) == WHOLE - 1
     assert reasons["cut_off"].startswith("its worker died 1 times, although it had no other bag")
