@@ -16,15 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.collision.signals import IN_CONTACT, CollisionSignals
+from friction_estimator.collision.signals import CONTINUITY, IN_CONTACT, CollisionSignals
 from friction_estimator.collision.thresholds import SIGNALS, Thresholds
 from friction_estimator.compiled import kernel
 from friction_estimator.learning.limbs import chain_name, chains
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, FrictionEstimate, IntArray
 
-CONTINUITY = 0.005
-"""A signal must be above its threshold for this time (section 5.3) [s]."""
 PAUSE = 0.3
 """A limb has collided once until it has been below all thresholds for this time [s]."""
 

@@ -14,9 +14,11 @@ FREE, IN_CONTACT = 0, 1
 """States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
 CUTOFF = 15.0
 """Of the low-pass (section 5.3) [Hz]."""
-SETTLING = 0.03
-"""Nothing is compared for this time after a foot has left or touched the ground: three time constants of the residual,
-because another part of the wrench of this foot is taken off [s]."""
+CONTINUITY = 0.005
+"""A signal must be above its threshold for this time (section 5.3) [s]."""
+SETTLING = 0.1
+"""Nothing is compared for this time after a foot has left or touched the ground: load and friction of the joints change
+then, and the external torque is least certain [s]."""
 WARM_UP = 1.0
 """Nothing is compared for this time after the start or a gap: gravity filter and residual begin anew [s]."""
 LONGEST_STEP = 0.1

@@ -1,6 +1,7 @@
 """Thresholds of the collision detection: learned from normal walking, kept in YAML.
 
-threshold = 1.1 max |signal| in normal walking        Lim et al. 2024, section 5.3 and Table 13
+A threshold is 1.1 times the highest level above which the signal stays for 5 ms in normal walking (Lim et al. 2024,
+section 5.3 and Table 13). A shorter peak is no collision, so it does not raise the threshold.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.collision.signals import FREE, IN_CONTACT, CollisionSignals
+from friction_estimator.collision.signals import CONTINUITY, FREE, IN_CONTACT, CollisionSignals
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, LearningError
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
@@ -24,7 +26,7 @@ from friction_estimator.types import FloatArray, FrictionEstimate
 STATES = ("free", "in_contact")
 SIGNALS = ("external torque", "sigma")
 FACTOR = 1.1
-"""Threshold as a multiple of the largest value in normal walking (section 5.3)."""
+"""Threshold as a multiple of the highest level of normal walking (section 5.3)."""
 LEAST = 0.01
 """Smallest threshold of the external torque as a part of the effort limit: a regular walk of some minutes does not show
 all errors of motor torque and model."""
@@ -118,7 +120,7 @@ def torque_source(config: Config, model: str | os.PathLike[str] | None) -> str:
 
 
 class ThresholdLearner:
-    """Largest values of the signals while the robot walks normally.
+    """Highest levels above which the signals stay for 5 ms while the robot walks normally.
 
     Parameters
     ----------
@@ -129,13 +131,21 @@ class ThresholdLearner:
         self._joint_names, self._effort_limit = robot.joint_names, robot.effort_limit
         self._signals = CollisionSignals(robot)
         self._largest = np.full((2, 2, len(self._joint_names)), -np.inf)
+        self._recent: deque[tuple[int, FloatArray]] = deque()
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate."""
-        self._signals.step(estimate)
-        for state in (FREE, IN_CONTACT):
-            values = np.where(self._signals.state == state, np.abs(self._signals.filtered), -np.inf)
-            np.maximum(self._largest[state], values, out=self._largest[state])
+        if self._signals.step(estimate) == 0.0:
+            self._recent.clear()
+        signals, recent = self._signals, self._recent
+        states = [np.where(signals.state == state, np.abs(signals.filtered), -np.inf) for state in (FREE, IN_CONTACT)]
+        recent.append((estimate.stamp_ns, np.stack(states)))
+        before = estimate.stamp_ns - round(1e9 * CONTINUITY)
+        while len(recent) > 1 and recent[1][0] <= before:
+            recent.popleft()
+        if recent[0][0] <= before:
+            lasting = np.min([values for _, values in recent], axis=0)
+            np.maximum(self._largest, lasting, out=self._largest)
 
     def thresholds(self, source: str = "", with_sigma: bool = True) -> Thresholds:
         """Thresholds so far.

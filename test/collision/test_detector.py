@@ -100,7 +100,7 @@ def test_a_limb_collides_once_until_it_has_been_below_the_thresholds_for_a_while
 def test_a_joint_in_contact_has_its_own_threshold_and_none_right_after_the_contact_has_changed(robot, template):
     limits, lands = thresholds(), START + 100
     limits.values[1, 0] = 2.0
-    torque, contact = step_of(5.0), np.arange(START + 200) >= lands
+    torque, contact = step_of(5.0, length=400), np.arange(START + 400) >= lands
     ((sample, collision),) = detected(robot, limits, estimates(template, torque, contact=contact))
     assert collision.in_contact
     assert sample == lands + round(1e3 * (SETTLING + CONTINUITY))
