@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.shared.command import command, make_parser
+from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import header, row
 from friction_estimator import compiled
 from friction_estimator.collision.detector import Collision, CollisionDetector
@@ -102,7 +102,7 @@ class AllSources(MobNetEstimator):
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("collisions", __doc__)
     parser.add_argument("model", type=Path, help="model of the built-in biped")
-    parser.add_argument("--pushes", type=int, default=60)
+    parser.add_argument("--pushes", type=count, default=60, help="number of pushes")
     parser.add_argument("--minutes", type=float, default=4.0, help="walking without pushes")
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")

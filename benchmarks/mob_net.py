@@ -46,8 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kalman = Estimator(robot.config, robot.urdf_xml)
     estimators = {"Kalman observer": kalman, "MOB-Net": MobNetEstimator(robot.config, robot.urdf_xml, model)}
     print(header(("external torque [N m]", *kalman.joint_names, "mean", "within 1.96 sigma")))
-    for name, estimator in estimators.items():
-        torque, sigma = _external_torque(estimator, samples)
+    results = {name: _external_torque(estimator, samples) for name, estimator in estimators.items()}
+    weights = {name: sigma**-2 for name, (_, sigma) in results.items()}
+    total = np.sum(list(weights.values()), axis=0)
+    mean = np.sum([weights[name] * torque for name, (torque, _) in results.items()], axis=0) / total
+    results["both, weighted by their variances"] = mean, total**-0.5
+    for name, (torque, sigma) in results.items():
         error = root_mean_square(torque)
         inside = np.mean(np.abs(torque) < 1.96 * sigma)
         print(row((name, *(f"{value:.2f}" for value in error), f"{error.mean():.2f}", f"{100.0 * inside:.0f} %")))

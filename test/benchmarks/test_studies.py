@@ -31,6 +31,7 @@ WRONG = {
         ["-o", "no/such/page.md"],
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
+    "collisions": ["model.safetensors", "--pushes", "0"],
     "damaged_recordings": ["no_such_log.csv"],
     "faults": ["--random", "0"],
     "fleet_drift": ["--seeds", "0"],
