@@ -1,10 +1,11 @@
-"""Steps and ramps in a series of days: a Bayesian linear model whose terms are added while the data ask for them.
+"""Steps and ramps in a series of days: the average over all likely models, each weighted with its probability.
 
-The series is a constant, plus steps and ramps, plus errors with a known covariance: independent errors of the days, a
-random walk, and the uncertain temperature factor. Every step and ramp has a Gaussian prior of its size, and each day
-the same small prior probability that one begins. Then the probability that the data contain one more of them, summed
-over all days, is a closed form, because sizes and constant are integrated out (Bayes factors, Kass & Raftery 1995). The
-most probable one is added while that probability is above :data:`ACCEPTED`.
+A model is a constant plus some changes plus errors with a known covariance. A change is a step or a ramp of one of four
+lengths, and keeps its size from then on. Sizes have a Gaussian prior, and each form begins on each day with the same
+small probability. Sizes and constant are integrated out, so the probability of a model is a closed form (Bayes factors,
+Kass & Raftery 1995). The search adds one change at a time to the most probable models. What is asked of a series, such
+as its growth, is averaged over all of them (Hoeting et al. 1999): its uncertainty includes that of the form and day of
+the changes, and no threshold decides which change counts.
 """
 
 from __future__ import annotations
@@ -13,24 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit, logsumexp, softmax
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import expit, ndtr
 
-from friction_estimator.fleet.series import DaySeries
-from friction_estimator.types import FloatArray
+from friction_estimator.fleet.series import DaySeries, running_median
+from friction_estimator.types import FloatArray, IntArray
 
-ACCEPTED = 0.9
-"""Probability that a change is one, from which on it is part of the model."""
-_RATE = 1e-3  # prior probability that a step, or a ramp, begins on a day: one in three years
-_STEP, _RAMP = 0.2, 0.01  # prior standard deviations of the size of a step, and of the slope of a ramp [1/d]
-_LENGTHS = 7.0, 14.0, 28.0  # of ramps that end [d]
+_RATE = 1e-3  # prior probability that a change of one form begins on a day
+_SIZE = 0.2  # prior standard deviation of the size of a change
+_LENGTHS = 7.0, 14.0, 28.0, 56.0  # of ramps [d]
 _LASTING = 3  # days on each side of a step; a ramp has one more
 _MOST = 5  # changes of one series
+_KEPT = 24  # most probable models of each number of changes
+_NEGLIGIBLE = 1e-3  # the search ends where models with one change more have this probability
 _OUTLIER = 3.0  # residuals beyond so many sigma count less and less
 _CONSTANT = 10.0  # prior standard deviation of the constant
 _INTERVAL = 0.9
-_ALTERNATIVES = 20  # other days and forms of a change whose levels count for the uncertainty
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,142 +57,194 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeModel:
-    """The model of one series of ``n`` days.
+class Difference:
+    """Level of the newest day minus the lowest (highest) one so far, in each of ``m`` models.
 
     Attributes
     ----------
-    changes : in the order of time
-    level : (n,) of the model [logarithm]
-    covariance : (n, n) of the level, other days and forms of the changes included
+    weight : (m,) probability of the model
+    size, spread : (m,) the difference, and its standard deviation if the model is right
+    since : number of the last day of the lowest (highest) level
+    """
+
+    weight: FloatArray
+    size: FloatArray
+    spread: FloatArray
+    since: int
+
+    @property
+    def mean(self) -> float:
+        """Of all models."""
+        return float(self.weight @ self.size)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation, the uncertain model included."""
+        return float(np.sqrt(self.weight @ (self.spread**2 + (self.size - self.mean) ** 2)))
+
+    def above(self, limit: float) -> float:
+        """Probability that the size of the difference is above a positive limit."""
+        size, spread = np.abs(self.size), np.maximum(self.spread, 1e-12)
+        return float(self.weight @ ndtr((size - limit) / spread))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeModel:
+    """What is known about one series of ``n`` days.
+
+    Attributes
+    ----------
+    changes : of the most probable model with the most probable number of changes, in the order of time
+    level, level_sigma : (n,) mean over the models [logarithm], and its standard deviation
+    growth, drop : since the lowest and since the highest level
     """
 
     changes: tuple[Change, ...]
     level: FloatArray
-    covariance: FloatArray
+    level_sigma: FloatArray
+    growth: Difference
+    drop: Difference
 
-    @property
-    def level_sigma(self) -> FloatArray:
-        """Standard deviation of the level, (n,)."""
-        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
-    def difference(self, first: int, second: int) -> tuple[float, float]:
-        """Level of the second day minus that of the first, and its standard deviation."""
-        cov = self.covariance
-        variance = cov[first, first] + cov[second, second] - 2.0 * cov[first, second]
-        return float(self.level[second] - self.level[first]), float(np.sqrt(max(variance, 0.0)))
+class _Models:
+    """All changes that one series can have, and the probability of models with some of them.
+
+    A model is a row of numbers of columns. Column 0 is the constant, which is in every model. Columns are scaled with
+    the prior standard deviation of their size.
+    """
+
+    def __init__(self, days: DaySeries) -> None:
+        n, day = days.day.size, days.day
+        steps, ramps = np.arange(_LASTING, n - _LASTING + 1), np.arange(max(n - _LASTING - 1, 1))
+        elapsed = day[:, None] - day[ramps]
+        rising = [np.clip(elapsed / length, 0.0, 1.0) for length in _LENGTHS]
+        constant = np.full((n, 1), _CONSTANT / _SIZE)
+        self.columns = _SIZE * np.hstack((constant, day[:, None] >= day[steps], *rising))
+        self.begin = np.concatenate(([0], steps, *len(_LENGTHS) * [ramps]))
+        self.steps = steps.size
+        factor = cholesky(days.error_covariance(_without_outliers(days)), lower=True)
+        white = solve_triangular(factor, np.column_stack((days.value, self.columns)), lower=True)
+        self._products = white[:, 1:].T @ white[:, 1:]
+        self._explained = white[:, 1:].T @ white[:, 0]
+
+    def log_odds(self, models: IntArray) -> FloatArray:
+        """Logarithm of the odds (k, c) that each column is in the data beside those of each model (k, p)."""
+        products = self._products[models]
+        solved = np.linalg.solve(self._precision(models), products)
+        rest = 1.0 + np.diagonal(self._products) - np.einsum("kpc,kpc->kc", products, solved)
+        score = self._explained - np.einsum("kp,kpc->kc", self._explained[models], solved)
+        odds = np.log(_RATE) - 0.5 * np.log(rest) + 0.5 * score**2 / rest
+        np.put_along_axis(odds, models, -np.inf, axis=1)
+        return np.asarray(odds)
+
+    def sizes(self, models: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Sizes (k, p) of the columns of each model over their prior standard deviation, and covariances (k, p, p)."""
+        covariance = np.linalg.inv(self._precision(models))
+        return np.asarray(np.einsum("kpq,kq->kp", covariance, self._explained[models])), np.asarray(covariance)
+
+    def _precision(self, models: IntArray) -> FloatArray:
+        return np.asarray(np.eye(models.shape[1]) + self._products[models[:, :, None], models[:, None, :]])
+
+    def likely(self) -> list[tuple[IntArray, FloatArray]]:
+        """The most probable models (k, p) with no, one, two ... changes, and the logarithms (k,) of their weights."""
+        found = [(np.zeros((1, 1), dtype=int), np.zeros(1))]
+        total = 0.0
+        while len(found) <= _MOST:
+            models, weight = found[-1]
+            weights = (weight[:, None] + self.log_odds(models)).ravel()
+            best = np.argsort(-weights)[: _MOST * _KEPT]  # a model is found once from each of its changes
+            best = best[np.isfinite(weights[best])]
+            parent, added = np.divmod(best, self.begin.size)
+            larger = np.sort(np.column_stack((models[parent], added)), axis=1)
+            place = np.sort(np.unique(larger, axis=0, return_index=True)[1])[:_KEPT]
+            more = np.logaddexp.reduce(weights[best[place]])
+            total = np.logaddexp(total, more)
+            if more < total + np.log(_NEGLIGIBLE):
+                break
+            found.append((larger[place], weights[best[place]]))
+        return found
 
 
 def find_changes(days: DaySeries) -> ChangeModel:
-    """Model of the friction of one joint.
+    """What is known about the friction of one joint."""
+    models = _Models(days)
+    found = models.likely()
+    weight = _shares(np.concatenate([weights for _, weights in found]))
+    parts = [_levels(models, chosen) for chosen, _ in found]
+    level, variance = (np.vstack(part) for part in zip(*(one[:2] for one in parts), strict=True))
+    mean = weight @ level
+    spread = np.sqrt(weight @ (variance + (level - mean) ** 2))
+    growth, drop = (_difference(weight, [one[2][k] for one in parts]) for k in range(2))
+    return ChangeModel(_changes(models, found, days.day), mean, spread, growth, drop)
 
-    Days that are far off count less: first those off the median of the days about them, then those off the model.
-    """
-    near = sliding_window_view(np.pad(days.value, _LASTING, constant_values=np.nan), 2 * _LASTING + 1)
-    rough = _Problem(days, _without_outliers(days, np.nanmedian(near, axis=1)))
-    problem = _Problem(days, _without_outliers(days, rough.levels(_select(rough)[0])[0]))
-    chosen, dates = _select(problem)
-    level, covariance = problem.levels(chosen)
-    for place in chosen:
-        covariance = covariance + _other_days(problem, chosen, place, level)
-    sizes, spread = problem.sizes(chosen)
-    reached = problem.columns[-1, chosen]
-    changes = [
-        Change(
-            "step" if place >= problem.first_step else "ramp",
-            float(days.day[problem.begins[place]]),
-            *dates[k],
-            float(sizes[k] * reached[k]),
-            float(np.sqrt(spread[k, k]) * reached[k]),
+
+_Ends = tuple[FloatArray, FloatArray, IntArray]
+
+
+def _levels(models: _Models, chosen: IntArray) -> tuple[FloatArray, FloatArray, tuple[_Ends, _Ends]]:
+    """Levels (k, n) of some models, their variances, and the differences to the lowest and to the highest level."""
+    sizes, covariance = models.sizes(chosen)
+    columns = np.moveaxis(models.columns[:, chosen], 0, 1)
+    level = np.einsum("knp,kp->kn", columns, sizes)
+    variance = ((columns @ covariance) * columns).sum(axis=2)
+
+    def to_newest(height: FloatArray) -> _Ends:
+        lowest = height <= height.min(axis=1)[:, None] + _SAME
+        since = height.shape[1] - 1 - np.argmax(lowest[:, ::-1], axis=1)
+        change = columns[:, -1] - columns[np.arange(len(since)), since]
+        spread = np.sqrt(np.einsum("kp,kpq,kq->k", change, covariance, change))
+        return np.einsum("kp,kp->k", change, sizes), spread, since
+
+    return level, variance, (to_newest(level), to_newest(-level))
+
+
+def _difference(weight: FloatArray, parts: Sequence[_Ends]) -> Difference:
+    size, spread, since = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(since)
+    share = np.cumsum((weight * np.abs(size))[order])
+    return Difference(weight, size, spread, int(since[order][np.searchsorted(share, 0.5 * share[-1])]))
+
+
+def _changes(models: _Models, found: Sequence[tuple[IntArray, FloatArray]], day: FloatArray) -> tuple[Change, ...]:
+    """Changes of the most probable model with the most probable number of changes."""
+    chosen, weights = max(found, key=lambda pair: float(np.logaddexp.reduce(pair[1])))
+    best = chosen[int(weights.argmax())]
+    sizes, covariance = models.sizes(best[None])
+    order = np.argsort(models.begin, kind="stable")
+    changes = []
+    for k, place in enumerate(best[1:].tolist(), start=1):
+        odds = models.log_odds(np.delete(best, k)[None])[0]
+        tails = np.searchsorted(np.cumsum(_shares(odds)[order]), (0.5 - 0.5 * _INTERVAL, 0.5 + 0.5 * _INTERVAL))
+        earliest, latest = day[models.begin[order[tails]]].tolist()
+        reached = models.columns[-1, place]
+        changes.append(
+            Change(
+                "step" if place <= models.steps else "ramp",
+                float(day[models.begin[place]]),
+                earliest,
+                latest,
+                float(expit(np.logaddexp.reduce(odds))),
+                float(sizes[0, k] * reached),
+                float(np.sqrt(covariance[0, k, k]) * reached),
+            )
         )
-        for k, place in enumerate(chosen)
-    ]
-    return ChangeModel(tuple(sorted(changes, key=lambda change: change.day)), level, covariance)
+    return tuple(sorted(changes, key=lambda change: change.day))
 
 
-def _without_outliers(days: DaySeries, level: FloatArray) -> FloatArray:
-    """Variances (n,), increased where the friction is far from a level."""
-    rest = np.abs(days.value - level) / np.sqrt(days.variance)
-    return days.variance * np.maximum(1.0, rest / _OUTLIER) ** 4
-
-
-class _Problem:
-    """One series with its candidate columns: ramps and steps from every day on that leaves enough days."""
-
-    def __init__(self, days: DaySeries, variance: FloatArray) -> None:
-        n, day = days.day.size, days.day
-        self.day, self.value = day, days.value
-        self.covariance = _errors(days, variance) + _CONSTANT**2
-        ramps, steps = np.arange(max(n - _LASTING - 1, 1)), np.arange(_LASTING, n - _LASTING + 1)
-        elapsed = np.maximum(day[:, None] - day[ramps], 0.0)
-        ending = [np.minimum(elapsed / length, 1.0) for length in _LENGTHS]
-        self.columns = np.hstack((elapsed, *ending, day[:, None] >= day[steps]))
-        self.begins = np.concatenate((*(1 + len(_LENGTHS)) * [ramps], steps))
-        self.scale = np.where(np.arange(self.begins.size) < ramps.size, _RAMP, _STEP)
-        self.first_step = self.begins.size - steps.size
-
-    def log_odds(self, chosen: Sequence[int]) -> FloatArray:
-        """Logarithm of the odds (c,) that each column is in the data, beside the chosen ones."""
-        factor = cho_factor(self._with(chosen), lower=True)
-        solved = cho_solve(factor, self.columns)
-        growth = 1.0 + self.scale**2 * np.einsum("nc,nc->c", self.columns, solved)
-        explained = 0.5 * (self.scale * (solved.T @ self.value)) ** 2 / growth
-        return np.asarray(np.log(_RATE) - 0.5 * np.log(growth) + explained)
-
-    def sizes(self, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Mean (p) and covariance (p, p) of the sizes of the chosen columns."""
-        design = self.columns[:, chosen] * self.scale[chosen] ** 2
-        solved = cho_solve(cho_factor(self._with(chosen), lower=True), np.column_stack((self.value, design)))
-        prior = np.diag(self.scale[chosen] ** 2)
-        return design.T @ solved[:, 0], prior - design.T @ solved[:, 1:]
-
-    def levels(self, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Mean (n) and covariance (n, n) of the level with the chosen columns."""
-        columns = np.column_stack((np.ones(self.day.size), self.columns[:, chosen]))
-        prior = columns * np.concatenate(([_CONSTANT], self.scale[chosen])) ** 2
-        solved = cho_solve(cho_factor(self._with(chosen), lower=True), np.column_stack((self.value, columns @ prior.T)))
-        return columns @ (prior.T @ solved[:, 0]), columns @ (prior.T - prior.T @ solved[:, 1:])
-
-    def _with(self, chosen: Sequence[int]) -> FloatArray:
-        scaled = self.columns[:, chosen] * self.scale[chosen]
-        return np.asarray(self.covariance + scaled @ scaled.T)
-
-
-def _select(problem: _Problem) -> tuple[list[int], list[tuple[float, float, float]]]:
-    """Columns that the data ask for; of each the earliest and latest day and the probability that there is one."""
-    chosen: list[int] = []
-    dates: list[tuple[float, float, float]] = []
-    while len(chosen) < _MOST:
-        log_odds = problem.log_odds(chosen)
-        probability = float(expit(logsumexp(log_odds)))
-        if probability < ACCEPTED:
-            break
-        order = np.argsort(problem.begins, kind="stable")
-        tails = np.searchsorted(np.cumsum(softmax(log_odds)[order]), (0.5 - 0.5 * _INTERVAL, 0.5 + 0.5 * _INTERVAL))
-        earliest, latest = problem.day[problem.begins[order[tails]]].tolist()
-        chosen.append(int(log_odds.argmax()))
-        dates.append((earliest, latest, probability))
-    return chosen, dates
-
-
-def _other_days(problem: _Problem, chosen: Sequence[int], place: int, level: FloatArray) -> FloatArray:
-    """Covariance (n, n) of the level because a change may have another day or form than the most probable one."""
-    others = [one for one in chosen if one != place]
-    share = softmax(problem.log_odds(others))
-    likely = [int(one) for one in np.argsort(-share)[:_ALTERNATIVES]]
-    away = np.array([problem.levels([*others, one])[0] - level for one in likely])
-    return np.asarray(away.T @ (share[likely, None] * away))
+def _shares(logarithms: FloatArray) -> FloatArray:
+    """Probabilities, of the logarithms of weights."""
+    return np.asarray(np.exp(logarithms - np.logaddexp.reduce(logarithms)))
 
 
 def trend(days: DaySeries) -> tuple[float, float]:
     """Slope of the logarithm over all days, and its standard deviation [1/d]."""
-    problem = _Problem(days, days.variance)
-    slope, spread = problem.sizes([0])
-    return float(slope[0]), float(np.sqrt(spread[0, 0]))
+    design = np.column_stack((np.ones(days.day.size), days.day - days.day[0]))
+    weighted = np.linalg.solve(days.error_covariance(days.variance), design)
+    covariance = np.linalg.inv(design.T @ weighted)
+    return float((covariance @ weighted.T @ days.value)[1]), float(np.sqrt(covariance[1, 1]))
 
 
-def _errors(days: DaySeries, variance: FloatArray) -> FloatArray:
-    """Covariance (n, n) of the values."""
-    elapsed = days.day - days.day[0]
-    walk = days.wander * np.minimum(elapsed[:, None], elapsed)
-    return np.diag(variance) + walk + days.factor_sigma**2 * np.outer(days.warmth, days.warmth)
+def _without_outliers(days: DaySeries) -> FloatArray:
+    """Variances (n,), increased where the friction is far from that of the days about it."""
+    rest = np.abs(days.value - running_median(days.value)) / np.sqrt(days.variance)
+    return np.asarray(days.variance * np.maximum(1.0, rest / _OUTLIER) ** 4)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.fleet.wear import LOWER, STEADY, UNKNOWN, WORN, FleetDrift, JointDrift, date_of
+from friction_estimator.fleet.wear import CERTAIN, LOWER, STEADY, UNKNOWN, WORN, FleetDrift, JointDrift, date_of
 from friction_estimator.reports.drawing import ESTIMATE, LEFT_OUT, MODELLED, PanelGrid, band, dots, line, padded
 from friction_estimator.reports.page import Page, Section, figure_html, write_page
 from friction_estimator.tables import UNKNOWN as NO_NUMBER
@@ -116,7 +116,7 @@ def _verdict_text(drift: FleetDrift) -> str:
     worn = len(drift.worn)
     return (
         f"The friction of {worn} joints has grown by more than {escape(percent(drift.threshold))}, with a probability "
-        "of at least 95 %. Figures behind ± are two standard deviations."
+        f"of at least {percent(CERTAIN)}. Figures behind ± are two standard deviations."
     )
 
 

@@ -1,9 +1,10 @@
 """Friction of every joint over time, on a scale on which wear and temperature add up, and the noise of it.
 
 The value of a bag is the logarithm of the friction at the usual speed of the joint. Its errors are those of the bag
-(sigma of the table, larger where bags of one day scatter more), a day effect, and a slow wander, both estimated from
-the whole fleet. Temperature enters linearly. Its factor is found from differences within a week only, so that neither
-wear nor a season counts, and is drawn towards that of equal joints of other robots.
+(sigma of the table, larger where bags of one day scatter more) and the effect of the day. Day effects are estimated
+from the whole fleet; neighbouring days may be alike, so they are a sum of independent errors and of Ornstein-Uhlenbeck
+processes. Temperature enters linearly. Its factor is found from differences within a week only, so that neither wear
+nor a season counts, and is drawn towards that of equal joints of other robots.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.optimize import nnls
 
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 WEEK = 7.0  # [d]
 _TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction say nothing
@@ -28,7 +31,11 @@ _SMALLEST_DAY_SIGMA = 0.005
 _FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to so much a kelvin
 _FACTOR_SPREAD = 0.001  # smallest difference between equal joints [1/K]
 _FEW = 5
-_LAGS = (1, 14)  # differences over these show day effects, and wander on top [d]
+_WORN_PART = 0.2  # of the joints, those that change most, are left out when the noise is estimated
+_NEAR = 3  # days
+_STEPS = 1, 2, 3, 5, 7, 10, 14, 20, 28, 40  # days with bags, over which changes show the day effects
+CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
+"""Time constants of the correlated parts of the day effects [d]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,8 @@ class Series:
     speed: float
     report: str = ""
 
-    def until(self, time: float) -> Series:
-        """The bags before a time [d]."""
-        kept = self.time < time
+    def where(self, kept: BoolArray) -> Series:
+        """Some of the bags."""
         columns = ("time", "value", "sigma", "temperature", "coulomb", "viscous")
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
@@ -78,7 +84,7 @@ class DaySeries:
     warmth : (n,) temperature that was corrected for, minus ``reference`` [K]
     factor, factor_sigma : change of the logarithm a kelvin
     reference : median temperature [degree Celsius], NaN when none is known
-    wander : variance of the slow wander [1/d]
+    slow : (4,) variances of the correlated parts of the day effects, with :data:`CORRELATION_TIMES`
     """
 
     series: Series
@@ -89,7 +95,13 @@ class DaySeries:
     factor: float = 0.0
     factor_sigma: float = 0.0
     reference: float = np.nan
-    wander: float = field(default=0.0)
+    slow: FloatArray = field(default_factory=lambda: np.zeros(CORRELATION_TIMES.size))
+
+    def error_covariance(self, variance: FloatArray) -> FloatArray:
+        """Covariance (n, n) of the errors of the days, with these variances (n,) of the independent ones."""
+        elapsed = np.abs(self.day[:, None] - self.day)
+        slow = np.exp(-elapsed[:, :, None] / CORRELATION_TIMES) @ self.slow
+        return np.diag(variance) + slow + self.factor_sigma**2 * np.outer(self.warmth, self.warmth)
 
 
 def joint_series(table: pa.Table) -> list[Series]:
@@ -266,35 +278,46 @@ def _day_means(one: Series, factor: float, factor_sigma: float, excess: float) -
 
 
 def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
-    """The same with the variance of the day effects in ``variance``, and the wander."""
-    own = {lag: [_difference_variance(one, lag) for one in days] for lag in _LAGS}
-    typical = {lag: _median_of(found) for lag, found in own.items()}
-    wander = max(0.0, (typical[_LAGS[1]] - typical[_LAGS[0]]) / (_LAGS[1] - _LAGS[0]))
+    """The same with the variances of the day effects in ``variance`` and ``slow``."""
+    ranges = np.array([_range(one) for one in days])
+    calm = [one for one, size in zip(days, ranges, strict=True) if size <= np.quantile(ranges, 1.0 - _WORN_PART)]
+    shown = [_day_effects(calm, step) for step in _STEPS]
+    lags, effects, whole, counts = np.array([one for one in shown if one[-1] >= _FEW] or [(1.0, 0.0, 1.0, 1)]).T
+    weight = np.sqrt(counts) / whole
+    design = np.column_stack((np.ones(lags.size), 1.0 - np.exp(-lags[:, None] / CORRELATION_TIMES)))
+    parts = 0.5 * nnls(weight[:, None] * design, weight * effects)[0]
+    parts[0] = max(parts[0], _SMALLEST_DAY_SIGMA**2)
+    usual = 2.0 * float(design[0] @ parts)  # variance of a change over the shortest lag
     made = []
-    for one, (variance, count) in zip(days, own[_LAGS[0]], strict=True):
-        shared = (count * variance + _SHARED * typical[_LAGS[0]]) / (count + _SHARED)
-        effect = max(0.5 * shared, _SMALLEST_DAY_SIGMA**2)
-        made.append(replace(one, variance=one.variance + effect, wander=wander))
+    for one in days:
+        _, effect, _, count = _day_effects([one], _STEPS[0])
+        own = parts * (count * max(effect, 0.0) / usual + _SHARED) / (count + _SHARED)
+        made.append(replace(one, variance=one.variance + own[0], slow=own[1:]))
     return made
 
 
-def _difference_variance(one: DaySeries, lag: int) -> tuple[float, int]:
-    """Variance of the change over about ``lag`` days, without the errors of the bags; and the number of changes.
+def _range(one: DaySeries) -> float:
+    """Range of the running median over the scatter of neighbouring days."""
+    smooth = running_median(one.value)
+    return float(np.ptp(smooth)) / max(float(np.median(np.abs(np.diff(one.value, append=one.value[-1])))), 1e-9)
 
-    Most joints do not wear, and the median over them ignores those that do.
+
+def running_median(value: FloatArray) -> FloatArray:
+    """Median (n,) of each value, the three before it and the three after it."""
+    padded = np.pad(value, _NEAR, constant_values=np.nan)
+    return np.asarray(np.nanmedian(sliding_window_view(padded, 2 * _NEAR + 1), axis=1))
+
+
+def _day_effects(days: Sequence[DaySeries], step: int) -> tuple[float, float, float, int]:
+    """Changes from each day with bags to one of the next: time between them [d], their variance, and their number.
+
+    The first variance is that of the day effects alone, the second one is the whole. Most joints do not wear, and the
+    median ignores those that do.
     """
-    later = np.searchsorted(one.day, one.day + lag - 0.1 * lag)
-    there = later < one.day.size
-    first, second = np.flatnonzero(there), later[there]
-    near = one.day[second] - one.day[first] <= 1.2 * lag + 1.0
-    first, second = first[near], second[near]
-    if first.size < _FEW:
-        return 0.0, 0
-    change = one.value[second] - one.value[first]
-    known = one.variance[first] + one.variance[second]
-    return max(0.0, float(np.median(change**2) / _CHI_SQUARE_MEDIAN - np.median(known))), int(first.size)
-
-
-def _median_of(found: Sequence[tuple[float, int]]) -> float:
-    values = [variance for variance, count in found if count >= _FEW]
-    return float(np.median(values)) if values else 0.0
+    lag = np.concatenate([one.day[step:] - one.day[:-step] for one in days])
+    if lag.size < _FEW:
+        return 0.0, 0.0, 1.0, 0
+    known = np.concatenate([one.variance[step:] + one.variance[:-step] for one in days])
+    change = np.concatenate([one.value[step:] - one.value[:-step] for one in days])
+    whole = float(np.median(change**2) / _CHI_SQUARE_MEDIAN)
+    return float(np.median(lag)), whole - float(np.median(known)), whole, lag.size

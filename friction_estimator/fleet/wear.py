@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +16,11 @@ from friction_estimator.types import FloatArray
 
 WORN, LOWER, STEADY, UNKNOWN = "worn", "lower", "steady", "too few days"
 """States of a joint."""
-CERTAIN = 0.95
+CERTAIN = 0.8
 """Probability that the friction has grown by more than the threshold, from which on a joint is worn."""
 FEWEST_DAYS = 10
 """Days with bags that a verdict needs."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SAME = 1e-9
 _NOTABLE = 0.5  # part of the whole change that makes a step the reason for it
 
 
@@ -129,16 +127,11 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
     if days.day.size < FEWEST_DAYS:
         text = f"{days.day.size} days with bags, at least {FEWEST_DAYS} are needed"
         return JointDrift(days, None, UNKNOWN, verdict=text)
-    model = find_changes(days)
-    level, last = model.level, days.day.size - 1
-    lowest = int(np.flatnonzero(level <= level.min() + _SAME)[-1])
-    highest = int(np.flatnonzero(level >= level.max() - _SAME)[-1])
-    growth, growth_sigma = model.difference(lowest, last)
-    drop, drop_sigma = model.difference(highest, last)
+    model, last = find_changes(days), days.day.size - 1
     slope, slope_sigma = trend(days)
-    grown, fallen = _above(growth, growth_sigma, threshold), _above(-drop, drop_sigma, threshold)
+    grown, fallen = model.growth.above(np.log1p(threshold)), model.drop.above(np.log1p(threshold))
     state = WORN if grown >= CERTAIN else LOWER if fallen >= CERTAIN else STEADY
-    since = highest if state == LOWER else lowest
+    since = (model.drop if state == LOWER else model.growth).since
     effect = days.factor * (
         _near(days.day, days.warmth, days.day[last]) - _near(days.day, days.warmth, days.day[since])
     )
@@ -146,11 +139,11 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
         days,
         model,
         state,
-        *_relative(growth, growth_sigma),
+        *_relative(model.growth.mean, model.growth.sigma),
         probability=grown,
         since=date_of(days.day[since]),
-        drop=_relative(drop, drop_sigma)[0],
-        drop_sigma=_relative(drop, drop_sigma)[1],
+        drop=_relative(model.drop.mean, model.drop.sigma)[0],
+        drop_sigma=_relative(model.drop.mean, model.drop.sigma)[1],
         trend=_relative(30.0 * slope, 30.0 * slope_sigma)[0],
         trend_sigma=_relative(30.0 * slope, 30.0 * slope_sigma)[1],
         temperature_effect=float(np.expm1(effect)),
@@ -158,12 +151,6 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
         viscous=_part(days, days.series.viscous, since),
     )
     return replace(joint, verdict=_verdict(joint))
-
-
-def _above(change: float, sigma: float, threshold: float) -> float:
-    """Probability that a change of the logarithm is above a relative threshold."""
-    distance = change - float(np.log1p(threshold))
-    return float(distance > 0.0) if sigma <= 0.0 else NormalDist().cdf(distance / sigma)
 
 
 def _relative(change: float, sigma: float) -> tuple[float, float]:

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.fleet_drift import JOINTS, WEAR, Case, simulate_table
+from benchmarks.fleet_drift import IN_TIME, JOINTS, WEAR, Case, simulate_table
 from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
-from friction_estimator.fleet.wear import LOWER, STEADY, WORN, find_drift
+from friction_estimator.fleet.series import day_series, joint_series
+from friction_estimator.fleet.wear import LOWER, STEADY, WORN, drift_of_series, find_drift
 
 ROBOTS, THRESHOLD = 4, 0.1
 COLD = Case(bags=3, colder=20.0)
@@ -60,7 +61,7 @@ def test_without_temperatures_a_drift_of_the_whole_fleet_is_wander_and_not_wear(
     healthy = [joint for joint in blind.joints if truth.wear[number(joint), -1] == 0.0]
     assert np.median([joint.trend for joint in healthy]) > 0.05  # the cold is there
     assert {joint.state for joint in healthy} <= {STEADY, LOWER}
-    assert blind.joints[0].days.wander > 3.0 * drift.joints[0].days.wander
+    assert blind.joints[0].days.slow.sum() > 3.0 * drift.joints[0].days.slow.sum()
 
 
 def test_new_lubricant_is_a_step_down_on_its_day_and_no_wear(simulated, drift) -> None:
@@ -83,6 +84,25 @@ def test_sigma_that_is_too_small_in_the_table_is_found_out() -> None:
         for table in (rows, right)
     )
     assert 0.6 < believed / true < 1.6
+
+
+def test_wear_is_found_within_a_week_of_15_percent_although_neighbouring_days_are_alike() -> None:
+    rows, truth = simulate_table(Case(memory=0.7), np.random.default_rng(6), ROBOTS)
+    series = joint_series(rows)
+    alike = float(np.median([days.slow.sum() for days in day_series(series)]))
+    assert 0.6 < alike / Case().day ** 2 < 1.4
+    for k in np.flatnonzero(truth.wear[:, -1] >= 0.15):
+        evening = float(np.floor(series[0].time[0])) + np.flatnonzero(truth.wear[k] >= 0.15)[0] + IN_TIME
+        found = drift_of_series([one.where(one.time < evening + 1.0) for one in series], THRESHOLD)
+        assert k in {number(joint) for joint in found.worn}
+        assert all(truth.wear[number(joint), -1] > 0.0 for joint in found.worn)
+
+
+def test_the_noise_of_days_is_the_same_where_bags_are_rare() -> None:
+    series = joint_series(simulate_table(Case(bags=3, colder=0.0), np.random.default_rng(6), 2)[0])
+    rare = [one.where(np.floor(one.time) % 3 == 0) for one in series]
+    rarely, daily = (np.median([np.median(one.variance) for one in day_series(fleet)]) for fleet in (rare, series))
+    assert 0.5 < rarely / daily < 2.0
 
 
 def test_few_days_give_no_verdict_and_old_bags_can_be_left_out(simulated, tmp_path: Path) -> None:
