@@ -13,6 +13,11 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.types import FloatArray
 
+Vector = tuple[float, float, float]
+"""A 3-vector that one kernel makes for another: numba keeps a tuple in registers, and allocates memory for an array."""
+Quaternion = tuple[float, float, float, float]
+"""``(w, x, y, z)``, for the same reason."""
+
 LARGEST = 1e12
 """No state or result of a filter is larger, in SI units; one that is has failed, even where it is still finite."""
 _ROUNDED = 1e-12
@@ -159,10 +164,10 @@ def quadratic_form(row: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.maximum((row[..., None, :] @ covariance @ row[..., :, None])[..., 0, 0], 0.0)
 
 
-@kernel("V V")
-def cross(a: FloatArray, b: FloatArray) -> FloatArray:
+@kernel
+def cross(a: Vector | FloatArray, b: Vector | FloatArray) -> Vector:
     """Cross product of two 3-vectors."""
-    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 @kernel("V")
@@ -183,82 +188,74 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 @kernel
-def turned(A: FloatArray, x: FloatArray) -> FloatArray:
+def turned(A: FloatArray, x: Vector | FloatArray) -> Vector:
     """Product ``A x`` of a matrix (3, 3) and a vector (3,)."""
-    return np.array(
-        [
-            A[0, 0] * x[0] + A[0, 1] * x[1] + A[0, 2] * x[2],
-            A[1, 0] * x[0] + A[1, 1] * x[1] + A[1, 2] * x[2],
-            A[2, 0] * x[0] + A[2, 1] * x[1] + A[2, 2] * x[2],
-        ]
+    return (
+        A[0, 0] * x[0] + A[0, 1] * x[1] + A[0, 2] * x[2],
+        A[1, 0] * x[0] + A[1, 1] * x[1] + A[1, 2] * x[2],
+        A[2, 0] * x[0] + A[2, 1] * x[1] + A[2, 2] * x[2],
     )
 
 
 @kernel
-def quaternion_exp(rotation_vector: FloatArray) -> FloatArray:
-    """Unit quaternion of a rotation vector [rad], (4,)."""
+def quaternion_exp(rotation_vector: Vector | FloatArray) -> Quaternion:
+    """Unit quaternion of a rotation vector [rad]."""
     x, y, z = 0.5 * rotation_vector[0], 0.5 * rotation_vector[1], 0.5 * rotation_vector[2]
     angle = math.sqrt(x * x + y * y + z * z)
     scale = math.sin(angle) / angle if angle > 1e-9 else 1.0 - angle * angle / 6.0
-    return np.array([math.cos(angle), scale * x, scale * y, scale * z])
+    return math.cos(angle), scale * x, scale * y, scale * z
 
 
 @kernel
-def quaternion_product(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Product ``p * q`` of two quaternions (4,): first the rotation q, then p."""
-    return np.array(
-        [
-            p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],
-            p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
-            p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1],
-            p[0] * q[3] + p[1] * q[2] - p[2] * q[1] + p[3] * q[0],
-        ]
+def quaternion_product(p: Quaternion | FloatArray, q: Quaternion | FloatArray) -> Quaternion:
+    """Product ``p * q`` of two quaternions: first the rotation q, then p."""
+    return (
+        p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],
+        p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
+        p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1],
+        p[0] * q[3] + p[1] * q[2] - p[2] * q[1] + p[3] * q[0],
     )
 
 
 @kernel
-def rotation_between(start: FloatArray, end: FloatArray) -> FloatArray:
-    """Rotation vector v, world axes, with ``end = exp(v) * start`` for unit quaternions (4,): (3,) [rad]."""
-    difference = quaternion_product(end, np.array([start[0], -start[1], -start[2], -start[3]]))
-    w, vector = difference[0], difference[1:]
-    sine = math.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])
+def rotation_between(start: Quaternion | FloatArray, end: Quaternion | FloatArray) -> Vector:
+    """Rotation vector v, world axes, with ``end = exp(v) * start`` for unit quaternions [rad]."""
+    w, x, y, z = quaternion_product(end, (start[0], -start[1], -start[2], -start[3]))
+    sine = math.sqrt(x * x + y * y + z * z)
     if sine < 1e-12:
-        return 2.0 * vector if w > 0 else -2.0 * vector
-    angle = 2.0 * math.atan2(sine if w > 0 else -sine, abs(w))
-    return angle / sine * vector
+        scale = 2.0 if w > 0 else -2.0
+    else:
+        scale = 2.0 * math.atan2(sine if w > 0 else -sine, abs(w)) / sine
+    return scale * x, scale * y, scale * z
 
 
 @kernel("V")
-def matrix_from_quaternion(q: FloatArray) -> FloatArray:
+def matrix_from_quaternion(q: Quaternion | FloatArray) -> FloatArray:
     """Rotation matrix of a unit quaternion, (3, 3): body axes to world axes."""
     w, x, y, z = q[0], q[1], q[2], q[3]
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    R = np.empty((3, 3))
+    R[0, 0], R[0, 1], R[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
+    R[1, 0], R[1, 1], R[1, 2] = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
+    R[2, 0], R[2, 1], R[2, 2] = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
+    return R
 
 
 @kernel("f8 f8 f8")
-def quaternion_from_rpy(roll: float, pitch: float, yaw: float) -> FloatArray:
-    """Unit quaternion of ``Rz(yaw) Ry(pitch) Rx(roll)`` (REP-103), (4,)."""
+def quaternion_from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
+    """Unit quaternion of ``Rz(yaw) Ry(pitch) Rx(roll)`` (REP-103)."""
     cr, sr = math.cos(0.5 * roll), math.sin(0.5 * roll)
     cp, sp = math.cos(0.5 * pitch), math.sin(0.5 * pitch)
     cy, sy = math.cos(0.5 * yaw), math.sin(0.5 * yaw)
-    return np.array(
-        [
-            cr * cp * cy + sr * sp * sy,
-            sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy,
-            cr * cp * sy - sr * sp * cy,
-        ]
+    return (
+        cr * cp * cy + sr * sp * sy,
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
     )
 
 
 @kernel("V")
-def yaw_from_quaternion(q: FloatArray) -> float:
+def yaw_from_quaternion(q: Quaternion | FloatArray) -> float:
     """Yaw angle of ``Rz(yaw) Ry(pitch) Rx(roll)`` [rad]."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))

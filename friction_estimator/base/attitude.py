@@ -20,15 +20,16 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
+    Quaternion,
+    Vector,
     bounded,
+    cross,
     is_covariance,
     matrix_from_quaternion,
-    product,
     quaternion_exp,
     quaternion_from_rpy,
     quaternion_product,
     rotation_between,
-    skew,
     solve_positive,
     turned,
     yaw_from_quaternion,
@@ -46,62 +47,42 @@ _LEAST_VARIANCE = 1e-12
 
 
 @kernel
-def gravity_transition(x: FloatArray, gyro: FloatArray, dt: float, acceleration_time: float) -> FloatArray:
-    """Jacobian (12, 12) of the prediction of ``x = [g, a, b_a, b_w]``: g and a turn by the gyroscope less its bias."""
-    turn = matrix_from_quaternion(quaternion_exp(-dt * (gyro - x[9:])))
-    by_bias = skew(x[:3])
-    keep = math.exp(-dt / acceleration_time)
-    jacobian = np.zeros((12, 12))
-    for i in range(3):
-        for j in range(3):
-            jacobian[i, j] = turn[i, j]
-            jacobian[i, 9 + j] = -dt * by_bias[i, j]
-            jacobian[3 + i, 3 + j] = keep * turn[i, j]
-        jacobian[6 + i, 6 + i] = jacobian[9 + i, 9 + i] = 1.0
-    return jacobian
-
-
-@kernel
 def predict_gravity(
     x: FloatArray,
     P: FloatArray,
-    gyro: FloatArray,
+    gyro: Vector | FloatArray,
     dt: float,
     acceleration_time: float,
     acceleration_std: float,
     gyro_std: float,
     bias_walk: float,
 ) -> None:
-    """Advance state (12,) and covariance (12, 12) of the gravity filter by ``dt`` [s], in place.
+    """Advance ``x = [g, a, b_a, b_w]`` (12,) and its covariance (12, 12) by ``dt`` [s], in place.
 
-    Only the first six rows of the Jacobian F differ from the identity: ``P = F P F^T`` is done with these.
+    The gyroscope less its bias turns g and a by T, and a decays: ``P = F P F^T + Q`` with the Jacobian
+
+        F = [T, 0, 0, -dt [g]x; 0, exp(-dt/tau) T, 0, 0; 0, 0, 1, 0; 0, 0, 0, 1]
     """
-    F = gravity_transition(x, gyro, dt, acceleration_time)
-    moved, rows = np.zeros(6), np.zeros((6, 12))
+    T = matrix_from_quaternion(
+        quaternion_exp((-dt * (gyro[0] - x[9]), -dt * (gyro[1] - x[10]), -dt * (gyro[2] - x[11])))
+    )
+    keep, g, a = math.exp(-dt / acceleration_time), (x[0], x[1], x[2]), (x[3], x[4], x[5])
+    rows = np.empty((6, 12))  # of F P
+    for j in range(12):
+        by_bias = cross(g, (P[9, j], P[10, j], P[11, j]))
+        for i in range(3):
+            rows[i, j] = T[i, 0] * P[0, j] + T[i, 1] * P[1, j] + T[i, 2] * P[2, j] - dt * by_bias[i]
+            rows[3 + i, j] = keep * (T[i, 0] * P[3, j] + T[i, 1] * P[4, j] + T[i, 2] * P[5, j])
     for i in range(6):
-        first = 0 if i < 3 else 3
-        for k in range(first, first + 3):
-            moved[i] += F[i, k] * x[k]
-            for j in range(12):
-                rows[i, j] += F[i, k] * P[k, j]
-        if i < 3:
-            for k in range(9, 12):
-                for j in range(12):
-                    rows[i, j] += F[i, k] * P[k, j]
-    for i in range(6):
-        x[i] = moved[i]
+        by_bias = cross(g, (rows[i, 9], rows[i, 10], rows[i, 11]))
+        for j in range(3):
+            P[i, j] = P[j, i] = T[j, 0] * rows[i, 0] + T[j, 1] * rows[i, 1] + T[j, 2] * rows[i, 2] - dt * by_bias[j]
+            P[i, 3 + j] = P[3 + j, i] = keep * (T[j, 0] * rows[i, 3] + T[j, 1] * rows[i, 4] + T[j, 2] * rows[i, 5])
         for j in range(6, 12):
             P[i, j] = P[j, i] = rows[i, j]
-    for i in range(6):
-        for j in range(i, 6):
-            first = 0 if j < 3 else 3
-            value = 0.0
-            for k in range(first, first + 3):
-                value += rows[i, k] * F[j, k]
-            if j < 3:
-                for k in range(9, 12):
-                    value += rows[i, k] * F[j, k]
-            P[i, j] = P[j, i] = value
+    g, a = turned(T, g), turned(T, a)
+    for i in range(3):
+        x[i], x[3 + i] = g[i], keep * a[i]
     for axis in range(3):
         P[axis, axis] += (GRAVITY * gyro_std * dt) ** 2
         P[3 + axis, 3 + axis] += acceleration_std**2 * -math.expm1(-2.0 * dt / acceleration_time)
@@ -109,14 +90,13 @@ def predict_gravity(
 
 
 @kernel("V M V f8")
-def correct_gravity(x: FloatArray, P: FloatArray, specific_force: FloatArray, noise_variance: float) -> None:
+def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Vector | FloatArray, noise_variance: float) -> None:
     """Use an accelerometer reading (3,) = a - g + b_a, in place; then restore the length of gravity.
 
     Impacts are not gated out: gravity is the mean of the specific force only if all its peaks count.
     """
-    measured, S, innovation = np.empty((3, 12)), np.empty((3, 3)), np.empty(3)
+    measured, S = np.empty((3, 12)), np.empty((3, 3))
     for i in range(3):
-        innovation[i] = specific_force[i] - (x[3 + i] - x[i] + x[6 + i])
         for j in range(12):
             measured[i, j] = P[3 + i, j] - P[i, j] + P[6 + i, j]
     for i in range(3):
@@ -124,28 +104,53 @@ def correct_gravity(x: FloatArray, P: FloatArray, specific_force: FloatArray, no
             S[i, j] = measured[i, 3 + j] - measured[i, j] + measured[i, 6 + j]
         S[i, i] += noise_variance + _LEAST_VARIANCE
     gain, _ = solve_positive(S, measured)  # transposed
-    for a in range(3):
-        for i in range(12):
+    innovation = (
+        specific_force[0] - (x[3] - x[0] + x[6]),
+        specific_force[1] - (x[4] - x[1] + x[7]),
+        specific_force[2] - (x[5] - x[2] + x[8]),
+    )
+    for i in range(12):
+        for a in range(3):
             x[i] += gain[a, i] * innovation[a]
-            for j in range(12):
-                P[i, j] -= gain[a, i] * measured[a, j]
+        for j in range(12):
+            P[i, j] -= gain[0, i] * measured[0, j] + gain[1, i] * measured[1, j] + gain[2, i] * measured[2, j]
     length = math.sqrt(x[0] ** 2 + x[1] ** 2 + x[2] ** 2)
     for i in range(3):
         x[i] *= GRAVITY / length
 
 
-@kernel("M V M")
-def tilt_covariance(rotation: FloatArray, gravity: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Covariance (2, 2) [rad^2] of the tilt about the horizontal world axes, ``d theta = g x d g / |g|^2``."""
-    turn = product(rotation, skew(gravity)) / GRAVITY**2
-    return product(product(turn, covariance), turn.T)[:2, :2].copy()
+@kernel
+def tilt_covariance(rotation: FloatArray, gravity: FloatArray, covariance: FloatArray) -> Vector:
+    """Variance about x, covariance, variance about y [rad^2] of the tilt about the world axes.
+
+    ``d theta = g x d g / |g|^2``, for a gravity (3,) in base axes of which ``covariance`` (3, 3 or more) holds.
+    """
+    x, y = cross(rotation[0], gravity), cross(rotation[1], gravity)  # rows of R [g]x
+    by_x, by_y = turned(covariance, x), turned(covariance, y)
+    scale = 1.0 / GRAVITY**4
+    return (
+        scale * (x[0] * by_x[0] + x[1] * by_x[1] + x[2] * by_x[2]),
+        scale * (x[0] * by_y[0] + x[1] * by_y[1] + x[2] * by_y[2]),
+        scale * (y[0] * by_y[0] + y[1] * by_y[1] + y[2] * by_y[2]),
+    )
 
 
-@kernel("V")
+@kernel
 def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
     """Roll and pitch of the base [rad] from gravity in base axes: ``g = R^T [0, 0, -9.81]``."""
     x, y, z = -gravity[0], -gravity[1], -gravity[2]
     return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
+
+
+@kernel("V M f8 V M")
+def start_quaternion(gravity: FloatArray, covariance: FloatArray, yaw: float, q: FloatArray, P: FloatArray) -> None:
+    """Write the quaternion (4,) of a known yaw and of the tilt by gravity, and the covariance of that tilt into P."""
+    roll, pitch = roll_pitch(gravity)
+    quaternion = quaternion_from_rpy(roll, pitch, yaw)
+    for i in range(4):
+        q[i] = quaternion[i]
+    P[0, 0], P[0, 1], P[1, 1] = tilt_covariance(matrix_from_quaternion(quaternion), gravity, covariance)
+    P[1, 0] = P[0, 1]
 
 
 @kernel
@@ -160,24 +165,24 @@ def predict_quaternion_covariance(
 
 
 @kernel
-def correct_quaternion(q: FloatArray, P: FloatArray, measured: FloatArray, covariance: FloatArray) -> None:
-    """Use a measured quaternion (4,) and the covariance (2, 2) of its tilt, in place; no yaw is in it."""
+def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt: Vector) -> None:
+    """Use a measured quaternion and the covariance of its tilt, in place; no yaw is in it."""
     innovation = rotation_between(q, measured)
-    rows, S, turn = P[:2].copy(), np.empty((2, 2)), np.zeros(3)
-    for i in range(2):
-        for j in range(2):
-            S[i, j] = rows[i, j] + covariance[i, j]
-        S[i, i] += _LEAST_VARIANCE
+    rows, S = P[:2].copy(), np.empty((2, 2))
+    S[0, 0], S[1, 1] = rows[0, 0] + tilt[0] + _LEAST_VARIANCE, rows[1, 1] + tilt[2] + _LEAST_VARIANCE
+    S[0, 1], S[1, 0] = rows[0, 1] + tilt[1], rows[1, 0] + tilt[1]
     gain, _ = solve_positive(S, rows)  # transposed
-    for a in range(2):
-        for i in range(3):
-            turn[i] += gain[a, i] * innovation[a]
-            for j in range(3):
-                P[i, j] -= gain[a, i] * rows[a, j]
-    product = quaternion_product(quaternion_exp(turn), q)
-    length = math.sqrt(product[0] ** 2 + product[1] ** 2 + product[2] ** 2 + product[3] ** 2)
-    for i in range(4):
-        q[i] = product[i] / length
+    for i in range(3):
+        for j in range(3):
+            P[i, j] -= gain[0, i] * rows[0, j] + gain[1, i] * rows[1, j]
+    turn = (
+        gain[0, 0] * innovation[0] + gain[1, 0] * innovation[1],
+        gain[0, 1] * innovation[0] + gain[1, 1] * innovation[1],
+        gain[0, 2] * innovation[0] + gain[1, 2] * innovation[1],
+    )
+    w, x, y, z = quaternion_product(quaternion_exp(turn), q)
+    length = math.sqrt(w * w + x * x + y * y + z * z)
+    q[0], q[1], q[2], q[3] = w / length, x / length, y / length, z / length
 
 
 @kernel("V M V M V V V f8 f8 M")
@@ -187,8 +192,8 @@ def attitude_output(
     q: FloatArray,
     P_q: FloatArray,
     angular_acceleration: FloatArray,
-    gyro: FloatArray,
-    specific_force: FloatArray,
+    gyro: Vector | FloatArray,
+    specific_force: Vector | FloatArray,
     gyro_std: float,
     silent_variance: float,
     out: FloatArray,
@@ -200,17 +205,21 @@ def attitude_output(
     False where the state has become useless: not finite, or no covariance
     """
     rotation = matrix_from_quaternion(q)
-    tilt = tilt_covariance(rotation, x[:3], P)
     for i in range(3):
         for j in range(3):
             out[i, j] = rotation[i, j]
-            out[3 + i, j] = P_q[i, j] + (tilt[i, j] if i < 2 and j < 2 else 0.0)
+            out[3 + i, j] = P_q[i, j]
             out[6 + i, j] = P[9 + i, 9 + j]
         out[3 + i, i] += silent_variance
         out[6 + i, i] += gyro_std**2
         out[9, i] = gyro[i] - x[9 + i]
         out[10, i] = angular_acceleration[i]
         out[11, i] = specific_force[i]
+    xx, xy, yy = tilt_covariance(rotation, x, P)
+    out[3, 0] += xx
+    out[3, 1] += xy
+    out[4, 0] += xy
+    out[4, 1] += yy
     return bounded(x) and is_covariance(P) and is_covariance(P_q) and bounded(out)
 
 
@@ -242,20 +251,15 @@ def advance_attitude(
     That of :func:`attitude_output`
     """
     gyro, specific_force = turned(imu_to_base, angular_velocity), turned(imu_to_base, accelerometer)
-    mean_gyro, rate = np.empty(3), np.empty(3)
-    for i in range(3):
-        mean_gyro[i] = 0.5 * (gyro[i] + last_gyro[i])
+    mean_gyro = 0.5 * (gyro[0] + last_gyro[0]), 0.5 * (gyro[1] + last_gyro[1]), 0.5 * (gyro[2] + last_gyro[2])
     predict_gravity(x, P, mean_gyro, dt, acceleration_time, acceleration_std, gyro_std, bias_walk)
     correct_gravity(x, P, specific_force, reading_variance)
-    for i in range(3):
-        rate[i] = dt * (mean_gyro[i] - x[9 + i])
-    product = quaternion_product(q, quaternion_exp(rate))
-    for i in range(4):
-        q[i] = product[i]
+    turn = dt * (mean_gyro[0] - x[9]), dt * (mean_gyro[1] - x[10]), dt * (mean_gyro[2] - x[11])
+    q[0], q[1], q[2], q[3] = quaternion_product(q, quaternion_exp(turn))
     predict_quaternion_covariance(P_q, yaw_with_bias, gyro_std, max(P[9, 9], P[10, 10], P[11, 11]), dt)
-    roll, pitch = roll_pitch(x[:3])
+    roll, pitch = roll_pitch(x)
     measured = quaternion_from_rpy(roll, pitch, yaw_from_quaternion(q))
-    correct_quaternion(q, P_q, measured, tilt_covariance(matrix_from_quaternion(q), x[:3], P))
+    correct_quaternion(q, P_q, measured, tilt_covariance(matrix_from_quaternion(q), x, P))
     part = -math.expm1(-2.0 * math.pi * cutoff * dt)
     for i in range(3):
         angular_acceleration[i] += part * ((gyro[i] - last_gyro[i]) / dt - angular_acceleration[i])
@@ -370,11 +374,8 @@ class AttitudeEstimator:
         self.gravity_state = np.concatenate((-GRAVITY * up, np.zeros(6), gyro_bias))
         self.gravity_covariance = np.diag(np.maximum(np.repeat(self._first_stds, 3) ** 2, _LEAST_VARIANCE))
         correct_gravity(self.gravity_state, self.gravity_covariance, specific_force, self._reading_variance)
-        gravity = self.gravity_state[:3]
-        self.quaternion = quaternion_from_rpy(*roll_pitch(gravity), yaw)
-        self.quaternion_covariance = np.diag([0.0, 0.0, yaw_variance])
-        rotation = matrix_from_quaternion(self.quaternion)
-        self.quaternion_covariance[:2, :2] = tilt_covariance(rotation, gravity, self.gravity_covariance)
+        self.quaternion, self.quaternion_covariance = np.empty(4), np.diag([0.0, 0.0, yaw_variance])
+        start_quaternion(self.gravity_state, self.gravity_covariance, yaw, self.quaternion, self.quaternion_covariance)
         self._yaw_with_bias[:] = 0.0
         self._angular_acceleration[:] = 0.0
         self._last_gyro[:] = gyro

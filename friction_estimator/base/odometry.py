@@ -22,10 +22,17 @@ from friction_estimator.base.soles import (
     step_heights,
     step_places,
 )
-from friction_estimator.base.velocity import ACCELERATION_ERROR_TIME, InertialVelocity, level_attitude, step_velocity
+from friction_estimator.base.velocity import (
+    ACCELERATION_ERROR_TIME,
+    VARIANCE,
+    VELOCITY,
+    InertialVelocity,
+    level_attitude,
+    step_velocity,
+)
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import bounded, cross, is_covariance, product, skew, turned
+from friction_estimator.linear_algebra import bounded, cross, is_covariance, product, turned
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, BaseState, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame
 
@@ -34,16 +41,19 @@ REST_SPEED = 0.001
 
 
 @kernel
-def base_covariances(
+def write_covariances(
     soles: FloatArray,
     rotation: FloatArray,
     covariance: FloatArray,
     rate_covariance: FloatArray,
     imu_lever: FloatArray,
-    velocity_variance: FloatArray,
+    velocity_state: FloatArray,
+    sole_speed_variance: float,
     standing: BoolArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Covariances (6, 6) of pose and twist, as far as attitude and velocity make them.
+    pose: FloatArray,
+    twist: FloatArray,
+) -> None:
+    """Write the covariances (6, 6) of pose and twist, as far as attitude and velocity make them.
 
     ``R_true = exp(e) R``: the base leans about its standing soles, ``p_true = p + soles x e``.
 
@@ -52,27 +62,30 @@ def base_covariances(
     soles : (k, 3) from the base origin to the soles, world axes [m]
     rotation, covariance, rate_covariance : (3, 3) of the attitude
     imu_lever : (3, 3) of the cross product with the IMU's position in the base [m]
-    velocity_variance : (3,) of the IMU, world axes [m^2/s^2]
+    velocity_state : of :class:`InertialVelocity`
+    sole_speed_variance : how fast standing soles creep [m^2/s^2]
     """
-    pose, twist = np.zeros((6, 6)), np.zeros((6, 6))
-    count, middle = 0, np.zeros(3)
+    count, x, y, z = 0, 0.0, 0.0, 0.0
     for foot in range(standing.size):
         if standing[foot]:
             count += 1
-            middle += soles[foot]
-    lever = skew(middle / max(count, 1))
-    lean = product(lever, covariance)
+            x, y, z = x + soles[foot, 0], y + soles[foot, 1], z + soles[foot, 2]
+    part = 1.0 / max(count, 1)
+    middle = part * x, part * y, part * z
     turn = product(rotation, imu_lever)
     rates = product(turn, rate_covariance)
-    for i in range(3):
-        for j in range(3):
+    for j in range(3):
+        column = cross(middle, (covariance[0, j], covariance[1, j], covariance[2, j]))
+        for i in range(3):
             pose[3 + i, 3 + j], twist[3 + i, 3 + j] = covariance[i, j], rate_covariance[i, j]
-            pose[i, 3 + j] = pose[3 + j, i] = lean[i, j]
-            for k in range(3):
-                pose[i, j] += lean[i, k] * lever[j, k]
-                twist[i, j] += rates[i, k] * turn[j, k]
-        twist[i, i] += velocity_variance[i]
-    return pose, twist
+            pose[i, 3 + j] = pose[3 + j, i] = column[i]
+            twist[i, 3 + j] = twist[3 + i, j] = 0.0
+    for i in range(3):
+        lean = cross(middle, (pose[i, 3], pose[i, 4], pose[i, 5]))
+        for j in range(3):
+            pose[i, j] = lean[j]
+            twist[i, j] = rates[i, 0] * turn[j, 0] + rates[i, 1] * turn[j, 1] + rates[i, 2] * turn[j, 2]
+        twist[i, i] += velocity_state[VARIANCE, i] + sole_speed_variance
 
 
 @kernel("V M B T B V f8 M B V V V B M M f8 V M B B V V V M V V M M B B M V T M T V M f8 b1 M M")
@@ -132,21 +145,24 @@ def step_odometry(
     """
     rest_speed, error_time, sole_speed_variance = settings[0], settings[1], settings[2]
     k = contact.size
-    standing = contact & wrench_fresh
+    standing, holding = np.empty(k, dtype=np.bool_), np.empty(k, dtype=np.bool_)
     count, total = 0, 0.0
-    normal_force, heights = np.empty(k), np.empty(k)
+    normal_force, load, heights = np.empty(k), np.empty(k), np.empty(k)
     soles, foot_to_world = np.empty((k, 3)), np.empty((k, 3, 3))
     for foot in range(k):
+        standing[foot] = contact[foot] and wrench_fresh[foot]
+        holding[foot] = standing[foot] and holds[foot]
         normal_force[foot] = wrenches[foot, 2]
         foot_to_world[foot] = product(rotation, foot_rotation[foot])
         if standing[foot]:
             count += 1
             total += normal_force[foot]
-    load = normal_force * (count / total) if total > 0.0 else np.zeros(k)
+    for foot in range(k):
+        load[foot] = normal_force[foot] * (count / total) if total > 0.0 else 0.0
     distance = max(speed[0], rest_speed) * dt
     step_heading(
         heading, heading_covariance, heading_stood, landed_as, heading_tuning,
-        foot_to_world, standing & holds, load, distance, dt, imu_fresh,
+        foot_to_world, holding, load, distance, dt, imu_fresh,
     )  # fmt: skip
     R, omega, tilt_covariance, omega_covariance = correct_heading(
         heading, heading_covariance, rotation, rate, covariance, rate_covariance, bias_prior
@@ -156,17 +172,24 @@ def step_odometry(
         foot_jacobian, foot_rotation, foot_position, generalised_velocity, dt, imu_fresh, imu,
     )  # fmt: skip
     R, tilt_covariance = level_attitude(velocity_state, R, tilt_covariance, velocity_tuning)
-    velocity = velocity_state[0] - turned(R, cross(omega, imu))
+    lever = turned(R, cross(omega, imu))
+    velocity = (
+        velocity_state[VELOCITY, 0] - lever[0],
+        velocity_state[VELOCITY, 1] - lever[1],
+        velocity_state[VELOCITY, 2] - lever[2],
+    )
     speed[0] = math.hypot(velocity[0], velocity[1])
     for foot in range(k):
-        soles[foot] = turned(R, foot_position[foot])
+        soles[foot, 0], soles[foot, 1], soles[foot, 2] = turned(R, foot_position[foot])
         heights[foot] = soles[foot, 2]
-    pose, twist = base_covariances(
-        soles, R, tilt_covariance, omega_covariance, imu_lever, velocity_state[1] + sole_speed_variance, standing
+    pose, twist = covariances[:6], covariances[6:]
+    write_covariances(
+        soles, R, tilt_covariance, omega_covariance, imu_lever, velocity_state, sole_speed_variance, standing, pose,
+        twist,
     )  # fmt: skip
-    moved, spread = dt * velocity, np.empty(3)
-    for axis in range(3):
-        spread[axis] = 2.0 * error_time * dt * twist[axis, axis]
+    grown = 2.0 * error_time * dt
+    moved = dt * velocity[0], dt * velocity[1], dt * velocity[2]
+    spread = grown * twist[0, 0], grown * twist[1, 1], grown * twist[2, 2]
     step_places(
         place, place_variance, place_stood, sole_place, sole_place_variance, landing_variance,
         soles, standing, load, moved, spread,
@@ -183,9 +206,6 @@ def step_odometry(
             state[i, j] = R[i, j]
         state[3, i] = height[0] if i == 2 else place[i]
         state[4, i], state[5, i] = velocity[i], omega[i]
-    for i in range(6):
-        for j in range(6):
-            covariances[i, j], covariances[6 + i, j] = pose[i, j], twist[i, j]
     return (
         is_covariance(heading_covariance) and is_covariance(height_covariance) and bounded(velocity_state)
         and bounded(heading) and bounded(height) and bounded(landed_as) and bounded(sole_place)

@@ -23,6 +23,7 @@ import numpy as np
 from friction_estimator.base.attitude import IMU_GAP_RATE
 from friction_estimator.compiled import kernel
 from friction_estimator.config import BaseStateConfig, Config
+from friction_estimator.linear_algebra import Vector
 from friction_estimator.types import BoolArray, FloatArray
 
 ROTATION_STD = 0.002
@@ -286,8 +287,8 @@ def step_places(
     soles: FloatArray,
     standing: BoolArray,
     load: FloatArray,
-    moved: FloatArray,
-    spread: FloatArray,
+    moved: Vector,
+    spread: Vector,
 ) -> None:
     """Advance position and places of :class:`SolePlaces` by one sample, in place."""
     held, carried, landed = 0.0, 0.0, False

@@ -18,7 +18,7 @@ import numpy as np
 from friction_estimator.base.attitude import ACCELERATION_TIME
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import cross, matrix_from_quaternion, product, quaternion_exp, turned
+from friction_estimator.linear_algebra import Vector, cross, matrix_from_quaternion, product, quaternion_exp, turned
 from friction_estimator.types import GRAVITY, BoolArray, FloatArray
 
 ACCELERATION_ERROR_TIME = 1.0
@@ -42,18 +42,19 @@ _TINY = 1e-300
 """Denominators below this are zero."""
 
 # Rows of the state (12, 3) of :class:`InertialVelocity`, one column a world axis
-_VELOCITY, _VARIANCE, _ERROR, _COVARIANCE, _ERROR_VARIANCE, _PRIOR_ERROR_VARIANCE = range(6)
+VELOCITY, VARIANCE, _ERROR, _COVARIANCE, _ERROR_VARIANCE, _PRIOR_ERROR_VARIANCE = range(6)
 _ACCELERATION, _TURNING, _SQUARE, _PRODUCT, _INNOVATION, _LEVEL = range(6, 12)
 
 
 @kernel
-def _times(J: FloatArray, first: int, v: FloatArray) -> FloatArray:
-    """Product (3,) of three rows of a Jacobian (6, nv) with a velocity (nv,): a call of BLAS costs more."""
-    out = np.zeros(3)
-    for axis in range(3):
-        for j in range(v.size):
-            out[axis] += J[first + axis, j] * v[j]
-    return out
+def _times(J: FloatArray, first: int, v: FloatArray) -> Vector:
+    """Product of three rows of a Jacobian (6, nv) with a velocity (nv,): a call of BLAS costs more."""
+    x, y, z = 0.0, 0.0, 0.0
+    for j in range(v.size):
+        x += J[first, j] * v[j]
+        y += J[first + 1, j] * v[j]
+        z += J[first + 2, j] * v[j]
+    return x, y, z
 
 
 @kernel
@@ -64,8 +65,8 @@ def imu_velocity_by_legs(
     foot_jacobian: FloatArray,
     foot_rotation_to_base: FloatArray,
     generalised_velocity: FloatArray,
-) -> FloatArray:
-    """Velocity of the IMU origin that keeps the standing soles at rest, weighted by load, world axes, (3,) [m/s].
+) -> Vector:
+    """Velocity of the IMU origin that keeps the standing soles at rest, weighted by load, world axes [m/s].
 
     ``generalised_velocity`` has the IMU at rest: in the world the IMU moves against the motion of a standing sole.
 
@@ -74,14 +75,14 @@ def imu_velocity_by_legs(
     load : (k,) normal forces, positive in sum over the standing feet
     standing : (k,), at least one
     """
-    total, in_base = 0.0, np.zeros(3)
+    total, x, y, z = 0.0, 0.0, 0.0, 0.0
     for foot in range(standing.size):
         if standing[foot]:
-            total += load[foot]
-            in_base += load[foot] * turned(
-                foot_rotation_to_base[foot], _times(foot_jacobian[foot], 0, generalised_velocity)
-            )
-    return turned(rotation_base_to_world, in_base / -total)
+            part = load[foot]
+            total += part
+            sole = turned(foot_rotation_to_base[foot], _times(foot_jacobian[foot], 0, generalised_velocity))
+            x, y, z = x - part * sole[0], y - part * sole[1], z - part * sole[2]
+    return turned(rotation_base_to_world, (x / total, y / total, z / total))
 
 
 @kernel
@@ -94,8 +95,8 @@ def imu_velocity_by_turning(
     foot_position_in_base: FloatArray,
     generalised_velocity: FloatArray,
     imu: FloatArray,
-) -> FloatArray:
-    """Mean square of the velocity that turning soles may hide from the legs, world axes, (3,) [m^2/s^2].
+) -> Vector:
+    """Mean square of the velocity that turning soles may hide from the legs, world axes [m^2/s^2].
 
     A standing sole should not turn. What it seems to turn by, ``w``, it rolls, or some joint of its leg is measured
     wrong: the IMU is then faster than the legs show by ``w`` times a lever of at most the leg,
@@ -106,23 +107,25 @@ def imu_velocity_by_turning(
     load, standing : as in :func:`imu_velocity_by_legs`
     imu : (3,) position of the IMU in the base [m]
     """
-    total, square = 0.0, np.zeros(3)
+    total, x, y, z = 0.0, 0.0, 0.0, 0.0
     for foot in range(standing.size):
         if standing[foot]:
-            total += load[foot]
+            part, sole = load[foot], foot_position_in_base[foot]
+            total += part
             turning = turned(foot_rotation_to_base[foot], _times(foot_jacobian[foot], 3, generalised_velocity))
-            hidden = turned(rotation_base_to_world, cross(turning, imu - foot_position_in_base[foot]))
-            square += load[foot] * hidden**2
-    return square / total
+            lever = imu[0] - sole[0], imu[1] - sole[1], imu[2] - sole[2]
+            hidden = turned(rotation_base_to_world, cross(turning, lever))
+            x, y, z = x + part * hidden[0] ** 2, y + part * hidden[1] ** 2, z + part * hidden[2] ** 2
+    return x / total, y / total, z / total
 
 
 @kernel
 def predict_velocity(
     s: FloatArray,
     accelerated: BoolArray,
-    acceleration: FloatArray,
+    acceleration: Vector,
     fresh: bool,
-    error_variance: FloatArray,
+    error_variance: Vector,
     dt: float,
     tuning: FloatArray,
 ) -> None:
@@ -131,13 +134,13 @@ def predict_velocity(
     Parameters
     ----------
     accelerated : (1,) True where ``s`` holds the acceleration of the last sample
-    acceleration : (3,) of the IMU origin, world axes, now [m/s^2]; not read while the IMU is silent, ``fresh`` False
-    error_variance : (3,) of its lasting error [m^2/s^4]
+    acceleration : of the IMU origin, world axes, now [m/s^2]; not read while the IMU is silent, ``fresh`` False
+    error_variance : of its lasting error [m^2/s^4]
     """
     white_variance, error_time, silent_std, silent_time = tuning[0], tuning[1], tuning[2], tuning[3]
     if not fresh:
         for i in range(3):
-            s[_VARIANCE, i] += 2.0 * silent_std * silent_std * silent_time * dt
+            s[VARIANCE, i] += 2.0 * silent_std * silent_std * silent_time * dt
             s[_COVARIANCE, i] = 0.0
         accelerated[0] = False
         return
@@ -148,9 +151,9 @@ def predict_velocity(
     keep = math.exp(-dt / error_time)
     for i in range(3):
         before = s[_ACCELERATION, i] if accelerated[0] else acceleration[i]
-        s[_VELOCITY, i] += dt * (0.5 * (before + acceleration[i]) + s[_ERROR, i])
+        s[VELOCITY, i] += dt * (0.5 * (before + acceleration[i]) + s[_ERROR, i])
         known = s[_ERROR_VARIANCE, i]
-        s[_VARIANCE, i] += 2.0 * dt * s[_COVARIANCE, i] + dt * dt * (known + white_variance)
+        s[VARIANCE, i] += 2.0 * dt * s[_COVARIANCE, i] + dt * dt * (known + white_variance)
         s[_COVARIANCE, i] = keep * (s[_COVARIANCE, i] + dt * known)
         grown = (1.0 - keep * keep) * error_variance[i]
         s[_ERROR_VARIANCE, i] = keep * keep * known + grown
@@ -161,26 +164,24 @@ def predict_velocity(
 
 
 @kernel
-def correct_velocity(
-    s: FloatArray, velocity: FloatArray, dt: float, least_noise: FloatArray, tuning: FloatArray
-) -> None:
-    """Use the velocity by the legs (3,) [m/s], and learn how noisy it is, at least ``least_noise`` (3,) [m^2/s^2]."""
+def correct_velocity(s: FloatArray, velocity: Vector, dt: float, least_noise: FloatArray, tuning: FloatArray) -> None:
+    """Use the velocity by the legs [m/s], and learn how noisy it is, at least ``least_noise`` (3,) [m^2/s^2]."""
     new = -math.expm1(-dt / tuning[4])
     for i in range(3):
-        innovation = velocity[i] - s[_VELOCITY, i]
+        innovation = velocity[i] - s[VELOCITY, i]
         s[_SQUARE, i] += new * (innovation * innovation - s[_SQUARE, i])
         s[_PRODUCT, i] += new * (innovation * s[_INNOVATION, i] - s[_PRODUCT, i])
         s[_INNOVATION, i] = innovation
         rho = min(max(s[_PRODUCT, i] / max(s[_SQUARE, i], _TINY), 0.0), _LONGEST)
-        white = max(s[_SQUARE, i] - s[_VARIANCE, i], _LEAST_PART * s[_SQUARE, i])
+        white = max(s[_SQUARE, i] - s[VARIANCE, i], _LEAST_PART * s[_SQUARE, i])
         noise = max(white * (1.0 + rho) / (1.0 - rho) + 1e-12, least_noise[i])
-        spread = s[_VARIANCE, i] + noise
-        gain, error_gain = s[_VARIANCE, i] / spread, s[_COVARIANCE, i] / spread
-        s[_VELOCITY, i] += gain * innovation
+        spread = s[VARIANCE, i] + noise
+        gain, error_gain = s[VARIANCE, i] / spread, s[_COVARIANCE, i] / spread
+        s[VELOCITY, i] += gain * innovation
         s[_ERROR, i] += error_gain * innovation
         s[_ERROR_VARIANCE, i] -= error_gain * s[_COVARIANCE, i]
         s[_COVARIANCE, i] *= 1.0 - gain
-        s[_VARIANCE, i] *= 1.0 - gain
+        s[VARIANCE, i] *= 1.0 - gain
 
 
 @kernel
@@ -211,13 +212,13 @@ def step_velocity(
     """
     turning_time, level_time, bias_variance = tuning[5], tuning[6], tuning[7]
     if dt > 0.0:
-        acceleration = turned(rotation, specific_force)
-        acceleration[2] -= GRAVITY
-        error_variance = np.full(3, bias_variance)
-        # a tilt about y lets gravity appear along x, one about x along y
-        error_variance[0] += GRAVITY**2 * covariance[1, 1]
-        error_variance[1] += GRAVITY**2 * covariance[0, 0]
-        predict_velocity(s, accelerated, acceleration, fresh, error_variance, dt, tuning)
+        x, y, z = turned(rotation, specific_force)
+        error_variance = (  # a tilt about y lets gravity appear along x, one about x along y
+            bias_variance + GRAVITY**2 * covariance[1, 1],
+            bias_variance + GRAVITY**2 * covariance[0, 0],
+            bias_variance,
+        )
+        predict_velocity(s, accelerated, (x, y, z - GRAVITY), fresh, error_variance, dt, tuning)
     load, total = np.maximum(normal_force, 0.0), 0.0
     for foot in range(standing.size):
         if standing[foot]:
@@ -238,6 +239,16 @@ def step_velocity(
 
 
 @kernel
+def _levelling(s: FloatArray, along: int, tilt_variance: float, bias_variance: float) -> tuple[float, float]:
+    """Tilt [rad] that explains the error along an axis, and the factor by which its standard deviation falls."""
+    gravity = GRAVITY**2 * tilt_variance
+    part = gravity / max(gravity + bias_variance, _TINY)
+    prior = s[_PRIOR_ERROR_VARIANCE, along]
+    learned = (prior - s[_ERROR_VARIANCE, along]) / max(prior, _TINY)
+    return part * s[_LEVEL, along] / GRAVITY, math.sqrt(1.0 - part * min(max(learned, 0.0), 1.0))
+
+
+@kernel
 def level_attitude(
     s: FloatArray, rotation: FloatArray, covariance: FloatArray, tuning: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -246,20 +257,13 @@ def level_attitude(
     The tilt's share of the error is its share of the variance; the covariance falls as that of the error. The error is
     averaged over ``_LEVEL_TIME``, since noise of the legs must not shake the trunk.
     """
-    bias_variance, tilt, scale = tuning[7], np.zeros(3), np.ones(3)
-    for along, about in ((0, 1), (1, 0)):  # an error along x is a tilt about y, one along y a tilt about x
-        gravity = GRAVITY**2 * covariance[about, about]
-        part = gravity / max(gravity + bias_variance, _TINY)
-        tilt[about] = part * s[_LEVEL, along] / GRAVITY
-        prior = s[_PRIOR_ERROR_VARIANCE, along]
-        learned = (prior - s[_ERROR_VARIANCE, along]) / max(prior, _TINY)
-        scale[about] = math.sqrt(1.0 - part * min(max(learned, 0.0), 1.0))
-    tilt[0] = -tilt[0]
-    levelled = covariance.copy()
+    by_x, scale_y = _levelling(s, 0, covariance[1, 1], tuning[7])  # an error along x is a tilt about y,
+    by_y, scale_x = _levelling(s, 1, covariance[0, 0], tuning[7])  # one along y a tilt about x
+    scale, levelled = (scale_x, scale_y, 1.0), np.empty((3, 3))
     for i in range(3):
         for j in range(3):
-            levelled[i, j] *= scale[i] * scale[j]
-    return product(matrix_from_quaternion(quaternion_exp(tilt)), rotation), levelled
+            levelled[i, j] = scale[i] * scale[j] * covariance[i, j]
+    return product(matrix_from_quaternion(quaternion_exp((-by_y, by_x, 0.0))), rotation), levelled
 
 
 class InertialVelocity:
@@ -308,5 +312,5 @@ class InertialVelocity:
     def reset(self) -> None:
         """Begin anew: unknown velocity."""
         self.state = np.zeros((12, 3))
-        self.state[_VARIANCE], self.state[_SQUARE] = self._first_variance, self._first_square
+        self.state[VARIANCE], self.state[_SQUARE] = self._first_variance, self._first_square
         self.accelerated: BoolArray = np.zeros(1, dtype=bool)

@@ -8,58 +8,27 @@ another sensor, messages that overtake each other are sorted as far as they have
 
 from __future__ import annotations
 
-import bisect
-import dataclasses
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
-from friction_estimator.types import BoolArray, FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
+from friction_estimator.estimation.sensor_tracks import LONGEST_QUEUE, NEVER, SensorTracks, follow_period
+from friction_estimator.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
 
 _NS = 1_000_000_000
-_LONGEST_GAP = 3.0
-"""A gap of a sensor is bridged up to this many of its usual periods, and its last value is held for half as long."""
-_FRAMES = 100
-"""Number of frames over which the new readings of a sensor are counted."""
-_FEWEST = 1e-3
 _GAP = 1.8
 """Joint samples farther apart than this many usual periods have something missing between them."""
 _STEPS_OF_ENCODER = 3.0
 """A joint whose reading has changed by more than this many steps of its encoder changes it in the next sample, too."""
 _SAME_STEP = 1e-9
 """Steps that differ by less are equal [rad or m]. The resolution is the smallest step or difference of steps so far."""
-_LONGEST_QUEUE = 5000
-"""Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
 _LONGEST_REPETITION = 5
 """Repetitions in a row that are left out at most: joints may stop, and nobody shall wait long for an estimate."""
-
-
-@dataclass(slots=True)
-class _Track:
-    """Recent samples of one sensor other than the joints, sorted by stamp."""
-
-    values: deque[tuple[int, FloatArray]]
-    last: FloatArray
-    period: float = 0.0
-    used_ns: int = -1
-    frames: int = 0
-    readings: float = 0.0
-    late: int = 0
-
-    def learn_period(self, step: int) -> None:
-        """Follow the usual time between samples [ns]; pauses count little."""
-        self.period = _follow(self.period, step)
-
-    def count(self, new: int) -> None:
-        """Follow how many readings are new in a frame."""
-        self.frames = min(self.frames + 1, _FRAMES)
-        self.readings += (new - self.readings) / self.frames
 
 
 class Synchronizer:
@@ -94,11 +63,9 @@ class Synchronizer:
     def reset(self) -> None:
         """Forget all samples, as at the start."""
         self._joints: deque[JointSample] = deque()
-        self._imu = _Track(deque(), np.zeros(6), readings=0.0 if self._use_imu else 1.0)
-        self._feet = [_Track(deque(), np.zeros(6)) for _ in range(self._foot_count)]
-        self._tracks = [*([self._imu] if self._use_imu else []), *self._feet]
-        self._fresh: tuple[list[bool], BoolArray] = [], np.zeros(0, dtype=bool)
-        self._readings: tuple[list[float], FloatArray] = [], np.zeros(0)
+        waits = self._max_wait, self._stale_after, self._reset_after
+        self._tracks = SensorTracks(1 + self._foot_count, 0 if self._use_imu else 1, *waits)
+        self._imu_reading = np.zeros(6)
         self._emitted_ns: int | None = None
         self._period = 0.0
         self._repeated = RepeatedFrames()
@@ -113,13 +80,13 @@ class Synchronizer:
         """Add an IMU sample; return the frames that became complete."""
         if not self._use_imu:
             return []
-        value = np.concatenate((sample.angular_velocity, sample.specific_force))
-        return self._add(self._imu, sample.stamp_ns - self._sensor_delays[0], value)
+        reading = self._imu_reading
+        reading[:3], reading[3:] = sample.angular_velocity, sample.specific_force
+        return self._add(0, sample.stamp_ns, reading)
 
     def add_wrench(self, sample: WrenchSample) -> list[SensorFrame]:
         """Add a foot wrench; return the frames that became complete."""
-        stamp_ns = sample.stamp_ns - self._sensor_delays[1 + sample.foot]
-        return self._add(self._feet[sample.foot], stamp_ns, sample.wrench)
+        return self._add(1 + sample.foot, sample.stamp_ns, sample.wrench)
 
     @property
     def is_waiting(self) -> bool:
@@ -128,10 +95,10 @@ class Synchronizer:
 
     def flush(self) -> list[SensorFrame]:
         """Emit all joint samples that still wait: the end of a recording."""
-        frames = []
+        frames: list[SensorFrame] = []
         while self._joints:
-            frames.append(self._emit(self._joints.popleft()))
-        return self._counted(frames)
+            self._emit(self._joints.popleft(), frames)
+        return frames
 
     def delays(self) -> list[float]:
         """Stamp of the newest joint sample minus that of the newest reading of each other sensor [s].
@@ -140,12 +107,12 @@ class Synchronizer:
         """
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
         if newest is None:
-            return [math.nan] * len(self._tracks)
-        return [(newest - track.values[-1][0]) / _NS if track.values else math.nan for track in self._tracks]
+            return [math.nan] * len(self._tracks.late())
+        return [delay / _NS for delay in self._tracks.delays(newest)]
 
     def late(self) -> list[int]:
         """Number of readings of each other sensor that came too late to be used, in the order of :meth:`delays`."""
-        return [track.late for track in self._tracks]
+        return self._tracks.late()
 
     def _accept_joint_stamp(self, stamp: int) -> bool:
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
@@ -175,92 +142,68 @@ class Synchronizer:
         self._health.add_restart("time_jump", stamp, f"time jumped back by {jump:.3f} s")
         self._joints.clear()
         self._emitted_ns = None
-        for track in self._tracks:
-            while track.values and track.values[-1][0] > stamp + self._reset_after:
-                track.values.pop()
+        self._tracks.drop_newer(stamp + self._reset_after)
 
     def _insert_joints(self, sample: JointSample) -> None:
         self._joints.append(sample)
         if len(self._joints) > 1 and self._joints[-2].stamp_ns > sample.stamp_ns:
             self._joints = deque(sorted(self._joints, key=lambda item: item.stamp_ns))
 
-    def _add(self, track: _Track, stamp: int, value: FloatArray) -> list[SensorFrame]:
-        values = track.values
-        if values and stamp < values[-1][0] - self._reset_after:
-            values.clear()
-        if not values or stamp > values[-1][0]:
-            if values:
-                track.learn_period(stamp - values[-1][0])
-            values.append((stamp, value))
-            while values[0][0] < stamp - self._reset_after or len(values) > _LONGEST_QUEUE:
-                values.popleft()  # no joint state comes that could want it
-        elif self._emitted_ns is not None and stamp < self._emitted_ns:
+    def _add(self, sensor: int, stamp: int, value: FloatArray) -> list[SensorFrame]:
+        used = NEVER if self._emitted_ns is None else self._emitted_ns
+        if self._tracks.insert(sensor, stamp - self._sensor_delays[sensor], value, used):
             self._health.late += 1
-            track.late += 1
-        elif values[place := bisect.bisect_left(values, stamp, key=_stamp_of)][0] != stamp:
-            values.insert(place, (stamp, value))
-            if len(values) > _LONGEST_QUEUE:
-                values.popleft()
-        return self._complete_frames()
+        return self._complete_frames() if self._joints else []
 
     def _complete_frames(self) -> list[SensorFrame]:
-        frames = []
+        frames: list[SensorFrame] = []
         while self._joints and self._is_complete(self._joints[0].stamp_ns):
-            frames.append(self._emit(self._joints.popleft()))
-        return self._counted(frames) if frames else frames
-
-    def _counted(self, frames: list[SensorFrame]) -> list[SensorFrame]:
-        """Frames without those that only repeat the joint sample before."""
-        new = self._repeated.leave_out(frames)
-        if len(new) < len(frames):
-            self._health.repeated += len(frames) - len(new)
-            self._health.add_lasting_event(
-                "repeated_positions",
-                frames[-1].stamp_ns,
-                "a joint state repeats the positions of the one before under a new stamp, as if the driver had missed "
-                "a cycle of its bus: dropped",
-            )
-        self._health.frames += len(new)
-        return new
+            self._emit(self._joints.popleft(), frames)
+        return frames
 
     def _is_complete(self, stamp: int) -> bool:
-        if self._joints[-1].stamp_ns >= stamp + self._max_wait or len(self._joints) > _LONGEST_QUEUE:
+        if self._joints[-1].stamp_ns >= stamp + self._max_wait or len(self._joints) > LONGEST_QUEUE:
             return True
         if self._emitted_ns is not None and self._period > 0.0:
             step = stamp - self._emitted_ns
             if _GAP * self._period < step <= self._reset_after:
                 return False  # the sample between is lost or late: give it the time to come
-        return all(track.values and track.values[-1][0] >= stamp for track in self._tracks)
+        return self._tracks.complete(stamp)
 
-    def _emit(self, joints: JointSample) -> SensorFrame:
-        stamp, imu = joints.stamp_ns, self._imu
-        imu_fresh = self._sample(imu, stamp) if self._use_imu else True
-        wrenches, fresh, readings = np.empty((self._foot_count, 6)), [], [imu.readings]
-        for foot, track in enumerate(self._feet):
-            fresh.append(self._sample(track, stamp))
-            wrenches[foot] = track.last
-            readings.append(track.readings)
-        if fresh != self._fresh[0]:
-            self._fresh = fresh, np.array(fresh, dtype=bool)
-        if readings != self._readings[0]:
-            self._readings = readings, np.clip(readings, _FEWEST, 1.0)
+    def _emit(self, joints: JointSample, frames: list[SensorFrame]) -> None:
+        """Append the frame of a joint sample, unless that only repeats the one before."""
+        stamp, tracks = joints.stamp_ns, self._tracks
+        values = tracks.read(stamp)
         dt = self._time_step(stamp)
         self._emitted_ns = stamp
         velocity = joints.velocity
         if velocity is None or velocity.size == 0:
             velocity = np.full_like(joints.position, np.nan)
-        return SensorFrame(
-            stamp_ns=stamp,
-            dt=dt,
-            position=joints.position,
-            velocity=velocity,
-            effort=joints.effort,
-            angular_velocity=imu.last[:3],
-            specific_force=imu.last[3:],
-            wrenches=wrenches,
-            imu_fresh=imu_fresh,
-            wrench_fresh=self._fresh[1],
-            readings=self._readings[1],
+        if (dt := self._repeated.time_step(joints.position, dt)) is None:
+            self._health.repeated += 1
+            self._health.add_lasting_event(
+                "repeated_positions",
+                stamp,
+                "a joint state repeats the positions of the one before under a new stamp, as if the driver had missed "
+                "a cycle of its bus: dropped",
+            )
+            return
+        self._health.frames += 1
+        imu, fresh = values[0], tracks.fresh
+        frames.append(
+            SensorFrame(
+                stamp_ns=stamp,
+                dt=dt,
+                position=joints.position,
+                velocity=velocity,
+                effort=joints.effort,
+                angular_velocity=imu[:3],
+                specific_force=imu[3:],
+                wrenches=values[1:],
+                imu_fresh=bool(fresh[0]),
+                wrench_fresh=fresh[1:],
+                readings=tracks.readings,
+            )
         )
 
     def _time_step(self, stamp: int) -> float:
@@ -268,48 +211,12 @@ class Synchronizer:
             return 0.0
         step = stamp - self._emitted_ns
         if 0 < step <= self._reset_after:
-            self._period = _follow(self._period, step)
+            self._period = follow_period(self._period, step)
         if step > self._reset_after:
             self._health.gaps += 1
             self._health.add_restart("gap", stamp, f"no joint states for {step / _NS:.3f} s")
             return 0.0
         return step / _NS
-
-    def _sample(self, track: _Track, stamp: int) -> bool:
-        """Value of one sensor at ``stamp`` into ``track.last``; False when the sensor is silent."""
-        values = track.values
-        if not values:
-            return False
-        new = int(track.used_ns < values[0][0] <= stamp)
-        while len(values) > 1 and values[1][0] <= stamp:
-            values.popleft()
-            new += 1
-        track.count(new)
-        before, value = values[0]
-        track.used_ns = before
-        if before == stamp:
-            track.last = value
-            return True
-        if before > stamp:
-            track.last = value
-            return before - stamp <= self._max_wait
-        longest = min(_LONGEST_GAP * track.period, self._stale_after)
-        if len(values) > 1 and values[1][0] - before <= longest:
-            after, next_value = values[1]
-            part = (stamp - before) / (after - before)
-            track.last = (1.0 - part) * value + part * next_value
-            return True
-        track.last = value  # nothing newer has come, although the frame has waited for it
-        return stamp - before <= 0.5 * longest
-
-
-def _stamp_of(item: tuple[int, FloatArray]) -> int:
-    return item[0]
-
-
-def _follow(period: float, step: int) -> float:
-    """Usual period after one more step [ns]: shorter steps count at once, longer ones slowly."""
-    return min(float(step), period + 0.1 * (step - period)) if period else float(step)
 
 
 @kernel("V V M")
@@ -352,13 +259,23 @@ class RepeatedFrames:
         self._left_out = 0.0
         self._row = 0
 
-    def leave_out(self, frames: list[SensorFrame]) -> list[SensorFrame]:
-        """Frames with new positions, in their order."""
-        return [self._with_time_left_out(frame) for frame in frames if not self._repeats(frame)]
+    def time_step(self, position: FloatArray, dt: float) -> float | None:
+        """Time since the last frame that was not left out [s]; None where this one only repeats it.
 
-    def _repeats(self, frame: SensorFrame) -> bool:
-        before, self._before = self._before, frame.position
-        if frame.dt == 0.0:
+        Parameters
+        ----------
+        position : (n,) of the joints
+        dt : time since the frame before, zero where the filters restart [s]
+        """
+        if self._repeats(position, dt):
+            self._left_out += dt
+            return None
+        dt, self._left_out = dt + self._left_out, 0.0
+        return dt
+
+    def _repeats(self, position: FloatArray, dt: float) -> bool:
+        before, self._before = self._before, position
+        if dt == 0.0:
             self._left_out, self._row = 0.0, 0
             return False
         if before is None:
@@ -366,17 +283,8 @@ class RepeatedFrames:
         if self._steps.shape[1] != before.size:
             self._steps = np.zeros((2, before.size))
             self._steps[0] = math.inf
-        if not note_changes(frame.position, before, self._steps):
+        if not note_changes(position, before, self._steps):
             self._row = 0
             return False
         self._row += 1
-        if self._row > _LONGEST_REPETITION:
-            return False
-        self._left_out += frame.dt
-        return True
-
-    def _with_time_left_out(self, frame: SensorFrame) -> SensorFrame:
-        if self._left_out == 0.0:
-            return frame
-        dt, self._left_out = frame.dt + self._left_out, 0.0
-        return dataclasses.replace(frame, dt=dt)
+        return self._row <= _LONGEST_REPETITION

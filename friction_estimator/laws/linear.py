@@ -91,6 +91,13 @@ class Term:
     optional: bool = False
 
     @property
+    def finest(self) -> float:
+        """Velocity over which the term changes, zero where it jumps, infinite where it is a straight line [rad/s]."""
+        if self.side != Side.BOTH or self.shape not in (Shape.TANH, Shape.LINEAR, Shape.CONSTANT):
+            return 0.0
+        return self.scale if self.shape == Shape.TANH else math.inf
+
+    @property
     def parameter(self) -> Parameter:
         """The parameter that the term multiplies."""
         role = Role.LOAD if self.load_power else _ROLES.get(self.shape, Role.COULOMB)

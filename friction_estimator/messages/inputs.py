@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -32,7 +31,8 @@ class InputReader:
     config : topics, frames and signs
     joint_names : (n) joints to read, in model order
 
-    Every method raises :class:`InputError` with the topic and the reason when a message cannot be used.
+    Every method raises :class:`InputError` with the topic and the reason when a message cannot be read. Whether the
+    numbers can be true, and are finite, is the question of :class:`~friction_estimator.estimation.estimator.Estimator`.
     """
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
@@ -73,12 +73,7 @@ class InputReader:
                     f"{self._imu_topic}: {label}_covariance[0] is -1, so the IMU does not measure it; "
                     "use an IMU that does, or set its variance"
                 )
-        sample = ImuSample(stamp_ns, np.array((wx, wy, wz)), np.array((fx, fy, fz)))
-        if not math.isfinite(wx + wy + wz):
-            raise InputError(f"{self._imu_topic}: angular_velocity is not finite: {sample.angular_velocity}")
-        if not math.isfinite(fx + fy + fz):
-            raise InputError(f"{self._imu_topic}: linear_acceleration is not finite: {sample.specific_force}")
-        return sample
+        return ImuSample(stamp_ns, np.array((wx, wy, wz)), np.array((fx, fy, fz)))
 
     def wrench(self, foot: int, raw: bytes) -> WrenchSample:
         """Foot sample of a geometry_msgs/WrenchStamped; the sign is flipped with ``feet.<name>.flip``.
@@ -90,8 +85,6 @@ class InputReader:
         """
         stamp_ns, numbers = self._wrenches[foot].read(raw)
         values = np.array(numbers)
-        if not math.isfinite(sum(numbers)):
-            raise InputError(f"{self._feet[foot].wrench_topic}: the wrench is not finite: {values}")
         return WrenchSample(stamp_ns, foot, -values if self._feet[foot].flip else values)
 
     def _check_imu_frame(self, frame: str) -> None:
@@ -122,16 +115,18 @@ class _Stamped:
     def __init__(self, topic: str, type_name: str, numbers: str, check_frame: Callable[[str], None]) -> None:
         self._topic, self._type_name = topic, type_name
         self._numbers, self._check_frame = numbers, check_frame
-        self._frame, self._frame_end = b"", 0
-        self._encapsulation = b""
+        self._same: tuple[bytes, ...] = ()
         self._struct = struct.Struct("")
 
     def read(self, raw: bytes) -> tuple[int, list[float]]:
         """Stamp [ns] and numbers."""
         try:
-            if raw[:2] != self._encapsulation or raw[12 : self._frame_end] != self._frame:
+            if not self._same:
                 self._find_numbers(raw)
-            sec, nanosec, *numbers = self._struct.unpack_from(raw)
+            encapsulation, sec, nanosec, frame, *numbers = self._struct.unpack_from(raw)
+            if (encapsulation, frame) != self._same:
+                self._find_numbers(raw)
+                _, sec, nanosec, _, *numbers = self._struct.unpack_from(raw)
         except (ValueError, struct.error) as error:
             raise _malformed(self._topic, self._type_name, raw, error) from None
         return _stamp(self._topic, sec, nanosec), numbers
@@ -144,8 +139,8 @@ class _Stamped:
         self._check_frame(frame)
         end = scanner.offset
         padding = -(end - BODY) % 8
-        self._struct = struct.Struct(f"{scanner.order}{BODY}x iI {end - 12 + padding}x {self._numbers}")
-        self._frame, self._frame_end, self._encapsulation = bytes(raw[12:end]), end, bytes(raw[:2])
+        self._struct = struct.Struct(f"{scanner.order}2s2x iI {end - 12}s {padding}x {self._numbers}")
+        self._same = bytes(raw[:2]), bytes(raw[12:end])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,35 +150,36 @@ class _Layout:
     Attributes
     ----------
     size : smallest length of a message with this layout [bytes]
-    parts, same : ranges between stamp and numbers, and their bytes in the message from which this layout was read. A
-        message with the same bytes in these ranges has this layout.
+    parts : encapsulation, stamp, and the ranges between stamp and numbers
+    same : bytes of encapsulation and ranges in the message from which this layout was read. A message with the same
+        bytes has this layout.
     mask, structure : a message has this layout, too, if its bytes, as one whole number, masked with ``mask`` equal
         ``structure``; its padding may differ.
-    stamp : the header stamp
     dtype, first, count : of the block from the first to the last number
     index : (r, n) indices of the numbers in that block, one row per field that is not empty
     rows : (r,) which of the fields these are; None: all of them
     """
 
     size: int
-    parts: tuple[slice, ...]
+    parts: struct.Struct
     same: tuple[bytes, ...]
     mask: int
     structure: int
-    stamp: struct.Struct
     dtype: np.dtype[np.float64]
     first: int
     count: int
     index: NDArray[np.intp]
     rows: list[int] | None
 
-    def fits(self, raw: bytes) -> bool:
-        """Whether a message has this layout."""
+    def stamp(self, raw: bytes) -> tuple[int, int] | None:
+        """Seconds and nanoseconds of a message; None where it does not have this layout."""
         if len(raw) < self.size:
-            return False
-        if all(raw[part] == same for part, same in zip(self.parts, self.same, strict=True)):
-            return True
-        return int.from_bytes(raw[: self.size], "little") & self.mask == self.structure
+            return None
+        encapsulation, sec, nanosec, *ranges = self.parts.unpack_from(raw)
+        if (encapsulation, *ranges) != self.same:
+            if int.from_bytes(raw[: self.size], "little") & self.mask != self.structure:
+                return None
+        return sec, nanosec
 
 
 class _JointStates:
@@ -211,17 +207,16 @@ class _JointStates:
     def read(self, raw: bytes) -> tuple[int, FloatArray]:
         """Stamp [ns] and numbers (r, n): one row per field, NaN where an optional field is empty."""
         layout = self._layout
-        if layout is None or not layout.fits(raw):
+        stamp = None if layout is None else layout.stamp(raw)
+        if layout is None or stamp is None:
             layout = self._layout = self._read_layout(raw)
+            stamp = struct.unpack_from(f"{layout.dtype.str[0]}iI", raw, BODY)
         block = np.frombuffer(raw, layout.dtype, layout.count, layout.first)
         values = block[layout.index].astype(np.float64, copy=False)
         if layout.rows is not None:
             present, values = values, np.full((len(self._fields), values.shape[1]), np.nan)
             values[layout.rows] = present
-        if not math.isfinite(sum(values.reshape(-1).tolist())):
-            self._check_finite(values)
-        sec, nanosec = layout.stamp.unpack_from(raw, BODY)
-        return _stamp(self._topic, sec, nanosec), values
+        return _stamp(self._topic, *stamp), values
 
     def _read_layout(self, raw: bytes) -> _Layout:
         """Parse a message: names, and length of every array."""
@@ -242,16 +237,19 @@ class _JointStates:
             if counts[field] != len(names):
                 raise InputError(self._wrong_length(field, counts[field], len(names)))
         first = offsets[present[0]]  # all arrays lie on one grid of 8 bytes
-        ends = [BODY + 8, *(offsets[field] + 8 * counts[field] for field in counts)]
-        parts = (slice(0, 2), *(slice(end, offset) for end, offset in zip(ends, offsets.values(), strict=False)))
+        parts, end = f"{scanner.order}2s2x iI", BODY + 8
+        for field, offset in offsets.items():
+            parts += f" {offset - end}s {8 * counts[field]}x"
+            end = offset + 8 * counts[field]
+        whole = struct.Struct(parts)
+        encapsulation, _, _, *ranges = whole.unpack_from(raw)
         index = np.stack([(offsets[field] - first) // 8 + order for field in present])
         return _Layout(
             scanner.offset,
-            parts,
-            tuple(bytes(raw[part]) for part in parts),
+            whole,
+            (encapsulation, *ranges),
             mask := int.from_bytes(scanner.mask, "little"),
             mask & int.from_bytes(raw[: scanner.offset], "little"),
-            struct.Struct(scanner.order + "iI"),
             np.dtype(scanner.order + "f8"),
             first,
             (offsets[present[-1]] - first) // 8 + len(names),
@@ -274,13 +272,6 @@ class _JointStates:
         if length == 0:
             return f"{self._topic}: {field} is empty, but the estimator needs {_NEEDED[field]}"
         return f"{self._topic}: {field} has {length} values for {joints} joint names"
-
-    def _check_finite(self, values: FloatArray) -> None:
-        """Raise InputError where a value is not finite, unless an optional field is all NaN: it is not measured."""
-        for field, row in zip(self._fields, values, strict=True):
-            bad = [name for name, good in zip(self._joint_names, np.isfinite(row), strict=True) if not good]
-            if bad and not (field in self._optional and np.isnan(row).all()):
-                raise InputError(f"{self._topic}: {field} of joint {choices(bad)} is not finite")
 
 
 _NEEDED = {

@@ -100,7 +100,7 @@ class OutputMessages:
             friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
             built.append((topics.FRICTION, friction))
         due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))
-        if self._has_friction and When.SLOW in due:
+        if self._has_friction and len(due) > 1 and When.SLOW in due:
             self._sigma_is_wanted = bool(wanted(topics.SIGMA))
         if self._sigma_is_wanted:
             built.append((topics.SIGMA, self._scalar.serialize(stamp_ns, estimate.sigma)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import LARGEST, cross, kalman_gain
+from friction_estimator.linear_algebra import LARGEST, kalman_gain
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
@@ -133,7 +133,7 @@ def com_acceleration(attitude: Attitude, imu_to_com: FloatArray) -> FloatArray:
     imu_to_com : (3,) base axes [m]
     """
     omega, alpha = attitude.angular_velocity, attitude.angular_acceleration
-    in_base = attitude.specific_force + cross(omega, cross(omega, imu_to_com)) + cross(alpha, imu_to_com)
+    in_base = attitude.specific_force + np.cross(omega, np.cross(omega, imu_to_com)) + np.cross(alpha, imu_to_com)
     return attitude.rotation_base_to_world @ in_base - _UP_GRAVITY
 
 
@@ -185,7 +185,7 @@ class BaseStateEstimator:
         self._last_acceleration = acceleration
         if not max(np.abs(self._kalman.state).max(), np.abs(self._kalman.covariance).max()) <= LARGEST:
             raise FloatingPointError("the state of its filter was not finite")
-        com_velocity = cross(attitude.angular_velocity, com_in_base) + com_velocity_in_base
+        com_velocity = np.cross(attitude.angular_velocity, com_in_base) + com_velocity_in_base
         return self._output(attitude, com_from_base, R @ com_velocity)
 
     def _start(self, com_from_base: FloatArray, feet_from_base: FloatArray, acceleration: FloatArray) -> None:

@@ -95,8 +95,8 @@ def dynamic_terms(
         R = product(parent_rotation[foot], sole_rotation[foot])
         p = turned(parent_rotation[foot], sole_position[foot])
         motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
+        p = p[0] + parent_position[foot, 0], p[1] + parent_position[foot, 1], p[2] + parent_position[foot, 2]
         for axis in range(3):
-            p[axis] += parent_position[foot, axis]
             position[foot, axis] = p[axis]
             for i in range(3):
                 rotation[foot, axis, i] = R[axis, i]
@@ -112,12 +112,14 @@ def dynamic_terms(
                 for axis in range(3):
                     J[foot, axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
                     J[foot, 3 + axis, j] = R[0, axis] * w0 + R[1, axis] * w1 + R[2, axis] * w2
-        sole_velocity = motion[:3] + cross(motion[3:], p)
-        linear = rate[:3] + cross(rate[3:], p) + cross(motion[3:], sole_velocity)
-        for axis in range(3):
-            for i in range(3):
-                drift[foot, axis] += R[i, axis] * linear[i]
-                drift[foot, 3 + axis] += R[i, axis] * rate[3 + i]
+        turning, spin = (motion[3], motion[4], motion[5]), (rate[3], rate[4], rate[5])
+        by_turning, by_spin = cross(turning, p), cross(spin, p)
+        centripetal = cross(turning, (motion[0] + by_turning[0], motion[1] + by_turning[1], motion[2] + by_turning[2]))
+        for i in range(3):
+            linear = rate[i] + by_spin[i] + centripetal[i]
+            for axis in range(3):
+                drift[foot, axis] += R[i, axis] * linear
+                drift[foot, 3 + axis] += R[i, axis] * spin[i]
 
 
 @kernel("M T")

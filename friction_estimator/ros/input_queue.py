@@ -108,11 +108,14 @@ class InputQueue:
         self.idle = 0.0
 
     def receiver(self, take: Take) -> Callable[[bytes], None]:
-        """Function that puts a message of another sensor into the queue; ``take`` uses it."""
-        append, now = self._waiting.append, self._now
+        """Function that puts a message of another sensor into the queue; ``take`` uses it, at once if none waits."""
+        waiting, now = self._waiting, self._now
 
         def receive(raw: bytes) -> None:
-            append((now(), take, False, raw))
+            if waiting:
+                waiting.append((now(), take, False, raw))
+            else:
+                take(raw, now())
 
         return receive
 

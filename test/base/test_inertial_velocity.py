@@ -189,7 +189,7 @@ def test_a_sole_that_seems_to_turn_shows_how_wrong_the_legs_are(urdf_xml):
             dynamics.velocity,
             model.imu_position_in_base,
         )
-        hidden = np.sqrt(turning.sum())
+        hidden = np.sqrt(sum(turning))
         assert wrong < 1.2 * hidden
         assert "hip" not in joint or wrong > 0.5 * hidden
 

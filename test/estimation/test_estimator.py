@@ -239,6 +239,7 @@ def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
     [
         ("velocity", np.nan, r"joint velocity l_hip_roll = nan cannot be true"),
         ("velocity", 1e3, r"joint velocity l_hip_roll = 1000.0 cannot be true; the limit is 100"),
+        ("effort", np.nan, r"joint effort l_hip_roll = nan cannot be true"),
         ("effort", 1e200, r"joint effort l_hip_roll = 1e\+200 cannot be true; the limit is 10000"),
         ("position", np.inf, r"joint position l_hip_roll = inf cannot be true"),
         ("position", 1e100, r"l_hip_roll = 1e\+100 cannot be true; by the URDF it is between -6.78"),
@@ -255,6 +256,8 @@ def test_a_glitch_is_refused_and_changes_nothing(urdf_xml, swaying, field, value
     np.testing.assert_array_equal(estimator.identified.values, before)
     with pytest.raises(InputError, match="angular velocity y = 500.0 cannot be true"):
         estimator.add_imu(replace(swaying[500].imu, angular_velocity=np.array([0.0, 500.0, 0.0])))
+    with pytest.raises(InputError, match="specific force x = -inf cannot be true"):
+        estimator.add_imu(replace(swaying[500].imu, specific_force=np.array([-np.inf, 0.0, 9.8])))
     with pytest.raises(InputError, match="wrench of r_foot force z = nan cannot be true"):
         estimator.add_wrench(replace(swaying[500].wrenches[1], wrench=np.array([0, 0, np.nan, 0, 0, 0])))
 

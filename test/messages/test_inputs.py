@@ -101,10 +101,7 @@ def test_order_is_followed_when_it_changes_between_messages(types: Types) -> Non
         (["a", "b"], {"position": [1.0, 2.0, 3.0]}, r"position has 3 values for 2 joint names"),
         (["a", "b"], {"position": []}, r"position is empty, .* needs the joint positions"),
         (["a", "b"], {"velocity": [1.0]}, r"velocity has 1 values for 2 joint names"),
-        (["a", "b"], {"velocity": [np.nan, 1.0]}, r"velocity of joint 'a' is not finite"),
         (["a", "b"], {"effort": [1.0]}, r"effort has 1 values for 2 joint names"),
-        (["a", "b"], {"effort": [1.0, np.nan]}, r"effort of joint 'b' is not finite"),
-        (["a", "b"], {"position": [-np.inf, np.nan]}, r"position of joint 'a', 'b' is not finite"),
     ],
 )
 def test_unusable_joint_states_are_refused(
@@ -129,8 +126,6 @@ def test_a_joint_state_without_effort_has_unknown_torques(types: Types) -> None:
     for effort in ([], [np.nan, np.nan]):
         sample = reader.joint_state(joint_message(types, ["b", "a"], effort=effort))
         assert sample.position.tolist() == [1.0, 0.0] and np.isnan(sample.effort).all()
-    with pytest.raises(InputError, match="position of joint 'a' is not finite"):
-        reader.joint_state(joint_message(types, ["b", "a"], position=[0.0, np.nan], effort=[]))
 
 
 def test_a_joint_state_without_velocity_has_unknown_velocities(types: Types) -> None:
@@ -148,14 +143,13 @@ def test_of_a_command_only_the_velocities_are_read_whatever_else_it_lacks(types:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
     command = joint_message(types, ["b", "x", "a"], position=[], velocity=[1.0, 2.0, 3.0], effort=[])
     assert reader.command(command).velocity.tolist() == [3.0, 1.0]
-    for fields, reason in (({"velocity": []}, "velocity is empty"), ({"velocity": [np.nan, 0.0]}, "'a' is not finite")):
-        with pytest.raises(InputError, match=f"^joint_commands: .*{reason}"):
-            reader.command(joint_message(types, ["a", "b"], **fields))
+    with pytest.raises(InputError, match="^joint_commands: .*velocity is empty"):
+        reader.command(joint_message(types, ["a", "b"], velocity=[]))
 
 
 def test_reader_recovers_after_a_refused_message(types: Types) -> None:
     reader = InputReader(Config(observer="momentum"), ("a", "b"))
-    for bad in (joint_message(types, ["a"]), joint_message(types, ["a", "b"], effort=[np.nan, 0.0])):
+    for bad in (joint_message(types, ["a"]), joint_message(types, ["a", "b"], effort=[0.0])):
         with pytest.raises(InputError):
             reader.joint_state(bad)
         assert reader.joint_state(joint_message(types, ["a", "b"])).position.tolist() == [0.0, 1.0]
@@ -173,12 +167,6 @@ def test_a_stamp_with_a_second_of_nanoseconds_is_refused(types: Types, reader: I
         reader.joint_state(bytes(raw))
 
 
-def test_huge_but_finite_values_are_accepted() -> None:
-    reader = InputReader(Config(observer="momentum"), ("a", "b"))
-    sample = reader.joint_state(joint_message(TYPES, ["a", "b"], position=[1e200, -1e200]))
-    assert sample.position.tolist() == [1e200, -1e200]
-
-
 def test_an_imu_that_declares_its_quantities_absent_is_refused(types: Types, reader: InputReader) -> None:
     absent = np.array([-1.0] + 8 * [0.0])
     for field in ("angular_velocity_covariance", "linear_acceleration_covariance"):
@@ -193,22 +181,10 @@ def test_imu_in_another_frame_is_refused(types: Types, reader: InputReader) -> N
     reader.imu(imu_message(types, ""))
 
 
-@pytest.mark.parametrize("field", ["angular_velocity", "linear_acceleration"])
-def test_imu_with_nan_is_refused(types: Types, reader: InputReader, field: str) -> None:
-    vector = types.make("geometry_msgs/msg/Vector3", x=0.0, y=float("nan"), z=0.0)
-    with pytest.raises(InputError, match=f"{field} is not finite"):
-        reader.imu(imu_message(types, **{field: vector}))
-
-
 def test_wrench_in_another_frame_is_refused_naming_both(types: Types, reader: InputReader) -> None:
     with pytest.raises(InputError, match=re.escape("frame_id is 'l_sole', but feet.r_foot.frame is 'r_sole'")):
         reader.wrench(1, wrench_message(types, "l_sole"))
     assert reader.wrench(1, wrench_message(types, "")).wrench[2] == 500.0
-
-
-def test_wrench_with_infinite_force_is_refused(types: Types, reader: InputReader) -> None:
-    with pytest.raises(InputError, match="l_foot/wrench: the wrench is not finite"):
-        reader.wrench(0, wrench_message(types, "l_sole", float("inf")))
 
 
 def test_flipped_sensor_gives_the_wrench_of_the_ground_on_the_foot(

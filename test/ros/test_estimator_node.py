@@ -41,8 +41,8 @@ def _strange_sole(m: dict) -> None:
 BAD_MESSAGES = {
     "missing joint": ("joint_states", _drop_last_joint, "'r_ankle_roll' missing"),
     "short array": ("joint_states", lambda m: _joints(m, effort=m["joint_states"].effort[:3]), "effort has 3 values"),
-    "NaN": ("joint_states", _nan_velocity, "velocity of joint 'l_ankle_pitch' is not finite"),
-    "infinite gyroscope": ("imu/data", _infinite_gyro, "angular_velocity is not finite"),
+    "NaN": ("joint_states", _nan_velocity, "joint velocity l_ankle_pitch = nan cannot be true"),
+    "infinite gyroscope": ("imu/data", _infinite_gyro, "angular velocity y = inf cannot be true"),
     "wrong foot frame": ("l_foot/wrench", _strange_sole, "frame_id is 'r_sole'"),
 }
 

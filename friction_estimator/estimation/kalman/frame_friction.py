@@ -21,7 +21,7 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import part_at_rest
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.laws.joint_laws import QUADRATURE_NODES, QUADRATURE_WEIGHTS, JointLaws, expected_friction
+from friction_estimator.laws.joint_laws import JointLaws, expected_friction
 from friction_estimator.linear_algebra import bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
@@ -61,10 +61,11 @@ class LawNow:
     terms: FloatArray
 
 
-@kernel("IT M M V V V V V T V V V M M IM M V V M M")
+@kernel("IT M V M V V V V V T V V V M M IM M M M")
 def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
+    finest: FloatArray,
     parameters: FloatArray,
     model_error: FloatArray,
     model_error_variance: FloatArray,
@@ -79,8 +80,6 @@ def law_at_motion(
     to_joints: FloatArray,
     group: IntArray,
     weights: FloatArray,
-    nodes: FloatArray,
-    node_weights: FloatArray,
     phi: FloatArray,
     out: FloatArray,
 ) -> None:
@@ -88,14 +87,16 @@ def law_at_motion(
 
     Parameters
     ----------
-    codes, scales : of the laws
+    codes, scales, finest : of the laws
     parameters, model_error, ..., covariance : of :class:`LimbEstimates`
     velocity, velocity_std, effort : (n,) of the joints
     from_joints, to_joints, group, weights : ``matrix``, ``to_joints``, ``group``, ``weights`` of the motors
     """
     n, g = group.shape
     p = scales.shape[1]
-    at_motors, std, load = np.zeros(n), np.zeros(n), np.zeros(n)
+    work = np.zeros((9, n))
+    at_motors, std, load, motor_torque, motor_variance = work[0], work[1], work[2], work[3], work[4]
+    part, more, present, holding = work[5], work[6], work[7], work[8]
     for motor in range(n):
         for a in range(g):
             joint = group[motor, a]
@@ -105,21 +106,19 @@ def law_at_motion(
             load[motor] += effort[joint] * from_joints[joint, motor]
             std[motor] += (velocity_std[joint] * to_joints[joint, motor]) ** 2
         std[motor] = math.sqrt(std[motor])
-    phi[:], motor_torque, motor_variance = expected_friction(
-        codes, scales, parameters, at_motors, load, std, nodes, node_weights
-    )
+    expected_friction(codes, scales, finest, parameters, at_motors, load, std, phi, motor_torque, motor_variance)
     out[:] = 0.0
     variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MODEL_ERROR], out[LAW_VARIANCE]
     velocity_variance, full = out[VELOCITY_VARIANCE], out[FRICTION_VARIANCE]
     missed_variance, rest_variance, rest_friction = out[MODEL_ERROR_VARIANCE], out[REST_VARIANCE], out[REST_FRICTION]
     variance[:] = motor_variance
-    part, more, present, holding = np.ones(n), np.zeros(n), np.empty(n), np.empty(n)
     for motor in range(n):
         holding[motor] = dry_friction[motor] * part_at_rest(at_motors[motor], std[motor])
         present[motor] = sliding_variance[motor] + rest_part[motor] * holding[motor] ** 2
         if present[motor] < model_error_variance[motor]:  # the motor has left its rest
             part[motor] = math.sqrt(present[motor] / model_error_variance[motor])
         else:
+            part[motor] = 1.0
             more[motor] = present[motor] - model_error_variance[motor]
     for joint in range(n):
         for a in range(g):
@@ -161,6 +160,7 @@ def law_now(
     law_at_motion(
         laws.codes,
         laws.scales,
+        laws.finest,
         estimates.parameters,
         estimates.model_error,
         estimates.model_error_variance,
@@ -175,8 +175,6 @@ def law_now(
         motors.to_joints,
         motors.group,
         motors.weights,
-        QUADRATURE_NODES,
-        QUADRATURE_WEIGHTS,
         phi,
         out,
     )
