@@ -1,4 +1,4 @@
-"""Readings of the sensors other than the joints, sorted by stamp, and their values at the stamps of the joint states."""
+"""Readings of the sensors other than the joints, sorted by stamp, and their values at the stamps of joint states."""
 
 from __future__ import annotations
 

@@ -174,12 +174,13 @@ class Synchronizer:
         """Append the frame of a joint sample, unless that only repeats the one before."""
         stamp, tracks = joints.stamp_ns, self._tracks
         values = tracks.read(stamp)
-        dt = self._time_step(stamp)
+        elapsed = self._time_step(stamp)
         self._emitted_ns = stamp
         velocity = joints.velocity
         if velocity is None or velocity.size == 0:
             velocity = np.full_like(joints.position, np.nan)
-        if (dt := self._repeated.time_step(joints.position, dt)) is None:
+        dt = self._repeated.time_step(joints.position, elapsed)
+        if dt is None:
             self._health.repeated += 1
             self._health.add_lasting_event(
                 "repeated_positions",

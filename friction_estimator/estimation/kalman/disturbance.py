@@ -236,9 +236,8 @@ class DisturbanceWatch:
     def reset(self) -> None:
         """Nothing has happened."""
         count = len(self._limbs)
-        self._since_push = np.full(count, math.inf)
-        self._since_release = np.full(count, math.inf)
-        self._pushed_for = np.zeros(count)
+        self._since_push, self._pushed_for = [math.inf] * count, [0.0] * count
+        self._time, self._released_at = 0.0, [-math.inf] * count
         self._calm = True
         self.pushed: BoolArray = np.zeros(self._joint_count, dtype=bool)
 
@@ -250,7 +249,7 @@ class DisturbanceWatch:
         large : (n,) joints with a large external torque; None where there is none
         """
         lasting: list[int] = []
-        self._since_release += dt
+        self._time += dt
         if self._calm and large is None:
             return lasting
         self.pushed = self.pushed.copy()  # the array of the instant before has left
@@ -264,7 +263,7 @@ class DisturbanceWatch:
 
     def _push(self, index: int, large: bool, dt: float) -> bool:
         """Follow a push; True when it has lasted too long to be one. Then nothing is a push for as long again."""
-        large = large and not self._since_release[index] <= LONGEST_PUSH
+        large = large and not self._time - self._released_at[index] <= LONGEST_PUSH
         self._since_push[index] = 0.0 if large else self._since_push[index] + dt
         if self._since_push[index] >= PUSH_SETTLING:
             self._pushed_for[index] = 0.0
@@ -272,5 +271,5 @@ class DisturbanceWatch:
         self._pushed_for[index] += dt
         if self._pushed_for[index] < LONGEST_PUSH:
             return False
-        self._since_push[index], self._since_release[index] = math.inf, 0.0
+        self._since_push[index], self._released_at[index] = math.inf, self._time
         return True

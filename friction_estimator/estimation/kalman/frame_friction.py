@@ -192,7 +192,7 @@ def combine_law_and_model_error(
     oldest: float,
     measured: BoolArray,
     out: FloatArray,
-) -> bool:
+) -> float:
     """Law plus model error, or the law alone while nothing can be measured.
 
     Parameters
@@ -208,17 +208,11 @@ def combine_law_and_model_error(
 
     Returns
     -------
-    False where the friction or a standard deviation is not finite
+    Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
     """
-    friction, sigma, model_sigma, external_torque, variance, correctable = (
-        out[0],
-        out[1],
-        out[2],
-        out[3],
-        out[4],
-        out[5],
-    )
-    velocity_variance = law[VELOCITY_VARIANCE]
+    friction, sigma, model_sigma = out[0], out[1], out[2]
+    external_torque, variance, correctable = out[3], out[4], out[5]
+    velocity_variance, largest = law[VELOCITY_VARIANCE], 0.0
     for i in range(unmodelled.size):
         measured[i] = measured_at[i] > oldest and not pushed[i]
         missed = law[MODEL_ERROR, i] if measured[i] else 0.0
@@ -235,7 +229,8 @@ def combine_law_and_model_error(
             at_rest = min(law[REST_VARIANCE, i], law[FRICTION_VARIANCE, i])
             variance[i] -= at_rest
             correctable[i] = velocity_variance[i] + at_rest
-    return bounded(friction) and bounded(sigma) and bounded(model_sigma)
+            largest = max(largest, correctable[i])
+    return largest if bounded(friction) and bounded(sigma) and bounded(model_sigma) else math.nan
 
 
 @kernel("V V V V B V V")
@@ -285,6 +280,10 @@ class FbseCorrection:
         """Use the standard deviations of this noise from now on."""
         self._observer.retune(noise)
 
+    def is_useful(self, variance: float) -> bool:
+        """Whether a friction of which the uncertain velocity makes this variance [(N m)^2] is worth a correction."""
+        return self._useful and variance >= CORRECTION_THRESHOLD**2
+
     def correct(
         self,
         friction: FloatArray,
@@ -311,8 +310,6 @@ class FbseCorrection:
         -------
         friction, velocity_variance : (n,), (n,) what is left of it
         """
-        if not self._useful or max(velocity_variance.tolist()) < CORRECTION_THRESHOLD**2:
-            return friction, velocity_variance
         measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
         corrected, left = friction.copy(), velocity_variance.copy()
         weigh_measurement(

@@ -309,6 +309,7 @@ class LimbBank:
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
         self._next = LimbEstimates.empty(*self._shape)
+        self._failed: dict[int, str] = {}
         for limb_filter in self.filters:
             limb_filter.restart()
         self.refresh()
@@ -354,27 +355,37 @@ class LimbBank:
         terms, link_columns : of :meth:`evaluate` and :meth:`link_columns`
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
+        """
+        limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
+        known = window.complete and window.imu_fresh and all(window.wrench_fresh[limb.feet].tolist())
+        if not known or not usable or window.disturbed[limb.joints[0]]:
+            limb_filter.skip(window.duration)
+        elif limb_filter.running and window.duration > 0.0:
+            if not self._step(index, terms, link_columns, frozen):
+                self._failed[index] = "the readings of a window were not finite"
+        else:
+            limb_filter.begin(*self._dynamics.momentum(terms, limb))
+        limb_filter.close(window.time)
+
+    def gather(self, time: float) -> None:
+        """Take over what all limbs have learned from a window with this end [s].
 
         Raises
         ------
         FloatingPointError
-            When the window was not finite, or the filter is not any more: it has gone back to an older state then.
+            When the window was not finite, or a filter is not any more: it has gone back to an older state then.
         """
-        limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
-        known = window.complete and window.imu_fresh and window.wrench_fresh[limb.feet].all()
-        finite = True
-        if not known or not usable or window.disturbed[limb.joints[0]]:
-            limb_filter.skip(window.duration)
-        elif limb_filter.running and window.duration > 0.0:
-            finite = self._step(index, terms, link_columns, frozen)
-        else:
-            limb_filter.begin(*self._dynamics.momentum(terms, limb))
-        limb_filter.close(window.time)
-        mended = self._gather(index)
-        if mended or not finite:
-            joints = ", ".join(self._names[joint] for joint in limb.joints)
-            raise FloatingPointError(f"{mended or 'the readings of a window were not finite'} ({joints})")
-        limb_filter.keep_copy(window.time)
+        failed, self._failed = self._failed, {}
+        for index, limb_filter in enumerate(self.filters):
+            if mended := self._gather(index):
+                failed[index] = mended
+            elif index not in failed:
+                limb_filter.keep_copy(time)
+        if failed:
+            raise FloatingPointError("; ".join(f"{text} ({self._joints_of(index)})" for index, text in failed.items()))
+
+    def _joints_of(self, index: int) -> str:
+        return ", ".join(self._names[joint] for joint in self.limbs[index].joints)
 
     def sensor_calibration(self) -> SensorCalibration:
         """Errors of IMU and foot sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
@@ -524,7 +535,8 @@ class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
     First come the feet and the robot model at its end, then the torques of wrong links in two halves, then one group of
-    limbs a frame. The largest limb alone is a group. A group of smaller limbs costs at most as much as the largest.
+    limbs a frame, last what all limbs have learned. The largest limb alone is a group. A group of smaller limbs costs at
+    most as much as the largest.
 
     Parameters
     ----------
@@ -575,3 +587,5 @@ class LimbSchedule:
             yield
             for limb in group:
                 bank.use(limb, terms, links, usable, self._frozen)
+        yield
+        bank.gather(window.time)

@@ -11,6 +11,7 @@ every window    window buffer ─► momentum, forces, columns ─► limb filte
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Protocol
 
 import numpy as np
@@ -243,7 +244,7 @@ class KalmanFriction:
         estimates = self.bank.estimates
         n = frame.effort.size
         measured, out = np.empty(n, dtype=bool), np.empty((6, n))
-        sound = combine_law_and_model_error(
+        largest = combine_law_and_model_error(
             law.terms,
             disturbance.torque,
             self.unmodelled_variance,
@@ -254,23 +255,22 @@ class KalmanFriction:
             measured,
             out,
         )
-        if not sound:
+        if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
-        friction, sigma, model_sigma, external_torque, variance, correctable = out
-        calibration = estimates.calibration_torque, estimates.calibration_variance
-        corrected, left = self._correction.correct(
-            friction, correctable, frame, disturbance.wrenches, attitude, phase, dynamics, calibration
-        )
-        if left is not correctable:
-            friction = corrected
-            sigma = np.sqrt(variance + np.where(correctable > 0.0, left, law.terms[VELOCITY_VARIANCE]))
+        friction, sigma = out[0], out[1]
+        if self._correction.is_useful(largest):
+            calibration, correctable = (estimates.calibration_torque, estimates.calibration_variance), out[5]
+            friction, left = self._correction.correct(
+                friction, correctable, frame, disturbance.wrenches, attitude, phase, dynamics, calibration
+            )
+            sigma = np.sqrt(out[4] + np.where(correctable > 0.0, left, law.terms[VELOCITY_VARIANCE]))
         return JointFriction(
             friction,
             sigma,
             measured,
             law.terms[TORQUE],
-            model_sigma,
-            external_torque,
+            out[2],
+            out[3],
             disturbance.sigma,
             estimates.consistency,
             estimates.explained_torque,

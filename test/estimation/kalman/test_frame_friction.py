@@ -45,11 +45,10 @@ def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_
     np.testing.assert_array_equal(variance[6:], 1e6)
 
 
-def test_an_estimate_that_is_sure_of_its_velocity_stays_as_it_is(robot, instant):
-    sure = np.full(12, 0.9 * CORRECTION_THRESHOLD**2)
-    friction, variance = FbseCorrection(CONFIG, robot).correct(np.ones(12), sure, *sensed(robot, instant), NOTHING)
-    np.testing.assert_array_equal(friction, 1.0)
-    np.testing.assert_array_equal(variance, sure)
+def test_an_estimate_that_is_sure_of_its_velocity_needs_no_correction(robot):
+    correction = FbseCorrection(CONFIG, robot)
+    assert not correction.is_useful(0.9 * CORRECTION_THRESHOLD**2)
+    assert correction.is_useful(1.1 * CORRECTION_THRESHOLD**2)
 
 
 def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant):
@@ -88,8 +87,7 @@ def test_an_arm_without_feet_has_no_such_measurement():
     <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
     </robot>"""
     robot = RobotModel(config, xml)
-    friction, variance = FbseCorrection(config, robot).correct(np.ones(1), np.full(1, 1e6), *(None,) * 5, NOTHING)
-    assert (friction[0], variance[0]) == (1.0, 1e6)
+    assert not FbseCorrection(config, robot).is_useful(1e6)
 
 
 def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_friction():
