@@ -535,8 +535,8 @@ class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
     First come the feet and the robot model at its end, then the torques of wrong links in two halves, then one group of
-    limbs a frame, last what all limbs have learned. The largest limb alone is a group. A group of smaller limbs costs at
-    most as much as the largest.
+    limbs a frame, last what all limbs have learned. The largest limb alone is a group. A group of smaller limbs costs
+    at most as much as the largest.
 
     Parameters
     ----------
