@@ -96,6 +96,6 @@ def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_f
     external, pushed = np.array([0.5, 30.0, 30.0]), np.array([True, True, False])
     out, measured = np.empty((6, 3)), np.empty(3, dtype=bool)
     recent, firm = np.ones(3), np.zeros(3, dtype=bool)
-    assert combine_law_and_model_error(law, external, np.zeros(3), recent, pushed, firm, 0.0, measured, out)
+    combine_law_and_model_error(law, external, np.zeros(3), recent, pushed, firm, 0.0, measured, out)
     np.testing.assert_allclose(out[1], np.sqrt([0.01 + 0.5**2, 0.01 + 2.0**2, 0.01]))
     np.testing.assert_array_equal(measured, ~pushed)
