@@ -50,9 +50,9 @@ ROWS: Mapping[str, Row] = {
     "node": Row("live.node", "node with 4 inputs at 1 kHz: CPU, lost samples, age of the estimates"),
     "split": Row("live.split", "base state and friction in two nodes: CPU, lost samples, age of the estimates"),
     "start": Row("live.start", "start of the node to its first estimate, compiled kernels in the cache"),
-    "demo": Row("programs.demo", "the demo: real time and CPU of all its processes"),
+    "demo": Row("live.demo", "the demo: real time and CPU of all its processes"),
     "endurance": Row("steps.endurance", "many steps in one run: memory and step time"),
-    "tests": Row("programs.tests", "CPU time of README's test command; runs only when it is named", by_default=False),
+    "tests": Row("live.tests", "CPU time of README's test command; runs only when it is named", by_default=False),
 }
 
 

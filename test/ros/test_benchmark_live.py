@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.benchmark import live, programs
+from friction_estimator.benchmark import live
 from friction_estimator.benchmark.live_nodes import with_stamp
 from friction_estimator.benchmark.rows import Options, Run, measure
 from friction_estimator.benchmark.yardsticks import simulate
@@ -64,4 +64,4 @@ def test_the_delay_of_the_demo_is_that_of_the_last_report_of_the_simulator(tmp_p
                 "diagnostic_msgs/msg/DiagnosticArray", header=make_header(types, stamp, ""), status=[status]
             )
             writer.write("diagnostics", stamp, array)
-    assert programs._behind(tmp_path / "bag") == pytest.approx(0.5)
+    assert live._behind(tmp_path / "bag") == pytest.approx(0.5)
