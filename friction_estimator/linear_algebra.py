@@ -229,7 +229,7 @@ def rotation_between(start: Quaternion | FloatArray, end: Quaternion | FloatArra
     return scale * x, scale * y, scale * z
 
 
-@kernel("V")
+@kernel
 def matrix_from_quaternion(q: Quaternion | FloatArray) -> FloatArray:
     """Rotation matrix of a unit quaternion, (3, 3): body axes to world axes."""
     w, x, y, z = q[0], q[1], q[2], q[3]

@@ -89,7 +89,7 @@ def predict_gravity(
         P[9 + axis, 9 + axis] += bias_walk**2 * dt
 
 
-@kernel("V M V f8")
+@kernel
 def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Vector | FloatArray, noise_variance: float) -> None:
     """Use an accelerometer reading (3,) = a - g + b_a, in place; then restore the length of gravity.
 
@@ -142,15 +142,29 @@ def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
     return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
 
 
-@kernel("V M f8 V M")
-def start_quaternion(gravity: FloatArray, covariance: FloatArray, yaw: float, q: FloatArray, P: FloatArray) -> None:
-    """Write the quaternion (4,) of a known yaw and of the tilt by gravity, and the covariance of that tilt into P."""
-    roll, pitch = roll_pitch(gravity)
-    quaternion = quaternion_from_rpy(roll, pitch, yaw)
-    for i in range(4):
-        q[i] = quaternion[i]
-    P[0, 0], P[0, 1], P[1, 1] = tilt_covariance(matrix_from_quaternion(quaternion), gravity, covariance)
-    P[1, 0] = P[0, 1]
+@kernel("V M V f8 f8 V M")
+def start_attitude(
+    x: FloatArray,
+    P: FloatArray,
+    specific_force: FloatArray,
+    noise_variance: float,
+    yaw: float,
+    q: FloatArray,
+    P_q: FloatArray,
+) -> None:
+    """Use the first accelerometer reading (3,); write the quaternion of a known yaw and of the tilt by gravity.
+
+    Parameters
+    ----------
+    x, P : of the gravity filter, in place
+    noise_variance : of the reading
+    q, P_q : (4,) output; (3, 3) into which the covariance of the tilt is written
+    """
+    correct_gravity(x, P, specific_force, noise_variance)
+    roll, pitch = roll_pitch(x)
+    q[0], q[1], q[2], q[3] = quaternion_from_rpy(roll, pitch, yaw)
+    P_q[0, 0], P_q[0, 1], P_q[1, 1] = tilt_covariance(matrix_from_quaternion(q), x, P)
+    P_q[1, 0] = P_q[0, 1]
 
 
 @kernel
@@ -192,8 +206,8 @@ def attitude_output(
     q: FloatArray,
     P_q: FloatArray,
     angular_acceleration: FloatArray,
-    gyro: Vector | FloatArray,
-    specific_force: Vector | FloatArray,
+    gyro: FloatArray,
+    specific_force: FloatArray,
     gyro_std: float,
     silent_variance: float,
     out: FloatArray,
@@ -263,8 +277,8 @@ def advance_attitude(
     part = -math.expm1(-2.0 * math.pi * cutoff * dt)
     for i in range(3):
         angular_acceleration[i] += part * ((gyro[i] - last_gyro[i]) / dt - angular_acceleration[i])
-        last_gyro[i] = gyro[i]
-    return attitude_output(x, P, q, P_q, angular_acceleration, gyro, specific_force, gyro_std, 0.0, out)
+        last_gyro[i], out[11, i] = gyro[i], specific_force[i]
+    return attitude_output(x, P, q, P_q, angular_acceleration, last_gyro, out[11], gyro_std, 0.0, out)
 
 
 def _attitude(sound: bool, out: FloatArray) -> Attitude:
@@ -373,9 +387,16 @@ class AttitudeEstimator:
         up = specific_force / length if length > 1e-6 else np.array([0.0, 0.0, 1.0])
         self.gravity_state = np.concatenate((-GRAVITY * up, np.zeros(6), gyro_bias))
         self.gravity_covariance = np.diag(np.maximum(np.repeat(self._first_stds, 3) ** 2, _LEAST_VARIANCE))
-        correct_gravity(self.gravity_state, self.gravity_covariance, specific_force, self._reading_variance)
         self.quaternion, self.quaternion_covariance = np.empty(4), np.diag([0.0, 0.0, yaw_variance])
-        start_quaternion(self.gravity_state, self.gravity_covariance, yaw, self.quaternion, self.quaternion_covariance)
+        start_attitude(
+            self.gravity_state,
+            self.gravity_covariance,
+            specific_force,
+            self._reading_variance,
+            yaw,
+            self.quaternion,
+            self.quaternion_covariance,
+        )
         self._yaw_with_bias[:] = 0.0
         self._angular_acceleration[:] = 0.0
         self._last_gyro[:] = gyro
