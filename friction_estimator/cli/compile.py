@@ -10,7 +10,7 @@ import friction_estimator
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import progress_bar
 
-ROOMS = ("robot", "laws", "base", "estimation", "reference", "simulation", "learning")
+ROOMS = ("robot", "laws", "base", "estimation", "reference", "simulation", "learning", "collision")
 """Packages that may have kernels."""
 
 
