@@ -124,14 +124,15 @@ class _Models:
         self.steps = steps.size
         factor = cholesky(days.error_covariance(_without_outliers(days)), lower=True)
         white = solve_triangular(factor, np.column_stack((days.value, self.columns)), lower=True)
-        self._products = white[:, 1:].T @ white[:, 1:]
-        self._explained = white[:, 1:].T @ white[:, 0]
+        self._white, self._explained = white[:, 1:], white[:, 1:].T @ white[:, 0]
+        self._squares = (self._white**2).sum(axis=0)
 
     def log_odds(self, models: IntArray) -> FloatArray:
         """Logarithm of the odds (k, c) that each column is in the data beside those of each model (k, p)."""
-        products = self._products[models]
+        used, place = np.unique(models, return_inverse=True)
+        products = (self._white[:, used].T @ self._white)[place.reshape(models.shape)]
         solved = np.linalg.solve(self._precision(models), products)
-        rest = 1.0 + np.diagonal(self._products) - np.einsum("kpc,kpc->kc", products, solved)
+        rest = 1.0 + self._squares - np.einsum("kpc,kpc->kc", products, solved)
         score = self._explained - np.einsum("kp,kpc->kc", self._explained[models], solved)
         odds = np.log(_RATE) - 0.5 * np.log(rest) + 0.5 * score**2 / rest
         np.put_along_axis(odds, models, -np.inf, axis=1)
@@ -143,7 +144,8 @@ class _Models:
         return np.asarray(np.einsum("kpq,kq->kp", covariance, self._explained[models])), np.asarray(covariance)
 
     def _precision(self, models: IntArray) -> FloatArray:
-        return np.asarray(np.eye(models.shape[1]) + self._products[models[:, :, None], models[:, None, :]])
+        white = np.moveaxis(self._white[:, models], 0, 2)
+        return np.asarray(np.eye(models.shape[1]) + white @ white.swapaxes(1, 2))
 
     def likely(self) -> list[tuple[IntArray, FloatArray]]:
         """The most probable models (k, p) with no, one, two ... changes, and the logarithms (k,) of their weights."""
