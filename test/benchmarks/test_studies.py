@@ -35,6 +35,7 @@ WRONG = {
     "damaged_recordings": ["no_such_log.csv"],
     "faults": ["--random", "0"],
     "fleet_drift": ["--seeds", "0"],
+    "fleet_speed": ["--bags", "0"],
     "hamon": ["--slowest", "0.3"],
     "mob_net": ["model.safetensors", "--seconds", "0"],
     "sigma_coverage": ["--seeds", "0"],
@@ -44,7 +45,7 @@ WRONG = {
 
 
 def study(name: str):
-    if name == "fleet_drift":
+    if name.startswith("fleet"):
         pytest.importorskip("pyarrow", reason="the extra 'fleet' is not installed")
     return importlib.import_module(f"benchmarks.{name}.__main__" if name in FOLDERS else f"benchmarks.{name}")
 

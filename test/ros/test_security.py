@@ -22,8 +22,9 @@ POLICY = ElementTree.parse(share_directory() / "config" / "security" / "policy.x
 Names = dict[str, set[str]]
 """Full names of topics and services of one node, by ``publish``, ``subscribe`` and ``reply``."""
 
-NOT_HERE = {"/tf", "/robot_description"}
-"""Topics that the policy allows, and that nodes need only where tf2_msgs is installed, or without a URDF file."""
+NOT_HERE = {"publish": {"/tf", "/collision"}, "subscribe": {"/tf", "/robot_description"}}
+"""Topics that the policy allows, and that nodes need only where tf2_msgs is installed, collisions are detected, or
+there is no URDF file."""
 
 
 def allowed(node: str) -> Names:
@@ -65,7 +66,8 @@ def differences(observer: Node, node: str) -> Names:
     """What only the node or only the policy has."""
     found, policy = used(observer, node), allowed(node)
     different = {kind: found.get(kind, set()) ^ policy.get(kind, set()) for kind in {*found, *policy}}
-    return {kind: names - NOT_HERE for kind, names in different.items() if names - NOT_HERE}
+    rest = {kind: names - NOT_HERE.get(kind, set()) for kind, names in different.items()}
+    return {kind: names for kind, names in rest.items() if names}
 
 
 def test_the_policy_allows_every_node_what_it_has_and_no_more(observer: Node, workplace: Path) -> None:

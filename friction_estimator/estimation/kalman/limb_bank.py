@@ -338,10 +338,6 @@ class LimbBank:
         """Evaluate the robot model at the end of the window."""
         return self._dynamics.advance(window)
 
-    def begin_link_columns(self, terms: WindowTerms) -> None:
-        """First half of :meth:`link_columns`."""
-        self._dynamics.begin_link_columns(terms)
-
     def link_columns(self, terms: WindowTerms) -> FloatArray:
         """Torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
         return self._dynamics.link_columns(terms)
@@ -534,9 +530,9 @@ def share_out(costs: Sequence[float]) -> list[list[int]]:
 class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
-    First come the feet and the robot model at its end, then the torques of wrong links in two halves, then one group of
-    limbs a frame, last what all limbs have learned. The largest limb alone is a group. A group of smaller limbs costs
-    at most as much as the largest.
+    First come the feet and the robot model at its end, then the torques of wrong links, then one group of limbs a
+    frame, last what all limbs have learned. The largest limb alone is a group. A group of smaller limbs costs at most
+    as much as the largest.
 
     Parameters
     ----------
@@ -579,8 +575,6 @@ class LimbSchedule:
         bank = self._bank
         bank.open(window)
         terms = bank.evaluate(window)
-        yield
-        bank.begin_link_columns(terms)
         yield
         links = bank.link_columns(terms)
         for group in self._groups:

@@ -282,7 +282,7 @@ def rest_of_limb(
 
 
 class LinkColumns:
-    """Torque that errors of the links have added over a window, in two parts: each evaluates the robot model once.
+    """Torque that errors of the links have added over a window: the mean of its start and its end.
 
     Parameters
     ----------
@@ -296,33 +296,24 @@ class LinkColumns:
     def reset(self) -> None:
         """Forget the window before, and how far both accelerations differ."""
         self._before: tuple[Dynamics, FloatArray] | None = None
-        self._at_start: FloatArray | None = None
-        self._missing = np.zeros(3 + len(self._robot.joint_names))
-        self._power = np.zeros(self._missing.size)
+        self._power = np.zeros(3 + len(self._robot.joint_names))
 
-    def begin(self, window: Window) -> None:
-        """Evaluate the columns at the start of a window."""
-        self._at_start = None
-        if self._before is None or window.duration <= 0.0:
-            self._missing[:] = 0.0
-            return
-        dynamics, acceleration = self._before
-        self._missing = missing_acceleration(
+    def over(self, window: Window, dynamics: Dynamics) -> FloatArray:
+        """Mean columns (n, n, 4) of a window, from the dynamics at its end."""
+        acceleration, before = _acceleration(window), self._before
+        self._before = dynamics, acceleration
+        if before is None or window.duration <= 0.0:
+            return self._columns(dynamics, acceleration)
+        missing = missing_acceleration(
             window.mean_acceleration,
             window.mean_acceleration_std,
+            before[1],
             acceleration,
-            _acceleration(window),
             self._power,
             min(window.duration / _MEMORY, 1.0),
         )
-        self._at_start = self._columns(dynamics, acceleration + self._missing)
-
-    def finish(self, window: Window, dynamics: Dynamics) -> FloatArray:
-        """Mean columns (n, n, 4) of the window, from the dynamics at its end."""
-        acceleration = _acceleration(window)
-        at_end = self._columns(dynamics, acceleration + self._missing)
-        self._before = dynamics, acceleration
-        return at_end if self._at_start is None else 0.5 * (self._at_start + at_end)
+        at_start = self._columns(before[0], before[1] + missing)
+        return 0.5 * (at_start + self._columns(dynamics, acceleration + missing))
 
     def _columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
         return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])
@@ -409,13 +400,9 @@ class WindowDynamics:
         )
         return self._before
 
-    def begin_link_columns(self, terms: WindowTerms) -> None:
-        """First half of :meth:`link_columns`."""
-        self._links.begin(terms.window)
-
     def link_columns(self, terms: WindowTerms) -> FloatArray:
         """Mean torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
-        return self._links.finish(terms.window, terms.dynamics)
+        return self._links.over(terms.window, terms.dynamics)
 
     def momentum(self, terms: WindowTerms, limb: Limb) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the window (m,), and the covariance of its noise (m, m)."""
