@@ -105,7 +105,7 @@ def test_control_c_ends_all_nodes_without_a_traceback(launch: Callable[..., Laun
     [
         ("source:=fly", "Valid options are: ['simulation', 'robot', 'bag']"),
         ("robot:=nobody", f"the robots of friction_estimator are {choices(robot_names())}"),
-        ("scenario:=fly", "the scenarios are 'friction_change',"),
+        ("scenario:=fly", "the scenarios are 'collisions', 'friction_change',"),
     ],
 )
 def test_a_wrong_argument_fails_with_the_choices(launch: Callable[..., Launch], argument: str, reason: str) -> None:
