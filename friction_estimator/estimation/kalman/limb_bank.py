@@ -310,6 +310,7 @@ class LimbBank:
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
         self._next = LimbEstimates.empty(*self._shape)
         self._failed: dict[int, str] = {}
+        self._used: dict[int, LimbWindow] = {}
         for limb_filter in self.filters:
             limb_filter.restart()
         self.refresh()
@@ -371,8 +372,10 @@ class LimbBank:
         FloatingPointError
             When the window was not finite, or a filter is not any more: it has gone back to an older state then.
         """
-        failed, self._failed = self._failed, {}
+        (failed, used), self._failed, self._used = (self._failed, self._used), {}, {}
         for index, limb_filter in enumerate(self.filters):
+            if index in used:
+                self._note_calibration(self.limbs[index], limb_filter, used[index], time)
             if mended := self._gather(index):
                 failed[index] = mended
             elif index not in failed:
@@ -443,7 +446,7 @@ class LimbBank:
                     variance = self._dynamics.wrench_variance / window.readings[1 + foot]
                     limb_filter.update_foot_bias(place, self._readings[foot], variance)
         self._next.dry_friction[limb.joints] = limb_window.dry_friction
-        self._note_calibration(limb, limb_filter, limb_window, window.time)
+        self._used[index] = limb_window
         return True
 
     def _note_calibration(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow, time: float) -> None:

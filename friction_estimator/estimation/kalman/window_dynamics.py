@@ -352,6 +352,7 @@ class WindowDynamics:
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot, self._laws = robot, laws
         self._links = LinkColumns(robot)
+        self._dry_speed = np.full(len(robot.joint_names), _DRY_SPEED)
         self.retune(config.sensors)
         self._lever = robot.imu_lever
         self.reset()
@@ -396,7 +397,7 @@ class WindowDynamics:
             effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
             wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
             speed=robot.motors.velocity(speed),
-            dry_regressor=self._laws.regressor(np.full(n, _DRY_SPEED), robot.motors.torque(window.effort)),
+            dry_regressor=self._laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
         )
         return self._before
 
