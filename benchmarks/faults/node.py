@@ -1,38 +1,28 @@
-"""Driver of the live node: it runs as a process, and this process is its robot, which talks to it over DDS."""
+"""Driver of the live node: this process is its robot, and plays the faults."""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from std_srvs.srv import SetBool, Trigger
 
+from benchmarks.faults.live import MATCHING, NodeProcess, RobotNode
 from benchmarks.faults.matrix import Fault
 from benchmarks.faults.readings import Messages, Reading, Walk
 from benchmarks.faults.runs import LEVELS, Estimates, Outcome, Scorer, Show, Stream
-from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.io.resources import robot_file
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.ros.middleware import RECORDER, SENSOR_OUTPUT, message_class
 from friction_estimator.ros.processes import environment
-from friction_estimator.ros.spin import make_executor
 from friction_estimator.types import JointSample
 
-TIME_OUT = 60.0
-"""Nothing waits that long unless it is broken; busy machines are slow [s]."""
 COMPENSATION_LIMIT = 2.0
 """Parameter ``compensation.limit`` of the node [N m]."""
 _REPORT = 1.0
@@ -45,80 +35,10 @@ _LEAD = 500
 """Joint states that may be without an estimate before the robot waits."""
 _NO_PROGRESS = 0.3
 """Time without an estimate after which the robot goes on [s]."""
-_MATCHING = 0.5
-"""Time in which the other side finds this one [s]."""
 _OPTIONS = ("inputs_reliable:=true", "compensation.enabled:=true", f"compensation.limit:={COMPENSATION_LIMIT}")
 
 
-class NodeError(FrictionEstimatorError):
-    """The node under test ended, or did not do in time what it must do."""
-
-
-class NodeProcess:
-    """The estimator node as a process, its output in a file.
-
-    Parameters
-    ----------
-    folder : of the output
-    parameters : such as ``inputs_reliable:=true``
-    namespace : of its topics
-    """
-
-    def __init__(self, folder: Path, *parameters: str, namespace: str = "") -> None:
-        self.log = folder / f"node_{time.monotonic_ns()}.log"
-        command = [sys.executable, "-m", "friction_estimator.ros.executables", "estimator_node", "--ros-args"]
-        command += ["--params-file", str(robot_file("suralp"))]
-        command += ["-r", f"__ns:=/{namespace}"] if namespace else []
-        command += [word for parameter in parameters for word in ("-p", parameter)]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-
-    @property
-    def output(self) -> str:
-        """All that the process has printed."""
-        return self.log.read_text(encoding="utf-8", errors="replace")
-
-    @property
-    def memory(self) -> float:
-        """Resident memory [MiB]; NaN when the process has ended."""
-        try:
-            pages = int(Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1])
-        except (OSError, IndexError):
-            return float("nan")
-        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-    def await_output(self, text: str) -> None:
-        """Wait until the process has printed a text."""
-        give_up = time.monotonic() + TIME_OUT
-        while text not in self.output:
-            if self.process.poll() is not None or time.monotonic() > give_up:
-                raise NodeError(f"the node does not print {text!r}: {self.output[-2000:]}")
-            time.sleep(0.02)
-
-    def send(self, *signals: int, pause: float = 0.0) -> None:
-        """Send signals, with a pause between them [s]."""
-        for place, number in enumerate(signals):
-            time.sleep(pause if place else 0.0)
-            if self.process.poll() is None:
-                self.process.send_signal(number)
-
-    def end(self, *signals: int, pause: float = 0.0) -> int:
-        """Send signals, by default SIGINT, and wait; the exit code, or minus the signal that killed the process."""
-        self.send(*(signals or (signal.SIGINT,)), pause=pause)
-        try:
-            return self.process.wait(TIME_OUT)
-        except subprocess.TimeoutExpired:
-            self.close()
-            return -int(signal.SIGKILL)
-
-    def close(self) -> None:
-        """End the process without its consent."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-
-class FaultyRobot:
+class FaultyRobot(RobotNode):
     """Publishes readings at the times of their arrival, and listens to what the estimator makes of them.
 
     Parameters
@@ -129,15 +49,9 @@ class FaultyRobot:
     """
 
     def __init__(self, walk: Walk, namespace: str = "", qos: QoSProfile = SENSOR_OUTPUT) -> None:
-        self.node = Node("faulty_robot", namespace=f"/{namespace}" if namespace else "")
-        self._executor = make_executor()
-        self._executor.add_node(self.node)
         self._messages = Messages(walk.robot, walk.joint_names)
+        super().__init__("faulty_robot", namespace, self._messages.topics, qos)
         self.numbers = 8 * len(walk.joint_names)
-        self._publishers = {
-            topic.name: self.node.create_publisher(message_class(topic.type), topic.name, qos)
-            for topic in self._messages.topics
-        }
         self._joints = self._messages.topics[0].name
         self.friction: list[bytes] = []
         self.sigma: list[bytes] = []
@@ -163,36 +77,9 @@ class FaultyRobot:
             self.values[name] = {item.key: item.value for item in status.values}
         self.reports.append((time.monotonic(), statuses))
 
-    def spin(self, seconds: float) -> None:
-        """Receive messages for some time."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self._executor.spin_once(timeout_sec=min(left, 0.05))
-
-    def spin_until(self, condition: Callable[[], bool], what: str, seconds: float = TIME_OUT) -> None:
-        """Receive messages until a condition holds.
-
-        Raises
-        ------
-        NodeError
-            When it never does.
-        """
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                raise NodeError(f"after {seconds:g} s there is still no {what}")
-            self._executor.spin_once(timeout_sec=0.02)
-
     def connect(self, compensation: bool = True) -> None:
         """Wait until both sides have found each other."""
-        outputs = self._outputs if compensation else self._outputs[:2]
-
-        def connected() -> bool:
-            heard = all(publisher.get_subscription_count() for publisher in self._publishers.values())
-            return heard and all(self.node.count_publishers(name) for name in outputs)
-
-        self.spin_until(connected, "connection to the node")
-        self.spin(_MATCHING)
+        self.await_node(self._outputs if compensation else self._outputs[:2])
 
     def clear(self) -> None:
         """Forget all received messages but the newest compensation."""
@@ -200,7 +87,7 @@ class FaultyRobot:
 
     def send(self, readings: Sequence[Reading]) -> None:
         """Publish readings at the pace of their arrival, slower where the node cannot follow."""
-        spin_once, now = self._executor.spin_once, time.perf_counter
+        spin_once, now = self.executor.spin_once, time.perf_counter
         shift = now() - 1e-9 * readings[0].arrival_ns
         received, progress, sent = len(self.friction), now(), 0
         missing = 0
@@ -209,7 +96,7 @@ class FaultyRobot:
             while (left := due - now()) > 0.0:
                 spin_once(timeout_sec=min(left, 0.001))
             topic, raw = self._messages.build(reading)
-            self._publishers[topic.name].publish(raw)
+            self.publishers[topic.name].publish(raw)
             self.published += 1
             if topic.name != self._joints:
                 continue
@@ -230,7 +117,7 @@ class FaultyRobot:
         wanted = next(one.stamp_ns for one in reversed(readings) if isinstance(one.sample, JointSample))
         before, progress = -1, time.monotonic()
         while not (self._newest(self.friction) == self._newest(self.sigma) == wanted):
-            self._executor.spin_once(timeout_sec=0.02)
+            self.executor.spin_once(timeout_sec=0.02)
             if len(self.friction) + len(self.sigma) > before:
                 before, progress = len(self.friction) + len(self.sigma), time.monotonic()
             elif time.monotonic() - progress > 4.0 * _NO_PROGRESS:
@@ -257,27 +144,10 @@ class FaultyRobot:
                 made.texts |= {(name, level, text) for name, (level, text) in statuses.items()}
         return made
 
-    def call(self, name: str, request: Any = None) -> bool:
-        """Call a service of the estimator; whether it succeeded."""
-        kind = Trigger if request is None else SetBool
-        client = self.node.create_client(kind, f"friction_estimator/{name}")
-        try:
-            self.spin_until(client.service_is_ready, f"service {name}")
-            future = client.call_async(Trigger.Request() if request is None else request)
-            self.spin_until(future.done, f"answer of {name}")
-            return bool(future.result().success)
-        finally:
-            self.node.destroy_client(client)
-
     def quiet(self) -> bool:
         """Whether the newest report has no warning but those about compensation."""
         newest = self.reports[-1][1] if self.reports else {}
         return bool(newest) and all(level == "OK" for name, (level, _) in newest.items() if name != "compensation")
-
-    def close(self) -> None:
-        """Leave the network."""
-        self._executor.shutdown()
-        self.node.destroy_node()
 
 
 @contextmanager
@@ -356,7 +226,7 @@ class LiveRun:
     def end(self, *signals: int, pause: float = 0.0) -> list[str]:
         """End the node with signals, by default SIGINT; what is wrong about its end."""
         code = self.process.end(*signals, pause=pause)
-        self.robot.spin(_MATCHING)
+        self.robot.spin(MATCHING)
         wrong = [] if code == 0 else [f"exit code {code}"]
         if "Traceback" in self.process.output:
             wrong.append(f"a traceback: {self.process.output[-1000:]}")

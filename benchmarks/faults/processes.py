@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 import yaml
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from std_srvs.srv import Trigger
 
-from benchmarks.faults.node import TIME_OUT, FaultyRobot, LiveRun, NodeError, NodeProcess
+from benchmarks.faults.live import TIME_OUT, NodeError, NodeProcess
+from benchmarks.faults.node import FaultyRobot, LiveRun
 from benchmarks.faults.offline import EstimatorDriver
 from benchmarks.faults.readings import Walk
 from benchmarks.faults.runs import AS_BEFORE, SIGMAS, Scorer, Stream, moving_rms
@@ -232,7 +234,7 @@ def _whole(file: Path) -> Wrong:
 def _killed(walk: Walk, folder: Path) -> Wrong:
     with closing(LiveRun(walk, folder, _BEFORE, 0)) as live:
         live.start()
-        wrong = [] if live.robot.call("save_parameters") else ["save_parameters failed"]
+        wrong = [] if live.robot.call(Trigger, "save_parameters").success else ["save_parameters failed"]
         live.process.close()
         with closing(NodeProcess(folder, f"identified_parameters:={live.saved}")) as again:
             again.await_output("estimating")

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 
+from benchmarks.faults.live import NodeError
 from benchmarks.faults.matrix import RECOVERY, Fault
-from benchmarks.faults.node import LiveRun, NodeError
+from benchmarks.faults.node import LiveRun
 from benchmarks.faults.readings import PERIOD, Reading, Walk
 from benchmarks.faults.runs import AS_BEFORE, moving_rms
 from friction_estimator.errors import ConfigError
@@ -199,13 +200,13 @@ class RandomFaults:
         self.report.services += 1
         choice = self._rng.integers(4)
         if choice == 0:
-            live.robot.call("reset")
-        elif choice == 1 and not live.robot.call("save_parameters"):
+            live.robot.call(Trigger, "reset")
+        elif choice == 1 and not live.robot.call(Trigger, "save_parameters").success:
             self.report.failures.append("save_parameters failed")
         elif choice == 2:
-            live.robot.call("freeze", SetBool.Request(data=True))
+            live.robot.call(SetBool, "freeze", SetBool.Request(data=True))
             self._good(live)
-            live.robot.call("freeze", SetBool.Request(data=False))
+            live.robot.call(SetBool, "freeze", SetBool.Request(data=False))
         elif choice == 3:
             live.process.send(signal.SIGSTOP)
             time.sleep(_STOPPED)

@@ -1,4 +1,4 @@
-"""Rows of other processes: the live node beside robot, yardstick node and listener; the demo; the tests."""
+"""Rows of the performance table that start other processes: node, split graph, start of the node, demo, tests."""
 
 from __future__ import annotations
 

@@ -71,6 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, print, and fill the page."""
     path: Path | None = getattr(arguments, "page", None)
     if path is not None:  # a page without markers is refused before the work, not after it
+        if not path.is_file():
+            raise BenchmarkError(f"--page {path}: there is no such file; the table goes between the markers of a page")
         fill(path.read_text(encoding="utf-8"), (), ())
     options = Options(
         arguments.blocks, arguments.replay_seconds, arguments.node_seconds, arguments.demo_seconds, arguments.steps

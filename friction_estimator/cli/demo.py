@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise ConfigError(f"cannot make the folder {output}: {error.strerror}") from None
     if arguments.collisions and arguments.scenario not in ("walk", COLLISIONS):
-        raise ConfigError(f"--collisions has a scenario of its own: leave out --scenario {arguments.scenario}")
+        raise ConfigError(f"--collisions plays the scenario {COLLISIONS}: leave out --scenario {arguments.scenario}")
     arguments.scenario = COLLISIONS if arguments.collisions else arguments.scenario
     state = _live(_options(arguments, robot, output), arguments)
     bag, page = output / "run", output / "report.html"

@@ -419,7 +419,7 @@ class DiagnosisMonitor:
         no such parameter
     velocity_std : noise of the velocities [rad/s]
     motors : that move the joints; None: one motor for each joint
-    limb : (k, n) True where a joint lies between the base and that foot; None: stance and swing are not told apart
+    limb : (k, n) True where a joint lies between the base and that foot; None: one diagnosis for stance and swing
     """
 
     def __init__(

@@ -406,9 +406,10 @@ class SensorChecks:
         ):
             where = stuck[first : first + n]
             if where.any():
-                cause = "stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "stuck"
-                what = f"the {name} of joint {self._listed(where)} has not changed for a second although it moves"
-                yield kind, self._joints, f"{self._joints}: {what}: {cause}; check the driver"
+                cause = "it is stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "it is stuck"
+                what = f"the {name} of joint {self._listed(where)} has not changed for a second"
+                text = f"{self._joints}: {what} although the joint moves: {cause}; check the driver"
+                yield kind, self._joints, text
             elif not same[first : first + n].any():
                 yield kind, self._joints, ""
         inertial = (Kind.STUCK_RATE, "angular velocity"), (Kind.STUCK_FORCE, "specific force")

@@ -14,6 +14,7 @@ _LONGEST_GAP = 3.0
 _FRAMES = 100
 """Number of frames over which the new readings of a sensor are counted."""
 _FEWEST = 1e-3
+"""Least number of new readings that a frame counts of a sensor, since it divides variances."""
 LONGEST_QUEUE = 5000
 """Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
 NEVER = np.iinfo(np.int64).min

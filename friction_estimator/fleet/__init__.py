@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from friction_estimator.fleet.bag_task import BagResult, Settings
-from friction_estimator.fleet.run import FleetError, FleetRun, Path_, Progress, absolute, run_bags
+from friction_estimator.fleet.run import AnyPath, FleetError, FleetRun, Progress, absolute, run_bags
 from friction_estimator.fleet.table import read_table
 from friction_estimator.fleet.wear import FleetDrift, JointDrift, find_drift
 from friction_estimator.identification.methods import find_method
@@ -26,10 +26,10 @@ __all__ = ["BagResult", "FleetDrift", "FleetError", "FleetRun", "JointDrift", "d
 
 
 def replay(
-    bags: Path_ | Sequence[Path_],
-    robots: Path_ | None = None,
+    bags: AnyPath | Sequence[AnyPath],
+    robots: AnyPath | None = None,
     *,
-    output: Path_ = "friction",
+    output: AnyPath = "friction",
     smooth: float | None = None,
     reports: bool = False,
     scheduler: str | None = None,
@@ -72,10 +72,10 @@ def replay(
 
 
 def identify(
-    bags: Path_ | Sequence[Path_],
-    robots: Path_ | None = None,
+    bags: AnyPath | Sequence[AnyPath],
+    robots: AnyPath | None = None,
     *,
-    output: Path_ = "friction",
+    output: AnyPath = "friction",
     method: str | None = None,
     law: str | None = None,
     scheduler: str | None = None,
@@ -99,11 +99,11 @@ def identify(
 
 
 def drift(
-    tables: Path_ | Sequence[Path_],
+    tables: AnyPath | Sequence[AnyPath],
     *,
     since: datetime | None = None,
     threshold: float = 0.1,
-    page: Path_ | None = None,
+    page: AnyPath | None = None,
 ) -> FleetDrift:
     """Compare the friction of every joint over time, from friction tables alone.
 

@@ -24,7 +24,7 @@ from friction_estimator.fleet.sources import Bag, filesystem, find_bags
 Progress = Callable[[BagResult, int, int], None]
 """Called after every bag with its result, the bytes that are done, and all bytes."""
 
-Path_ = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 
 _FIRST_WORKER = 60.0  # time in which a scheduler must have a worker [s]
 _CONNECTION = 10.0  # time in which a scheduler must answer [s]
@@ -66,8 +66,8 @@ class FleetRun:
 
 
 def run_bags(
-    sources: Path_ | Sequence[Path_],
-    robots_file: Path_ | None,
+    sources: AnyPath | Sequence[AnyPath],
+    robots_file: AnyPath | None,
     settings: Settings,
     scheduler: str | None,
     workers: int | None,

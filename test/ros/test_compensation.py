@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import JointState
 
+from benchmarks.faults.live import NodeProcess
 from friction_estimator.io.parameters import save_parameters
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -20,7 +21,7 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.ros.middleware import SENSOR_OUTPUT
 
-from .conftest import NodeProcess, TalkingRobot, robot_joints
+from .conftest import TalkingRobot, robot_joints
 
 COULOMB, VISCOUS, COMMAND = 0.5, 1.0, 0.7
 LIMIT = 1.1
@@ -75,7 +76,7 @@ def commanded(robot, samples, tmp_path) -> Iterator[tuple[CommandedRobot, NodePr
     settings = {"enabled": "true", "velocity": "desired", "limit": LIMIT, "timeout": TIME_OUT}
     own = ("inputs_reliable:=true", "observer:=momentum", f"identified_parameters:={tmp_path}/law.yaml")
     process = NodeProcess(
-        "estimator_node", tmp_path, *own, *(f"compensation.{key}:={value}" for key, value in settings.items()),
+        tmp_path, *own, *(f"compensation.{key}:={value}" for key, value in settings.items()),
         namespace="compensation",
     )  # fmt: skip
     talking = CommandedRobot("compensation", load_robot("suralp"), samples)
@@ -85,7 +86,7 @@ def commanded(robot, samples, tmp_path) -> Iterator[tuple[CommandedRobot, NodePr
         talking.connect()
         yield talking, process
     finally:
-        process.kill()
+        process.close()
         talking.close()
 
 
@@ -122,6 +123,6 @@ def test_torque_follows_the_commands_and_ends_with_zero(commanded):
     talking.connect()
     np.testing.assert_allclose(talking.sent_and_answered(100, commands=True), half, atol=0.05)
 
-    assert process.end(signal.SIGHUP) == 0, process.output()  # the terminal was closed
+    assert process.end(signal.SIGHUP) == 0, process.output  # the terminal was closed
     talking.spin_until(lambda: bool((talking.torques(-1) == 0.0).all()), "zero torque at the end")
     assert np.isfinite(talking.torques(0)).all() and np.abs(talking.torques(0)).max() <= LIMIT

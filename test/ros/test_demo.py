@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.faults.live import TIME_OUT, NodeProcess
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import replay
@@ -18,7 +19,7 @@ from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.recording import Recording
 from friction_estimator.ros.recorder_node import input_topics, result_topics, truth_topics
 
-from .conftest import TIME_OUT, NodeProcess, TalkingRobot
+from .conftest import TalkingRobot
 
 LOAD = re.compile(
     r"against real time ([\d.]+) s; cores used: recorder and display ([\d.]+), estimator ([\d.]+), "
@@ -99,27 +100,27 @@ def test_replay_of_the_recorded_run_gives_the_live_numbers(demo, live, robot, wo
 def test_a_bag_played_without_pace_waits_for_the_estimator_and_loses_nothing(demo, robot, samples, workplace):
     listener = TalkingRobot("bagged", robot, samples)
     listener.listen(topics.FRICTION, topics.SIGMA)
-    estimator = NodeProcess("estimator_node", workplace, "inputs_reliable:=true", namespace="bagged")
+    estimator = NodeProcess(workplace, "inputs_reliable:=true", namespace="bagged")
     listener.spin_until(lambda: listener.node.count_publishers(topics.FRICTION.name) > 0, "the estimator's publisher")
     player = NodeProcess(
-        "replay_node",
         workplace,
         f"bag:='{demo[0] / 'run'}'",
         "rate:=0.0",
         "wait_for_subscribers:=1",
+        executable="replay_node",
         namespace="bagged",
     )
     try:
         listener.spin_until(lambda: len(listener.estimated()) >= 1900, "estimates", seconds=4 * TIME_OUT)
-        assert player.wait() == 0, player.output()
+        assert player.wait() == 0, player.output
         listener.spin_until(lambda: len(listener.estimated()) == 2000, "the last estimates")
         reader = BagReader(demo[0] / "run")
         recorded = [header_stamp(reader.decode(message)) for message in reader.messages(["/joint_states"])]
         assert listener.estimated() == recorded
         assert estimator.end() == 0
     finally:
-        estimator.kill()
-        player.kill()
+        estimator.close()
+        player.close()
         listener.close()
 
 
@@ -144,9 +145,9 @@ def test_ctrl_c_leaves_a_valid_bag_and_report(workplace):
 
 
 def test_a_simulation_that_cannot_start_is_named(workplace):
-    process = NodeProcess("simulation_node", workplace, "scenario:=moonwalk")
+    process = NodeProcess(workplace, "scenario:=moonwalk", executable="simulation_node")
     try:
         assert process.wait() == 1
-        assert "unknown scenario 'moonwalk'" in process.output()
+        assert "unknown scenario 'moonwalk'" in process.output
     finally:
-        process.kill()
+        process.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.faults.live import TIME_OUT
 from friction_estimator.errors import choices
 from friction_estimator.io.resources import robot_names
 
@@ -21,7 +22,6 @@ pytest.importorskip("ros2launch", reason="ros2launch is not installed: it comes 
 
 ROOT = Path(__file__).resolve().parents[2]
 ROS2 = "import sys; from ros2cli.cli import main; sys.exit(main(argv=sys.argv[1:]))"
-TIME_OUT = 60.0
 
 
 class Launch:

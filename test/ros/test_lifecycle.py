@@ -12,13 +12,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
+from benchmarks.faults.live import NodeProcess
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages import topics
 from friction_estimator.ros.middleware import LATCHED
 
-from .conftest import NodeProcess, TalkingRobot
+from .conftest import TalkingRobot
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def processes():
     started = []
     yield started
     for process in started:
-        process.kill()
+        process.close()
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def talking(robot, samples):
 def test_identified_parameters_survive_signals_and_restarts(talking, processes, tmp_path):
     saved = tmp_path / "identified.yaml"
     options = (f"identified_parameters:={saved}", "inputs_reliable:=true")
-    first = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    first = NodeProcess(tmp_path, *options, namespace="lifecycle")
     processes.append(first)
     talking.connect()
     talking.send(600)
@@ -48,14 +49,14 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     assert talking.call(Trigger, "save_parameters", Trigger.Request()).success
     by_service = load_parameters(saved)
     saved.unlink()
-    assert first.end(signal.SIGQUIT) == 0, first.output()
+    assert first.end(signal.SIGQUIT) == 0, first.output
     by_shutdown = load_parameters(saved)
     assert by_service.values.tolist() == by_shutdown.values.tolist()
 
-    second = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    second = NodeProcess(tmp_path, *options, namespace="lifecycle")
     processes.append(second)
     talking.received[topics.COULOMB.name].clear()
-    talking.spin_until(lambda: "identified parameters read" in second.output(), "second start")
+    talking.spin_until(lambda: "identified parameters read" in second.output, "second start")
     talking.connect()
     talking.send(30)
     talking.await_estimate(talking.sent[-1])
@@ -65,20 +66,20 @@ def test_identified_parameters_survive_signals_and_restarts(talking, processes, 
     coulomb = (visited.rows[0] * by_shutdown.values).sum(axis=1)
     assert list(newest.effort) == pytest.approx(coulomb.tolist(), abs=0.05)
     assert any(abs(value) > 0.1 for value in newest.effort)
-    assert second.end(signal.SIGTERM) == 0, second.output()
+    assert second.end(signal.SIGTERM) == 0, second.output
 
 
 def test_parameters_are_saved_again_and_again_so_that_a_killed_process_loses_little(talking, processes, tmp_path):
     saved = tmp_path / "identified.yaml"
     options = (f"identified_parameters:={saved}", "save_period:=1.0", "inputs_reliable:=true")
-    first = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    first = NodeProcess(tmp_path, *options, namespace="lifecycle")
     processes.append(first)
     talking.connect()
 
-    second = NodeProcess("estimator_node", tmp_path, *options, namespace="other")
+    second = NodeProcess(tmp_path, *options, namespace="other")
     processes.append(second)
     assert second.wait() == 1
-    assert f"{saved} is in use by process {first.process.pid}" in second.output()
+    assert f"{saved} is in use by process {first.process.pid}" in second.output
 
     rival = talking.node.create_publisher(JointState, topics.FRICTION.name, 1)
     talking.send(300)
@@ -89,21 +90,21 @@ def test_parameters_are_saved_again_and_again_so_that_a_killed_process_loses_lit
         lambda d: "1 other nodes publish on /lifecycle/joint_friction" in d["outputs"].message, "rival"
     )
     talking.node.destroy_publisher(rival)
-    first.kill()
+    first.close()
     assert load_parameters(saved).values.any()
     assert not list(tmp_path.glob("*.previous.yaml"))
 
-    third = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    third = NodeProcess(tmp_path, *options, namespace="lifecycle")
     processes.append(third)
-    talking.spin_until(lambda: "identified parameters read" in third.output(), "third start")
-    talking.spin_until(lambda: "estimating" in third.output(), "third start")
-    assert third.end() == 0, third.output()
+    talking.spin_until(lambda: "identified parameters read" in third.output, "third start")
+    talking.spin_until(lambda: "estimating" in third.output, "third start")
+    assert third.end() == 0, third.output
 
 
 def test_parameters_that_cannot_be_saved_at_the_end_are_an_error(talking, processes, tmp_path):
     folder = tmp_path / "results"
     options = (f"identified_parameters:={folder}/identified.yaml", "inputs_reliable:=true")
-    node = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    node = NodeProcess(tmp_path, *options, namespace="lifecycle")
     processes.append(node)
     talking.connect()
     talking.send(50)
@@ -113,7 +114,7 @@ def test_parameters_that_cannot_be_saved_at_the_end_are_an_error(talking, proces
     answer = talking.call(Trigger, "save_parameters", Trigger.Request())
     assert not answer.success and "cannot write the parameters to" in answer.message
     assert node.end() == 1
-    assert "error: cannot write the parameters to" in node.output()
+    assert "error: cannot write the parameters to" in node.output
 
 
 def test_a_managed_node_finds_errors_when_it_is_configured_and_keeps_its_law_when_it_pauses(
@@ -121,7 +122,7 @@ def test_a_managed_node_finds_errors_when_it_is_configured_and_keeps_its_law_whe
 ):
     urdf, law, urdf_xml = tmp_path / "robot.urdf", tmp_path / "folder" / "law.yaml", robot.urdf_xml
     options = (f"robot.urdf:={urdf}", f"identified_parameters:={law}", "autostart:=false", "inputs_reliable:=true")
-    node = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    node = NodeProcess(tmp_path, *options, namespace="lifecycle")
     processes.append(node)
 
     def change(transition: int) -> bool:
@@ -136,14 +137,14 @@ def test_a_managed_node_finds_errors_when_it_is_configured_and_keeps_its_law_whe
         return True
 
     assert not change(Transition.TRANSITION_CONFIGURE)
-    assert "no URDF" in node.output()
+    assert "no URDF" in node.output
     urdf.write_text(urdf_xml.replace("l_sole", "l_soul"))
     assert not change(Transition.TRANSITION_CONFIGURE)
-    assert "'l_sole'" in node.output()
+    assert "'l_sole'" in node.output
     urdf.write_text(urdf_xml)
     law.parent.write_text("in the way")
     assert not change(Transition.TRANSITION_CONFIGURE)
-    assert "cannot write the parameters to" in node.output()
+    assert "cannot write the parameters to" in node.output
     law.parent.unlink()
     assert change(Transition.TRANSITION_CONFIGURE)
 
@@ -160,17 +161,17 @@ def test_a_managed_node_finds_errors_when_it_is_configured_and_keeps_its_law_whe
 
     assert change(Transition.TRANSITION_DEACTIVATE) and change(Transition.TRANSITION_CLEANUP)
     assert change(Transition.TRANSITION_CONFIGURE)
-    assert f"identified parameters read from {law}" in node.output()
+    assert f"identified parameters read from {law}" in node.output
     assert change(Transition.TRANSITION_ACTIVATE) and estimates()
     assert change(Transition.TRANSITION_ACTIVE_SHUTDOWN)
-    assert node.end(signal.SIGTERM) == 0, node.output()
-    assert "Traceback" not in node.output()
+    assert node.end(signal.SIGTERM) == 0, node.output
+    assert "Traceback" not in node.output
 
 
 def test_freezing_pauses_identification_and_reset_keeps_it(talking, processes, tmp_path):
     saved = tmp_path / "identified.yaml"
     options = (f"identified_parameters:={saved}", "inputs_reliable:=true")
-    node = NodeProcess("estimator_node", tmp_path, *options, namespace="lifecycle")
+    node = NodeProcess(tmp_path, *options, namespace="lifecycle")
     processes.append(node)
     talking.connect()
 
@@ -187,12 +188,12 @@ def test_freezing_pauses_identification_and_reset_keeps_it(talking, processes, t
     assert law_after(200) == frozen
     assert talking.call(SetBool, "freeze", SetBool.Request(data=False)).success
     assert law_after(300) != frozen
-    assert node.end() == 0, node.output()
+    assert node.end() == 0, node.output
 
 
 def test_every_event_is_logged_once_however_fast_the_next_one_comes(talking, processes, tmp_path):
     """No effort, the same stamp three times and a gap, all before the first report."""
-    node = NodeProcess("estimator_node", tmp_path, "inputs_reliable:=true", namespace="lifecycle")
+    node = NodeProcess(tmp_path, "inputs_reliable:=true", namespace="lifecycle")
     processes.append(node)
     talking.connect()
     for _ in range(3):
@@ -201,28 +202,28 @@ def test_every_event_is_logged_once_however_fast_the_next_one_comes(talking, pro
     talking.stamp_ns += 2_000_000_000
     talking.send(50)
     talking.await_estimate(talking.sent[-1])
-    assert node.end(signal.SIGINT) == 0, node.output()
-    log = node.output()
+    assert node.end(signal.SIGINT) == 0, node.output
+    log = node.output
     assert [log.count(text) for text in ("carry no effort", "do not advance", "no joint states for")] == [1, 1, 1], log
 
 
 def test_the_urdf_may_come_on_the_topic_and_a_broken_one_is_named(talking, processes, tmp_path, robot):
-    process = NodeProcess("estimator_node", tmp_path, "robot.urdf:=''", "inputs_reliable:=true", namespace="lifecycle")
+    process = NodeProcess(tmp_path, "robot.urdf:=''", "inputs_reliable:=true", namespace="lifecycle")
     processes.append(process)
     publisher = talking.node.create_publisher(String, "robot_description", LATCHED)
     talking.spin_until(lambda: publisher.get_subscription_count() == 1, "waiting node")
     publisher.publish(String(data="<robot name='x'><link name='a'></robot>"))
-    talking.spin_until(lambda: "not valid XML" in process.output(), "refusal")
+    talking.spin_until(lambda: "not valid XML" in process.output, "refusal")
     publisher.publish(String(data=robot.urdf_xml))
     talking.connect()
     talking.send(50)
     talking.await_estimate(talking.sent[-1])
-    assert process.end() == 0, process.output()
-    assert "waiting for the URDF on /lifecycle/robot_description" in process.output()
+    assert process.end() == 0, process.output
+    assert "waiting for the URDF on /lifecycle/robot_description" in process.output
 
 
 def test_only_what_needs_no_new_filter_may_change_while_running(talking, processes, tmp_path):
-    process = NodeProcess("estimator_node", tmp_path, "inputs_reliable:=true", namespace="lifecycle")
+    process = NodeProcess(tmp_path, "inputs_reliable:=true", namespace="lifecycle")
     processes.append(process)
     talking.connect()
     client = AsyncParameterClient(talking.node, "friction_estimator")
@@ -243,7 +244,7 @@ def test_only_what_needs_no_new_filter_may_change_while_running(talking, process
     talking.spin_until(described.done, "description")
     descriptor = described.result().descriptors[0]
     assert "rad/s" in descriptor.description and descriptor.floating_point_range[0].step == 0.0
-    assert process.end() == 0, process.output()
+    assert process.end() == 0, process.output
 
 
 BAD_STARTS = {
@@ -261,9 +262,9 @@ def test_what_cannot_work_ends_with_one_line_and_exit_code_1(kind, processes, tm
     section, reason = BAD_STARTS[kind]
     overrides = tmp_path / "overrides.yaml"
     overrides.write_text(yaml.safe_dump({"/**": {"ros__parameters": section}}))
-    process = NodeProcess("estimator_node", tmp_path, params_file=overrides)
+    process = NodeProcess(tmp_path, params_file=overrides)
     processes.append(process)
     assert process.wait() == 1
     foreign = ("[INFO]", "RTPS_TRANSPORT_SHM")  # the latter is about ports of other programs on this machine
-    lines = [line for line in process.output().splitlines() if not any(words in line for words in foreign)]
-    assert len(lines) == 1 and lines[0].startswith("error: ") and reason in lines[0], process.output()
+    lines = [line for line in process.output.splitlines() if not any(words in line for words in foreign)]
+    assert len(lines) == 1 and lines[0].startswith("error: ") and reason in lines[0], process.output

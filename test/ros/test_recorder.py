@@ -9,14 +9,13 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from benchmarks.faults.live import TIME_OUT
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate
 from friction_estimator.ros.middleware import SENSOR_OUTPUT
 from friction_estimator.ros.recorder_node import HeaderClock, Recorder
-
-from .conftest import TIME_OUT
 
 COUNT = 20
 EFFORT = np.zeros(1)

@@ -14,9 +14,8 @@ import pytest
 from rclpy.node import Node, NodeNameNonExistentError
 
 import friction_estimator as fe
+from benchmarks.faults.live import TIME_OUT, NodeProcess
 from friction_estimator.io.resources import share_directory
-
-from .conftest import TIME_OUT, NodeProcess
 
 POLICY = ElementTree.parse(share_directory() / "config" / "security" / "policy.xml")
 Names = dict[str, set[str]]
@@ -81,8 +80,8 @@ def test_the_policy_allows_every_node_what_it_has_and_no_more(observer: Node, wo
         "replay": ("replay_node", f"bag:={workplace / 'walk'}", *playing),
     }
     processes = [
-        NodeProcess(module, workplace, *parameters, "use_sim_time:=true", name=name)
-        for name, (module, *parameters) in starts.items()
+        NodeProcess(workplace, *parameters, "use_sim_time:=true", executable=executable, name=name)
+        for name, (executable, *parameters) in starts.items()
     ]
     try:
         ends = time.monotonic() + 2 * TIME_OUT
@@ -91,7 +90,7 @@ def test_the_policy_allows_every_node_what_it_has_and_no_more(observer: Node, wo
             time.sleep(0.2)
     finally:
         for process in processes:
-            process.kill()
+            process.close()
 
 
 @pytest.mark.parametrize("keystore", [None, "/no/keystore"])

@@ -9,10 +9,11 @@ import pytest
 from nav_msgs.msg import Odometry
 from std_srvs.srv import SetBool, Trigger
 
+from benchmarks.faults.live import NodeProcess
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 
-from .conftest import NodeProcess, TalkingRobot
+from .conftest import TalkingRobot
 
 FUSED, SPLIT = "fused_robot", "split_robot"
 SAMPLES = 600
@@ -23,12 +24,10 @@ def robots(robot, samples, workplace) -> Iterator[dict[str, TalkingRobot]]:
     """Both robots after the same samples."""
     reliable = "inputs_reliable:=true"
     processes = [
-        NodeProcess("estimator_node", workplace, reliable, namespace=FUSED),
-        NodeProcess("estimator_node", workplace, reliable, "stages:=friction", namespace=SPLIT),
-        NodeProcess(
-            "estimator_node", workplace, reliable, "stages:=base_state", namespace=SPLIT, name="base_state"
-        ),
-    ]  # fmt: skip
+        NodeProcess(workplace, reliable, namespace=FUSED),
+        NodeProcess(workplace, reliable, "stages:=friction", namespace=SPLIT),
+        NodeProcess(workplace, reliable, "stages:=base_state", namespace=SPLIT, name="base_state"),
+    ]
     talking = {name: TalkingRobot(name, robot, samples) for name in (FUSED, SPLIT)}
     try:
         for one in talking.values():
@@ -41,10 +40,10 @@ def robots(robot, samples, workplace) -> Iterator[dict[str, TalkingRobot]]:
         newest = [one.received[topics.BASE_STATE.name] for one in talking.values()]
         talking[SPLIT].spin_until(lambda: len(newest[1]) >= len(newest[0]) > 0, "base states of the split robot")
         yield talking
-        assert [process.end() for process in processes] == [0, 0, 0], [process.output() for process in processes]
+        assert [process.end() for process in processes] == [0, 0, 0], [process.output for process in processes]
     finally:
         for process in processes:
-            process.kill()
+            process.close()
         for one in talking.values():
             one.close()
 
