@@ -171,7 +171,7 @@ class Estimator:
         """What the user should know about the run so far, one sentence each."""
         health, texts = self.health, list[str]()
         if health.late:
-            texts.append(f"{health.late} samples came too late to be used: raise synchronizer.max_wait")
+            texts.append(f"{health.late} joint states came too late to be used: raise synchronizer.max_wait")
         if unlisted := health.event_count - len(health.events):
             texts.append(f"{unlisted} earlier events are not listed")
         if health.restarts > 1:

@@ -40,7 +40,7 @@ class Health:
     Attributes
     ----------
     frames : joint samples that became an estimate
-    late : samples dropped because their stamp was older than one already used
+    late : joint samples dropped because their stamp was older than one already used
     repeated : joint samples dropped because their stamp, or all positions while the joints move, stood still
     without_effort : joint samples that carried no motor torques
     gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``

@@ -339,6 +339,7 @@ class SensorChecks:
             behind, ahead = float(delay.min()), -float(delay.max())
             what, remedy = f"{topic}: its stamps are", "correct the stamps, or synchronise the clocks of the computers"
             text = silence = ""
+            share = second.late[sensor] / second.frames
             if delay[-1] - delay[0] < 0.5 * second.elapsed:
                 self._health.delays[topic] = behind
                 if behind > wait.max_wait + (second.elapsed / second.frames if fresh[sensor] else 0.0):
@@ -346,11 +347,13 @@ class SensorChecks:
                     text = f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"
                 elif ahead > wait.reset_after:
                     text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"
+            elif share > _LATE:
+                remedy = "so its readings are not used: set them in the driver"
+                text, share = f"{topic}: its stamps do not advance although readings arrive, {remedy}", 0.0
             elif not fresh[sensor]:  # nothing arrives, or never did
                 silence = f"{topic}: no usable reading arrives: check that the driver runs and publishes on this topic"
             yield Kind.SILENCE, topic, silence
             yield Kind.LAG, topic, text
-            share = second.late[sensor] / second.frames
             text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
             yield Kind.LATE, topic, text if share > _LATE else ""
 

@@ -56,8 +56,8 @@ def insert_reading(
     value: FloatArray,
     used: int,
     reset_after: int,
-) -> bool:
-    """Insert a reading in the order of the stamps; one with a known stamp is dropped.
+) -> None:
+    """Insert a reading in the order of the stamps; one with a known stamp is dropped, one that is too late is counted.
 
     Parameters
     ----------
@@ -65,10 +65,6 @@ def insert_reading(
     sensor, stamp, value : whose reading, its stamp [ns], (6,)
     used : stamp of the newest joint state that was used [ns]
     reset_after : readings that are older than the newest one by more than this are not wanted any more [ns]
-
-    Returns
-    -------
-    True where the reading comes too late to be used
     """
     own, rows, length = stamps[sensor], values[sensor], counts[sensor, _LENGTH]
     if length and stamp < own[length - 1] - reset_after:
@@ -85,16 +81,16 @@ def insert_reading(
         newest[sensor] = stamp
     elif stamp < used:
         counts[sensor, _LATE] += 1
-        return True
+        return
     else:
         place = length - 1
         while place > 0 and own[place - 1] >= stamp:
             place -= 1
         if own[place] == stamp:
-            return False
+            return
         if length == own.size:
             if place == 0:
-                return False
+                return
             length = _drop_oldest(own, rows, length, 1)
             place -= 1
         for k in range(length, place, -1):
@@ -105,7 +101,6 @@ def insert_reading(
     for j in range(6):
         rows[place, j] = value[j]
     counts[sensor, _LENGTH] = length + 1
-    return False
 
 
 @kernel("IM T IM M M B V i8 i8 i8 i8 M")
@@ -200,13 +195,11 @@ class SensorTracks:
         self._now = self.fresh.copy(), self.readings.copy()
         self._waits = max_wait, stale_after
 
-    def insert(self, sensor: int, stamp: int, value: FloatArray, used: int) -> bool:
+    def insert(self, sensor: int, stamp: int, value: FloatArray, used: int) -> None:
         """Insert a reading (6,), see :func:`insert_reading`."""
-        return bool(
-            insert_reading(
-                self._stamps, self._values, self._counts, self._figures, self.newest, sensor, stamp, value, used,
-                self._reset_after,
-            )
+        insert_reading(
+            self._stamps, self._values, self._counts, self._figures, self.newest, sensor, stamp, value, used,
+            self._reset_after,
         )  # fmt: skip
 
     def complete(self, stamp: int) -> bool:

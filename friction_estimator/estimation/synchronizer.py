@@ -151,8 +151,7 @@ class Synchronizer:
 
     def _add(self, sensor: int, stamp: int, value: FloatArray) -> list[SensorFrame]:
         used = NEVER if self._emitted_ns is None else self._emitted_ns
-        if self._tracks.insert(sensor, stamp - self._sensor_delays[sensor], value, used):
-            self._health.late += 1
+        self._tracks.insert(sensor, stamp - self._sensor_delays[sensor], value, used)
         return self._complete_frames() if self._joints else []
 
     def _complete_frames(self) -> list[SensorFrame]:

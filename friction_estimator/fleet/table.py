@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.sources import filesystem
+from friction_estimator.io.documents import write_atomically
 
 METHODS = ("replay", "identify")
 """Kinds of rows; each has a folder of its own, because their friction must not be compared."""
@@ -80,20 +79,11 @@ def write_rows(path: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[s
 def write_bytes(path: str, content: bytes) -> None:
     """Write a file as a whole: by renaming in a file system, in one request to an object store."""
     fs, place = filesystem(path)
-    fs.makedirs(str(PurePosixPath(place).parent), exist_ok=True)
     if not isinstance(fs, LocalFileSystem):
+        fs.makedirs(str(PurePosixPath(place).parent), exist_ok=True)
         fs.pipe_file(place, content)
         return
-    temporary = f"{place}.{secrets.token_hex(8)}.tmp"
-    try:
-        with open(temporary, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, place)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+    write_atomically(Path(place), content)
 
 
 def _text(settings: Mapping[str, str]) -> bytes:

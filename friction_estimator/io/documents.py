@@ -182,8 +182,8 @@ def _where(error: Exception) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 
-def write_atomically(target: Path, text: str, original: Path | None = None) -> None:
-    """Replace a file; line ends are written as they stand in the text.
+def write_atomically(target: Path, content: str | bytes, original: Path | None = None) -> None:
+    """Replace a file; line ends are written as they stand in a text.
 
     A symbolic link stays, and the file that it leads to is replaced. The new file has owner and permissions of the old
     one. What is no file, such as ``/dev/stdout``, is written to as it is.
@@ -191,8 +191,8 @@ def write_atomically(target: Path, text: str, original: Path | None = None) -> N
     Parameters
     ----------
     target : file to write
-    text : its content
-    original : file of which the text is a copy; a new file gets its owner and permissions
+    content : a text is written in UTF-8
+    original : file of which the content is a copy; a new file gets its owner and permissions
 
     Raises
     ------
@@ -201,18 +201,19 @@ def write_atomically(target: Path, text: str, original: Path | None = None) -> N
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     target = Path(os.path.realpath(target))
+    data = content.encode() if isinstance(content, str) else content
     if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8", newline="")
+        target.write_bytes(data)
         return
     # of a random name, and never an existing file or link: others may write to the folder
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+        with os.fdopen(descriptor, "wb") as stream:
             old = target if target.exists() else original
             if old is not None:
                 _keep_owner(old.stat(), descriptor)
-            stream.write(text)
+            stream.write(data)
             stream.flush()
             os.fsync(descriptor)
         temporary.replace(target)

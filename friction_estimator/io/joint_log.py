@@ -125,14 +125,23 @@ def _name_joints(columns: Sequence[_Column], joint_names: Sequence[str] | None) 
 
 
 def _wanted(columns: Sequence[_Column], joint_names: Sequence[str] | None) -> list[_Column]:
-    """Columns of the wanted joints."""
+    """Columns of the wanted joints. A column without a position is an error where it may be that of a wanted joint."""
     if joint_names is None:
         return list(columns)
     present = {column.joint for column in columns if column.kind == "position"}
     missing = [joint for joint in joint_names if joint not in present]
     if missing:
         raise InputError(f"there is no position of {choices(missing)}; the joints are {choices(present)}")
-    return [column for column in columns if column.joint in joint_names]
+    wanted = [column for column in columns if column.joint in joint_names]
+    for kind in _SIGNALS:
+        lacking = set(joint_names) - {column.joint for column in wanted if column.kind == kind}
+        strange = [column.label for column in columns if column.kind == kind and column.joint not in present]
+        if lacking and strange:
+            raise InputError(
+                f"there is no {kind} of {choices(lacking)}, but the column {choices(strange)}, whose joint has no "
+                "position: is a name misspelt?"
+            )
+    return wanted
 
 
 def _assemble(table: Columns, time: FloatArray, columns: Sequence[_Column]) -> JointLog:

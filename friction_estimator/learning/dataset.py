@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
-import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -104,15 +104,10 @@ class Dataset:
 
 def write_shard(path: Path, recording: SignalRecording) -> None:
     """Write a recording; an interruption leaves no half file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     arrays = {name: getattr(recording, name) for name in _ARRAYS if getattr(recording, name) is not None}
-    try:
-        with temporary.open("wb") as stream:
-            np.savez(stream, period=recording.period, **arrays)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    content = io.BytesIO()
+    np.savez(content, period=recording.period, **arrays)
+    write_atomically(path, content.getvalue())
 
 
 def read_shard(path: Path) -> SignalRecording:

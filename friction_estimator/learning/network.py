@@ -23,6 +23,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import LearningError
+from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import LimbModule, limb_modules
@@ -201,7 +202,7 @@ class Model:
 
     def save(self, path: Path) -> None:
         """Write the file. An interruption leaves the old one."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         tensors = {
             f"{number}.{name}": np.ascontiguousarray(values, dtype=np.float32 if name in _WEIGHTS else np.float64)
@@ -215,10 +216,7 @@ class Model:
         ]
         document = {"identity": dataclasses.asdict(self.identity), "period": self.period, "modules": modules}
         document["training"] = dict(self.training)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.tmp")
-        save_file(tensors, temporary, metadata={_KEY: json.dumps(document)})
-        temporary.replace(path)
+        write_atomically(path, save(tensors, {_KEY: json.dumps(document)}))
 
 
 def load_model(path: Path, robot: Robot) -> Model:

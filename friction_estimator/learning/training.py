@@ -20,9 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from friction_estimator.errors import LearningError
+from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.evaluation import fit_friction
 from friction_estimator.learning.identity import RobotIdentity
@@ -337,10 +338,7 @@ class _Checkpoint:
         self._finished |= {f"{number}.{name}": values for name, values in trainer.tensors().items()}
         self._epochs[number:], self._best[number:] = [epochs], [trainer.best]
         document = {"purpose": self._purpose, "epochs": self._epochs, "best": self._best}
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_name(f".{self._path.name}.tmp")
-        save_file(self._finished, temporary, metadata={"friction_estimator": json.dumps(document)})
-        temporary.replace(self._path)
+        write_atomically(self._path, save(self._finished, {"friction_estimator": json.dumps(document)}))
 
 
 def _segments(pieces: Sequence[tuple[Float32Array, ...]], length: int, offset: int) -> tuple[Float32Array, ...]:

@@ -90,14 +90,14 @@ class InputReader:
     def _check_imu_frame(self, frame: str) -> None:
         if frame and frame != self._imu_frame:
             raise InputError(
-                f"{self._imu_topic}: frame_id is {frame!r}, but imu.frame is {self._imu_frame!r}; "
+                f"{self._imu_topic}: frame_id is {choices([frame])}, but imu.frame is {self._imu_frame!r}; "
                 "set imu.frame to the URDF frame of the IMU"
             )
 
     def _check_sole(self, settings: FootConfig, frame: str) -> None:
         if frame and frame != settings.frame:
             raise InputError(
-                f"{settings.wrench_topic}: frame_id is {frame!r}, but feet.{settings.name}.frame is "
+                f"{settings.wrench_topic}: frame_id is {choices([frame])}, but feet.{settings.name}.frame is "
                 f"{settings.frame!r}; the wrench must be given in and about that sole frame"
             )
 

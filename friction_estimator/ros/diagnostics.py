@@ -178,7 +178,13 @@ class NodeDiagnostics:
         problems = [f"{topic}: {item.refusal.removeprefix(f'{topic}: ')}" for topic, item in refused]
         void = any(item.new[0] <= item.new[1] for _, item in refused)
         joints = config.output.joint_states_topic
-        if not health.frames and joints not in dict(refused):
+        repeated, frames = self._new("repeated", health.repeated), self._new("frames", health.frames)
+        if repeated > frames:
+            problems.append(
+                f"{joints}: {repeated} of {repeated + frames} joint states repeat the stamp or the positions of the "
+                "one before and are not used: check that the driver sets the stamps and reads the encoders"
+            )
+        elif not health.frames and joints not in dict(refused):
             problems.append(f"no joint state yet: check that {joints} is published")
         if health.frames:
             if restarts:
@@ -186,8 +192,7 @@ class NodeDiagnostics:
                     f"{joints}: the filters restarted {restarts} times since the last report, because the stamps "
                     "paused or jumped: check the clock of the driver, and the network"
                 )
-            late, frames = self._new("late", health.late), self._new("frames", health.frames)
-            if late > _LATE_SHARE * frames:
+            if (late := self._new("late", health.late)) > _LATE_SHARE * frames:
                 problems.append(f"{joints}: {late} samples came too late to be used: raise synchronizer.max_wait")
             if config.has_friction and (without := self._new("without effort", health.without_effort)):
                 void = True
@@ -196,7 +201,7 @@ class NodeDiagnostics:
                 )
             problems += health.findings
         values: dict[str, object] = {
-            "late samples dropped": health.late,
+            "late joint states dropped": health.late,
             "repeated samples dropped": health.repeated,
             "gaps in time": health.gaps,
             "jumps back in time": health.time_jumps,

@@ -104,6 +104,26 @@ def test_stamps_that_lag_are_measured_and_the_parameter_is_named(walk, imu, topi
     assert len(found) == bool(text) and all(re.match(f"{topic}: its stamps are .*({text})", one) for one in found)
 
 
+@pytest.mark.parametrize("topic", ["imu/data", "r_foot/wrench"])
+@pytest.mark.parametrize("kept", [0, 1_500_000_000], ids=["never set", "standing"])
+def test_stamps_that_do_not_advance_are_named_as_stamps_and_not_as_silence(walk, topic, kept):
+    """The joint states are never called late."""
+
+    def stop(sample: SimulationSample) -> SimulationSample:
+        def held(one):
+            return replace(one, stamp_ns=min(one.stamp_ns, kept))
+
+        if topic == "imu/data":
+            return replace(sample, imu=held(sample.imu))
+        return replace(sample, wrenches=(sample.wrenches[0], held(sample.wrenches[1])))
+
+    estimator = Estimator(config(), ROBOT.urdf_xml)
+    feed(estimator, map(stop, walk[:3500]))
+    (finding,) = estimator.health.findings
+    assert finding.startswith(f"{topic}: its stamps do not advance although readings arrive")
+    assert estimator.health.late == 0
+
+
 @pytest.mark.parametrize("silent", ["imu/data", "r_foot/wrench"])
 @pytest.mark.parametrize("first", [0, 1500], ids=["from the start", "later"])
 def test_a_sensor_that_falls_silent_is_named_without_a_lag_and_cleared_when_it_comes_back(walk, silent, first):

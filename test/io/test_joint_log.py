@@ -86,6 +86,14 @@ def test_wanted_joints_come_in_the_wanted_order_and_the_others_need_not_be_whole
     assert np.array_equal(swapped.position, ROWS[:, [2, 1]])
 
 
+@pytest.mark.parametrize("column", ["velocity", "effort"])
+def test_a_misspelt_column_of_a_wanted_joint_is_named_and_not_dropped(tmp_path: Path, column: str) -> None:
+    text = TEXT.replace(f"{column}/knee", f"{column}/kne")
+    with pytest.raises(InputError, match=f"no {column} of 'knee', but the column '{column}/kne', .* misspelt"):
+        joint_log_from_table(write(tmp_path, text), ["knee"])
+    assert joint_log_from_table(write(tmp_path, text), ["hip"]).joint_names == ("hip",)
+
+
 def test_other_columns_are_inputs_and_missing_numbers_are_nan(tmp_path: Path) -> None:
     text = TEXT.replace("velocity/hip", "pwm/knee").replace("velocity/knee", "velocity_filter/knee")
     text = text.replace(f",{ROWS[2, 1]:.17g},", ",,", 1).replace(f",{ROWS[3, 3]:.17g},", ",NaN,", 1)

@@ -85,6 +85,12 @@ def test_names_of_temporary_files_cannot_be_guessed(tmp_path: Path, monkeypatch:
     assert len(set(names)) == 2 and all(len(name) > 30 for name in names)
 
 
+def test_bytes_are_written_as_they_are_and_line_ends_of_a_text_stay(tmp_path: Path) -> None:
+    for content in (b"\x00\r\n\xff", "a\r\nb\n"):
+        write_atomically(tmp_path / "file", content)
+        assert (tmp_path / "file").read_bytes() == (content if isinstance(content, bytes) else content.encode())
+
+
 def test_a_long_name_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 250 + ".yaml")
     write_atomically(path, "text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,14 @@ def test_imu_in_another_frame_is_refused(types: Types, reader: InputReader) -> N
     with pytest.raises(InputError, match=r"frame_id is 'camera', but imu.frame is 'imu_link'"):
         reader.imu(imu_message(types, "camera"))
     reader.imu(imu_message(types, ""))
+
+
+def test_the_reason_of_a_refusal_is_short_however_long_the_name_of_the_frame(types: Types, reader: InputReader) -> None:
+    name = "x" * 100_000
+    for read, message in ((reader.imu, imu_message), (partial(reader.wrench, 0), wrench_message)):
+        with pytest.raises(InputError, match="frame_id is 'xxx") as error:
+            read(message(types, name))
+        assert len(str(error.value)) < 500
 
 
 def test_wrench_in_another_frame_is_refused_naming_both(types: Types, reader: InputReader) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -20,6 +21,7 @@ from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.input_queue import InputQueue, Take
 from friction_estimator.ros.middleware import RELIABLE_INPUT, SENSOR_OUTPUT, SubscriptionOnDemand
 from friction_estimator.ros.spin import make_executor
+from friction_estimator.simulation import SimulationSample
 
 
 class Line:
@@ -118,6 +120,21 @@ def test_an_overloaded_node_reports_both_rates_and_what_to_do(robot: Robot) -> N
     assert "lower rate" in load.message and "momentum" in load.message
     values = {item.key: item.value for item in load.values}
     assert values["joint states left out"] == str(line.queue.left_out)
+
+
+def test_joint_states_that_repeat_their_stamp_are_no_good_data(
+    robot: Robot, samples: Sequence[SimulationSample]
+) -> None:
+    """A driver that never sets the stamps: the node gets 1000 messages a second, and the estimate is void."""
+    estimator = Estimator(robot.config, robot.urdf_xml)
+    diagnostics = NodeDiagnostics("node", InputQueue(leave_out=False), estimator)
+    diagnostics.input_counters("joint_states", joints=True)
+    for sample in samples[:50]:
+        for reading in sample.readings:
+            estimator.add(replace(reading, stamp_ns=0))
+    (sensors,) = [status for status in diagnostics.report() if status.name == "node: sensors"]
+    assert sensors.level == DiagnosticStatus.WARN
+    assert "joint_states: 49 of 50 joint states repeat the stamp" in sensors.message
 
 
 @pytest.fixture
