@@ -18,6 +18,10 @@ MAX_LINKS = 1000
 """The parser of URDFs calls itself for each link of a chain, and crashes with some thousands of them."""
 MAX_SIZE = 20_000_000
 """Largest text of a URDF, in characters and bytes: 1000 links have less than one million."""
+_SHOWN = 100
+"""Characters of a text that an error shows."""
+_MAX_DEPTH = 50
+"""Elements inside one another; the deepest of a URDF are fewer than ten, and readers call themselves for each."""
 _LARGEST = 1e9
 """Largest number in a mass, inertia or origin: products of larger ones overflow."""
 
@@ -65,6 +69,8 @@ def parse_urdf(text: str, origin: str = "") -> Element:
     except (ElementTree.ParseError, ValueError) as error:  # ValueError: half of a surrogate pair
         line, column = getattr(error, "position", (1, 0))
         raise RobotModelError(f"{urdf} is not valid XML, line {line}, column {column + 1}: {error}") from None
+    if _depth(root) > _MAX_DEPTH:
+        raise RobotModelError(f"{urdf} has more than {_MAX_DEPTH} elements inside one another")
     if root.tag != "robot":
         raise RobotModelError(f"{source} is not a URDF: its root element is <{root.tag}>, expected <robot>")
     if any("www.ros.org/wiki/xacro" in element.tag or "ros.org/xacro" in element.tag for element in root.iter()):
@@ -78,6 +84,13 @@ def parse_urdf(text: str, origin: str = "") -> Element:
     except (ConfigError, RobotModelError) as error:
         raise RobotModelError(f"{urdf}: {error}") from None
     return root
+
+
+def _depth(root: Element) -> int:
+    depth, level = 0, [root]
+    while level:
+        depth, level = depth + 1, [child for element in level for child in element]
+    return depth
 
 
 def checked_urdf(text: str) -> str:
@@ -103,6 +116,8 @@ def _check_links_and_joints(root: Element) -> None:
     links, joints = root.findall("link"), root.findall("joint")
     if len(links) > MAX_LINKS:
         raise RobotModelError(f"it has {len(links)} links; robots of up to {MAX_LINKS} links can be read")
+    if len(joints) >= MAX_LINKS:  # one less than links where these are a tree
+        raise RobotModelError(f"it has {len(joints)} joints; robots of up to {MAX_LINKS} links can be read")
     for kind, elements in (("link", links), ("joint", joints)):
         names = [element.get("name", "") for element in elements]
         for name in names:
@@ -165,7 +180,7 @@ def _check_elements(owner: str, parent: Element) -> None:
                 wanted = "one finite number" if count == 1 else f"{count} finite numbers with blanks between them"
                 size = "" if math.isinf(largest) else f", none larger than {largest:g}"
                 raise RobotModelError(
-                    f"{owner} has <{element.tag} {name}={text!r}>: expected {wanted} such as 1.5 or 2e-3{size}"
+                    f"{owner} has <{element.tag} {name}={text[:_SHOWN]!r}>: expected {wanted} such as 1.5 or 2e-3{size}"
                 )
 
 

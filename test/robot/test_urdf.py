@@ -139,6 +139,14 @@ def test_a_urdf_of_any_size_is_built_or_refused_with_the_limit() -> None:
         RobotModel(CONFIG, chain(80_000, "fixed").replace(INERTIAL, ""))
     with pytest.raises(RobotModelError, match="characters; at most 20000000 are read"):
         RobotModel(CONFIG, LEG + " " * 20_000_000)
+    joint = '<joint name="j" type="fixed"><parent link="base"/><child link="shin"/></joint>'
+    with pytest.raises(RobotModelError, match="it has 20001 joints; robots of up to"):
+        RobotModel(CONFIG, LEG.replace("</robot>", 20_000 * joint + "</robot>"))
+    with pytest.raises(RobotModelError, match="link 'shin' has <mass value='999") as error:
+        RobotModel(CONFIG, LEG.replace('mass value="3"', f'mass value="{100_000 * "9"}"'))
+    assert len(str(error.value)) < 300
+    with pytest.raises(RobotModelError, match="more than 50 elements inside one another"):
+        RobotModel(CONFIG, LEG.replace("</robot>", "<a>" * 100_000 + "</a>" * 100_000 + "</robot>"))
     with pytest.raises(RobotModelError, match="has 999 movable joints, more than 150: name those .* in robot.joints"):
         RobotModel(CONFIG, chain(MAX_LINKS, "revolute"))
     config = config_from_parameters({"robot.fixed_base": True, "observer": "momentum", "robot.joints": ["j1", "j999"]})
