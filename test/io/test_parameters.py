@@ -1,6 +1,10 @@
+import copy
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -218,6 +222,45 @@ def test_the_file_of_the_run_before_is_kept(tmp_path: Path, identified: Identifi
     assert (tmp_path / "friction.previous.yaml").read_text() == before
     assert_same(load_parameters(path), identified)
     assert sorted(os.listdir(tmp_path)) == ["friction.previous.yaml", "friction.yaml"]
+
+
+def test_a_save_in_the_background_waits_for_nothing_and_sees_no_later_change(
+    tmp_path: Path, identified: IdentifiedParameters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is slower than compensation.timeout, and the filters go on."""
+    path, before, disk = tmp_path / "friction.yaml", copy.deepcopy(identified), threading.Event()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: disk.wait(60.0))
+    with closing(ParameterFile(path)) as file:
+        saving = file.save_in_background(identified)
+        identified.values[0, 0] += 1.0
+        assert not saving.done() and not path.exists()
+        disk.set()
+        saving.result()
+    assert_same(load_parameters(path), before)
+
+
+def test_a_process_that_is_killed_while_it_saves_leaves_a_whole_file(
+    tmp_path: Path, identified: IdentifiedParameters
+) -> None:
+    path, rng = tmp_path / "friction.yaml", np.random.default_rng(0)
+    save_parameters(path, identified)
+    for _ in range(20):
+        before = path.stat().st_ino
+        if not (child := os.fork()):
+            try:
+                file = ParameterFile(path)
+                while True:
+                    identified.values[0, 0] += 1.0
+                    file.save(identified)
+            finally:
+                os._exit(1)
+        while path.stat().st_ino == before:
+            assert os.waitpid(child, os.WNOHANG) == (0, 0), "it ended by itself"
+            time.sleep(1e-3)
+        time.sleep(5e-3 * rng.random())  # any moment of a save, which takes some milliseconds
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert load_parameters(path).joint_names == identified.joint_names
 
 
 def test_one_process_writes_a_file_until_it_ends_or_is_killed(tmp_path: Path, identified: IdentifiedParameters) -> None:
