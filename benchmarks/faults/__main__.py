@@ -19,9 +19,9 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmarks.faults.matrix import DRIVERS, Fault, stream_faults
+from benchmarks.faults.matrix import DRIVERS, Fault, ProcessFault, stream_faults
 from benchmarks.faults.offline import make_stream, run_estimator, run_replay
 from benchmarks.faults.readings import Walk, simulated_walk
 from benchmarks.faults.runs import Outcome
@@ -30,9 +30,6 @@ from benchmarks.shared.pages import DOCS, NOTHING, add_page, number, table
 from friction_estimator import compiled
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.io.robot import load_robot
-
-if TYPE_CHECKING:
-    from benchmarks.faults.processes import ProcessFault
 
 PAGE = DOCS / "results" / "reliability.md"
 STREAMS, PROCESSES, RANDOM = "faults of the streams", "faults of process and files", "random faults"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.faults import scenes, streams
@@ -21,6 +22,7 @@ from benchmarks.faults.streams import (
     outliers,
     quarter_turn,
     rate,
+    same_stamp,
     scale,
     silent,
     stamp_lag,
@@ -70,6 +72,25 @@ class Fault:
     recovery: float = RECOVERY
     drivers: tuple[str, ...] = DRIVERS
     seconds: float = 2.5
+
+
+Wrong = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFault:
+    """One row of the table of faults of process, files and middleware.
+
+    Attributes
+    ----------
+    name, what, expected : for the command line and the table
+    run : with the walk and a folder; what was not as expected
+    """
+
+    name: str
+    what: str
+    expected: str
+    run: Callable[[Walk, Path], Wrong]
 
 
 KNEE = 3
@@ -146,11 +167,14 @@ def _named() -> list[Fault]:
         for hertz in (25, 10)
     ]
     one: Row = "rate_1", "all sensors deliver at 1 Hz", rate(1.0), "restarted"
+    never_set = "imu_stamps_zero", "stamps of the IMU are never set", same_stamp(IMU, 0), "imu, do not advance"
+    standing: Row = "stamps_standing", "all stamps stand still", same_stamp(ALL), "stamp"
     jumps = "the stamps of every second instant are an hour ahead"
     clock: Row = "clock_each_sample", jumps, streams.clock_in_each_sample(3600.0005), "stamp"
     efforts: Row = "no_efforts", "joint states carry no efforts", streams.no_efforts(), "effort"
     return [
-        *_faults(late, status="sensors", error=math.inf),
+        *_faults([*late, never_set], status="sensors", error=math.inf),
+        *_faults([standing], status="sensors", error=math.inf, friction="none"),
         *_faults(slow, status="sensors", error=math.inf, seconds=4.0),
         *_faults([one], status="sensors", error=math.inf, friction="none", seconds=4.0),
         *_faults([clock], status="sensors", error=math.inf, friction="none"),

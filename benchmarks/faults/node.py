@@ -170,26 +170,34 @@ class LiveRun:
     folder : for logs and the parameter file
     before : good data before the first fault [s]
     seed : of the faults
+    parameters : of the node, such as ``use_sim_time:=true``
     """
 
-    def __init__(self, walk: Walk, folder: Path, before: float, seed: int, namespace: str = "") -> None:
+    def __init__(
+        self, walk: Walk, folder: Path, before: float, seed: int, *parameters: str, namespace: str = ""
+    ) -> None:
         self.saved = folder / f"identified_{time.monotonic_ns()}.yaml"
-        options = (*_OPTIONS, f"identified_parameters:={self.saved}")
+        options = (*_OPTIONS, f"identified_parameters:={self.saved}", *parameters)
         self.process = NodeProcess(folder, *options, namespace=namespace)
         self.robot = FaultyRobot(walk, namespace)
         self.scorer = Scorer()
         self._seed, self._before = seed, before
         self._walk = walk
 
-    def start(self) -> None:
-        """Connect, and walk until the first fault may come."""
+    def start(self, index: int = 0) -> None:
+        """Connect, and walk from this instant of the walk on until the first fault may come."""
         self.process.await_output("estimating")
         self.robot.connect()
         self.stream = Stream(self._walk, self._seed, time.time_ns())
-        good = self.stream.good(self._before)
-        self.robot.send(good)
-        self.robot.finish(good)
-        self.scorer.learn(good, self.robot.estimates(0.0, 0.0))
+        self.stream.index = index
+        self.good = self.play(self.stream.good(self._before))
+        self.scorer.learn(self.good, self.robot.estimates(0.0, 0.0))
+
+    def play(self, readings: list[Reading]) -> list[Reading]:
+        """Publish readings, and wait for the newest estimate."""
+        self.robot.send(readings)
+        self.robot.finish(readings)
+        return readings
 
     def run(self, fault: Fault, seconds: float, after: float) -> Outcome:
         """One fault, and good data after it."""
@@ -217,9 +225,7 @@ class LiveRun:
         """Whether all warnings disappear with good data."""
         pieces = 0
         while not self.robot.quiet() and pieces < _PIECES:
-            good = self.stream.good(_SETTLE)
-            self.robot.send(good)
-            self.robot.finish(good)
+            self.play(self.stream.good(_SETTLE))
             pieces += 1
         return self.robot.quiet()
 

@@ -1,64 +1,49 @@
-"""Faults of process, files and middleware: signals, bad files, other nodes. A function a row lists what is wrong."""
+"""Faults of process and middleware: signals, other nodes, odd messages. A function a row lists what is wrong."""
 
 from __future__ import annotations
 
-import itertools
-import math
-import resource
 import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
+from builtin_interfaces.msg import Time
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 
+from benchmarks.faults.files import exit_code, file_faults
 from benchmarks.faults.live import TIME_OUT, NodeError, NodeProcess
+from benchmarks.faults.matrix import SAME, ProcessFault, Wrong
 from benchmarks.faults.node import FaultyRobot, LiveRun
-from benchmarks.faults.offline import EstimatorDriver
-from benchmarks.faults.readings import Walk
-from benchmarks.faults.runs import AS_BEFORE, SIGMAS, Scorer, Stream, moving_rms
+from benchmarks.faults.readings import Reading, Walk
+from benchmarks.faults.runs import AS_BEFORE, SIGMAS, moving_rms
+from benchmarks.faults.streams import SECOND
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.parameters import load_parameters, save_parameters
-from friction_estimator.io.resources import find_urdf
+from friction_estimator.io.parameters import load_parameters
+from friction_estimator.messages.cdr import JointStateTemplate
+from friction_estimator.messages.topics import BASE_FRAME
+from friction_estimator.types import ImuSample
 
 _BEFORE = 2.5
 """Good data before a fault [s]."""
-_MEMORY = 3 * 2**30
-"""Address space of a program that reads a bad file [byte]."""
 _GROWTH = 20.0
-"""Growth of the memory of a node that a subscriber may cause [MiB]."""
-Wrong = list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessFault:
-    """One row of the table.
-
-    Attributes
-    ----------
-    name, what, expected : for the command line and the table
-    run : with the walk and a folder; what was not as expected
-    """
-
-    name: str
-    what: str
-    expected: str
-    run: Callable[[Walk, Path], Wrong]
+"""Growth of the memory of a node that other processes may cause [MiB]."""
+_CLOCK = 40
+"""Messages of the sensors between two messages on /clock: ten instants."""
+_IN_SWING = 6800
+"""Instant of the walk in the middle of a swing."""
 
 
 def process_faults() -> dict[str, ProcessFault]:
     """All rows by name."""
-    rows = [*_signals(), *_files(), *_descriptions(), *_others()]
+    rows = [*_signals(), *file_faults(), *_others()]
     return {row.name: row for row in rows}
 
 
@@ -88,83 +73,24 @@ def _signals() -> list[ProcessFault]:
         *rows,
         ProcessFault("sigint_sigterm_150", launch, ends, partial(_end_in_run, (INT, TERM), 0.15)),
         ProcessFault("sigint_five_times", five, ends, partial(_end_in_run, (INT,) * 5, 0.1)),
-        ProcessFault("sigkill_run", "SIGKILL while the robot walks, after parameters were saved", killed, _killed),
+        ProcessFault("sigterm_save", "SIGTERM while parameters are saved", ends, _end_in_save),
+        ProcessFault(
+            "sigkill_run", "SIGKILL while the robot walks, after parameters were saved", killed, partial(_killed, False)
+        ),
+        ProcessFault(
+            "sigkill_save",
+            "SIGKILL while parameters are saved",
+            "the saved file is whole, the next node reads it",
+            partial(_killed, True),
+        ),
         ProcessFault(
             "stopped", "SIGSTOP for two seconds while the robot walks", "estimates go on, exit code 0", _stopped
         ),
     ]
 
 
-def _files() -> list[ProcessFault]:
-    def covariance(matrix: Callable[[np.ndarray], np.ndarray]) -> Callable[[dict[str, Any]], object]:
-        return lambda joint: joint.update(covariance=matrix(np.array(joint["covariance"])).tolist())
-
-    def value(number: float, name: str = "") -> Callable[[dict[str, Any]], object]:
-        return lambda joint: joint["values"].update({name or next(iter(joint["values"])): number})
-
-    indefinite = covariance(lambda P: P + 2.0 * P.max() * (1.0 - np.eye(len(P))))
-    entries: list[tuple[str, str, Callable[[dict[str, Any]], object], tuple[str, ...]]] = [
-        ("1e300", "a value of 1e300", value(1e300), ("l_knee",)),
-        ("negative", "a viscous friction of -50 N m s/rad", value(-50.0, "viscous"), ("l_knee",)),
-        (
-            "coulomb",
-            "a slope of -50 N m, so that the Coulomb friction is negative",
-            value(-50.0),
-            ("l_knee", "Coulomb"),
-        ),
-        ("nan", "a value that is NaN", value(math.nan), ("l_knee",)),
-        (
-            "asymmetric",
-            "a covariance that is not symmetric",
-            covariance(lambda P: P + np.triu(np.ones_like(P), 1)),
-            ("l_knee", "covariance"),
-        ),
-        ("indefinite", "a covariance with a negative eigenvalue", indefinite, ("l_knee", "covariance")),
-    ]
-    line, sooner = "exit code 1; one line with file and joint", "exit code 1 at the start; the path is named"
-    bomb = (f"{new}: &{new} [{','.join(9 * ['*' + old])}]\n" for old, new in itertools.pairwise("abcdefghi"))
-    parameter = "/**: {{ros__parameters: {{{}}}}}\n".format
-    documents = {
-        "aliases": ("alias bomb", "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(bomb)),
-        "deep": ("50,000 nested lists", "a: " + 50_000 * "[" + 50_000 * "]"),
-        "large": ("100 MB of text", "a: '" + 100_000_000 * "x" + "'"),
-        "recursive": ("a list that holds itself", "a: &a [*a]\n"),
-        "int": ("!!int abc", parameter("observer: !!int abc")),
-        "date": ("a date as a parameter", parameter("observer: 2024-13-45")),
-        "tag": ("a stray !", parameter("observer: !")),
-        "python": ("a Python object", "a: !!python/object/apply:os.getcwd []\n"),
-        "number": ("a number of 10,000 digits", parameter(f"sensors: {{force_std: {10_000 * '9'}}}")),
-    }
-    in_time, cut = "exit code 1 within 20 s; one line with the file", "exit code 1; one line with the file"
-    folder = "parameter file in a folder that cannot be written"
-    return [
-        *(
-            ProcessFault(f"parameters_{name}", f"parameter file: {what}", line, partial(_bad_parameters, change, words))
-            for name, what, change, words in entries
-        ),
-        ProcessFault("parameters_folder", folder, sooner, _bad_folder),
-        ProcessFault("parameters_cut", "parameter file that was cut off in the middle", cut, _cut_parameters),
-        *(
-            ProcessFault(f"yaml_{name}", f"robot YAML: {what}", in_time, partial(_bad_document, text))
-            for name, (what, text) in documents.items()
-        ),
-    ]
-
-
-def _descriptions() -> list[ProcessFault]:
-    refused, doubted = "exit code 1; the link is named", "a warning that names the link"
-    masses = {"nan": refused, "abc": refused, "1,5": refused, "-3.0": refused, "1e6": doubted}
-    rows = [
-        ProcessFault(f"mass_{text}", f"URDF: a mass of {text}", outcome, partial(_bad_mass, text, outcome == refused))
-        for text, outcome in masses.items()
-    ]
-    inertia = "URDF: an inertia that violates the triangle inequality"
-    return [*rows, ProcessFault("inertia_triangle", inertia, doubted, _bad_inertia)]
-
-
 def _others() -> list[ProcessFault]:
     rows = {
-        "foot_topic": ("a foot topic with a space", "exit code 1; the parameter is named", _bad_topic),
         "qos_mismatch": (
             "publishers of best effort, inputs_reliable set",
             "`input joint_states` warns and names QoS",
@@ -176,6 +102,26 @@ def _others() -> list[ProcessFault]:
             "a second estimator on the same topics and file",
             "a message names the file; the file stays whole; exit code 0 of the first",
             _second,
+        ),
+        "second_without_file": (
+            "a second estimator on the same topics, without a file",
+            "`outputs` WARN of the first one; exit code 0 of both",
+            _rival,
+        ),
+        "names_20000": (
+            "joint states with 20,000 names, one joint is missing",
+            "`input joint_states` ERROR names it; /diagnostics stay below 20 kB; estimates as before",
+            _many_names,
+        ),
+        "imu_unsorted": (
+            "20,000 IMU messages with stamps in any order, and no joint states",
+            "memory bounded; estimates as before",
+            _unsorted,
+        ),
+        "clock_loop": (
+            "use_sim_time, and /clock and stamps of 3 s come again and again, as from a looped bag",
+            "`sensors` WARN: restarted; nothing lost, error as in a loop of the streams; exit code 0",
+            _looped,
         ),
         "mid_walk": (
             "the node starts while the robot walks",
@@ -191,7 +137,7 @@ def _end_at_start(number: int, walk: Walk, folder: Path) -> Wrong:
     give_up = time.monotonic() + TIME_OUT
     while not _catches(process.process.pid, signal.SIGTERM) and time.monotonic() < give_up:
         time.sleep(0.005)
-    return _exit_code(process, process.end(number))
+    return exit_code(process, process.end(number))
 
 
 def _catches(pid: int, number: int) -> bool:
@@ -204,7 +150,7 @@ def _catches(pid: int, number: int) -> bool:
 def _end_when_ready(number: int, walk: Walk, folder: Path) -> Wrong:
     process = NodeProcess(folder, "compensation.enabled:=true", f"identified_parameters:={folder / 'ready.yaml'}")
     process.await_output("estimating")
-    return _exit_code(process, process.end(number))
+    return exit_code(process, process.end(number))
 
 
 def _end_in_run(signals: tuple[int, ...], pause: float, walk: Walk, folder: Path) -> Wrong:
@@ -214,11 +160,6 @@ def _end_in_run(signals: tuple[int, ...], pause: float, walk: Walk, folder: Path
         moved = any(np.frombuffer(raw[-live.robot.numbers :]).any() for raw in torque)
         wrong = live.end(*signals, pause=pause)
         return [*wrong, *_whole(live.saved), *([] if moved else ["friction was not compensated before the signal"])]
-
-
-def _exit_code(process: NodeProcess, code: int) -> Wrong:
-    wrong = [] if code == 0 else [f"exit code {code}"]
-    return wrong + (["a traceback"] if "Traceback" in process.output else [])
 
 
 def _whole(file: Path) -> Wrong:
@@ -231,15 +172,33 @@ def _whole(file: Path) -> Wrong:
     return [f"files that are left: {', '.join(left)}"] if left else []
 
 
-def _killed(walk: Walk, folder: Path) -> Wrong:
+def _end_in_save(walk: Walk, folder: Path) -> Wrong:
+    with closing(LiveRun(walk, folder, _BEFORE, 0)) as live:
+        live.start()
+        _begin_saving(live)
+        return [*live.end(signal.SIGTERM), *_whole(live.saved)]
+
+
+def _begin_saving(live: LiveRun) -> None:
+    """Call the service that saves, and wait for no answer."""
+    client = live.robot.node.create_client(Trigger, "friction_estimator/save_parameters")
+    live.robot.spin_until(client.service_is_ready, "service save_parameters")
+    client.call_async(Trigger.Request())
+    live.robot.spin(0.01)
+
+
+def _killed(saving: bool, walk: Walk, folder: Path) -> Wrong:
     with closing(LiveRun(walk, folder, _BEFORE, 0)) as live:
         live.start()
         wrong = [] if live.robot.call(Trigger, "save_parameters").success else ["save_parameters failed"]
+        if saving:
+            _begin_saving(live)
         live.process.close()
         with closing(NodeProcess(folder, f"identified_parameters:={live.saved}")) as again:
             again.await_output("estimating")
-            read = "identified parameters read" in again.output
-            return [*wrong, *_exit_code(again, again.end()), *_whole(live.saved), *([] if read else ["it is not read"])]
+            wrong += [] if "identified parameters read" in again.output else ["it is not read"]
+            wrong += exit_code(again, again.end())
+        return wrong if saving else wrong + _whole(live.saved)
 
 
 def _stopped(walk: Walk, folder: Path) -> Wrong:
@@ -248,120 +207,75 @@ def _stopped(walk: Walk, folder: Path) -> Wrong:
         live.process.send(signal.SIGSTOP)
         time.sleep(2.0)
         live.process.send(signal.SIGCONT)
+        return [*_as_before(live, live.stream.good(3.0)), *live.end()]
+
+
+def _as_before(live: LiveRun, readings: list[Reading], most: float = AS_BEFORE) -> Wrong:
+    """Whether good data give an estimate each, with at most this multiple of the error before."""
+    live.robot.clear()
+    live.play(readings)
+    _, errors, _ = live.scorer.errors(readings, live.robot.estimates(0.0, 0.0))
+    lost = len(readings) // 4 - len(errors)
+    wrong = [f"{lost} joint states without an estimate"] if lost else []
+    if not moving_rms(errors).max() <= most * live.scorer.before:
+        wrong.append(f"the error is {moving_rms(errors).max():.3f} N m, before {live.scorer.before:.3f} N m")
+    return wrong
+
+
+def _many_names(walk: Walk, folder: Path) -> Wrong:
+    names = (*walk.joint_names[:-1], *(f"joint_{number}" for number in range(20_000)))
+    message, zeros = JointStateTemplate(BASE_FRAME, names, with_state=True), np.zeros(len(names))
+    with closing(LiveRun(walk, folder, 6.0, 0)) as live:
+        live.start()
+        publisher = live.robot.publishers[walk.robot.config.output.joint_states_topic]
         live.robot.clear()
-        good = live.stream.good(3.0)
-        live.robot.send(good)
-        live.robot.finish(good)
-        _, errors, _ = live.scorer.errors(good, live.robot.estimates(0.0, 0.0))
-        lost = len(good) // 4 - len(errors)
-        wrong = [f"{lost} joint states without an estimate"] if lost else []
-        if not moving_rms(errors).max() <= AS_BEFORE * live.scorer.before:
-            wrong.append(f"the error is {moving_rms(errors).max():.3f} N m")
-        return wrong + live.end()
+        for _ in range(50):
+            publisher.publish(message.serialize(time.time_ns(), zeros, zeros, zeros))
+            live.robot.spin(0.04)
+        texts = {one[0]: one[1:] for one in live.robot.estimates(0.0, time.monotonic()).texts if one[1] == "ERROR"}
+        level, text = texts.get("input joint_states", ("", ""))
+        wrong = [] if walk.joint_names[-1] in text else [f"`input joint_states` does not name the joint: {text[:100]}"]
+        size = sum(len(key) + len(value) for values in live.robot.values.values() for key, value in values.items())
+        size += sum(len(text) for _, text in texts.values())
+        wrong += [f"/diagnostics have {size} characters"] if size > 20_000 else []
+        return [*wrong, *_as_before(live, live.stream.good(3.0)), *live.end()]
 
 
-def _good_parameters(walk: Walk, file: Path) -> dict[str, Any]:
-    """Content of a parameter file after some seconds of walking."""
-    driver = EstimatorDriver(walk)
-    driver.feed(walk.readings(0, 6000, 1))
-    save_parameters(file, driver.estimator.identified)
-    document: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return document
+def _unsorted(walk: Walk, folder: Path) -> Wrong:
+    rng = np.random.default_rng(0)
+    with closing(LiveRun(walk, folder, 6.0, 0)) as live:
+        live.start()
+        one = next(reading for reading in live.good[::-1] if isinstance(reading.sample, ImuSample))
+        ahead = rng.integers(0, 400_000_000, 20_000).tolist()
+        memory = live.process.memory
+        live.robot.send([replace(one.shifted(stamp), arrival_ns=100_000 * k) for k, stamp in enumerate(ahead)])
+        live.robot.spin(1.0)
+        growth = live.process.memory - memory
+        wrong = [f"the memory grows by {growth:.0f} MiB"] if growth > _GROWTH else []
+        live.play(live.stream.good(2.0))
+        return [*wrong, *_as_before(live, live.stream.good(3.0)), *live.end()]
 
 
-def _bad_parameters(
-    change: Callable[[dict[str, Any]], object], words: tuple[str, ...], walk: Walk, folder: Path
-) -> Wrong:
-    file = folder / "bad.yaml"
-    document = _good_parameters(walk, file)
-    change(document["joints"]["l_knee"])
-    file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return _refused(folder, (file.name, *words), f"identified_parameters:={file}")
+def _looped(walk: Walk, folder: Path) -> Wrong:
+    wrong: Wrong = []
+    with closing(LiveRun(walk, folder, 6.0, 0, "use_sim_time:=true")) as live:
+        clock = live.robot.node.create_publisher(Clock, "/clock", 10)
+        live.start()
+        bag = live.stream.good(3.0)
 
+        def play(readings: Sequence[Reading]) -> None:
+            for first in range(0, len(readings), _CLOCK):
+                seconds, nanoseconds = divmod(readings[first].stamp_ns, SECOND)
+                clock.publish(Clock(clock=Time(sec=seconds, nanosec=nanoseconds)))
+                send(readings[first : first + _CLOCK])
 
-def _cut_parameters(walk: Walk, folder: Path) -> Wrong:
-    file = folder / "cut.yaml"
-    _good_parameters(walk, file)
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text[: len(text) // 2], encoding="utf-8")
-    return _refused(folder, (file.name,), f"identified_parameters:={file}")
-
-
-def _bad_folder(walk: Walk, folder: Path) -> Wrong:
-    blocker = folder / "no_folder"
-    blocker.write_text("a file", encoding="utf-8")
-    return _refused(folder, ("no_folder",), f"identified_parameters:={blocker / 'saved.yaml'}")
-
-
-def _bad_topic(walk: Walk, folder: Path) -> Wrong:
-    return _refused(folder, ("l_foot", "topic"), "feet.l_foot.topic:='l foot/wrench'")
-
-
-def _bad_mass(text: str, refused: bool, walk: Walk, folder: Path) -> Wrong:
-    return _urdf_with(walk, folder, "mass", {"value": text}, refused)
-
-
-def _bad_inertia(walk: Walk, folder: Path) -> Wrong:
-    return _urdf_with(walk, folder, "inertia", {"ixx": "9.0", "iyy": "0.1", "izz": "0.1"}, False)
-
-
-def _urdf_with(walk: Walk, folder: Path, tag: str, values: Mapping[str, str], refused: bool) -> Wrong:
-    """Whether the node refuses or doubts a URDF whose first leg link has other inertial values."""
-    tree = ElementTree.parse(find_urdf(walk.robot.config.robot.urdf, ()))
-    link = next(
-        link
-        for link in tree.getroot().iterfind("link")
-        if "knee" in link.get("name", "") or "shank" in link.get("name", "")
-    )
-    found = link.find(f"inertial/{tag}")
-    if found is None:
-        return [f"the link {link.get('name')} has no {tag}"]
-    found.attrib.update(values)
-    file = folder / "bad.urdf"
-    tree.write(file)
-    name = link.get("name", "")
-    if refused:
-        return _refused(folder, (name,), f"robot.urdf:={file}")
-    with closing(NodeProcess(folder, f"robot.urdf:={file}")) as process:
-        process.await_output("estimating")
-        wrong = _exit_code(process, process.end())
-        return wrong if name in process.output else [*wrong, f"the link {name} is not named"]
-
-
-def _refused(folder: Path, words: tuple[str, ...], *parameters: str) -> Wrong:
-    """Whether a node with these parameters ends with exit code 1 and one line that holds these words."""
-    process = NodeProcess(folder, *parameters)
-    give_up = time.monotonic() + TIME_OUT
-    while process.process.poll() is None and "estimating" not in process.output and time.monotonic() < give_up:
-        time.sleep(0.05)
-    if process.process.poll() is None:
-        code = process.end()
-        return [f"the node starts, and ends with exit code {code}"]
-    return _one_line(process.process.returncode, process.output, words)
-
-
-def _one_line(code: int, output: str, words: tuple[str, ...]) -> Wrong:
-    lines = [line for line in output.splitlines() if line.startswith(("error: ", "friction_estimator: error: "))]
-    wrong = [] if code == 1 else [f"exit code {code}"]
-    if "Traceback" in output:
-        wrong.append(f"a traceback that ends with {output.strip().splitlines()[-1][:120]!r}")
-    elif len(lines) != 1:
-        wrong.append(f"{len(lines)} lines begin with 'error:'")
-    missing = [word for word in words if lines and word not in lines[0]]
-    return wrong + ([f"{', '.join(missing)} not named in {lines[0][:160]!r}"] if missing else [])
-
-
-def _bad_document(text: str, walk: Walk, folder: Path) -> Wrong:
-    file = folder / "bad_robot.yaml"
-    file.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "friction_estimator", "simulate", "-o", str(folder / "bag"), "--duration", "0.1"]
-    command += ["--robot", str(file)]
-    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20.0, preexec_fn=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return ["no end after 20 s"]
-    return _one_line(done.returncode, done.stderr, (file.name,))
+        send, live.robot.send = live.robot.send, play
+        for _ in range(3):
+            wrong += _as_before(live, bag, SAME)
+        live.robot.spin(1.5)
+        texts = live.robot.estimates(0.0, time.monotonic()).texts
+        named = any(name == "sensors" and level == "WARN" and "restarted" in text for name, level, text in texts)
+        return [*wrong, *([] if named else ["`sensors` does not name the restart"]), *live.end()]
 
 
 def _best_effort_robot(walk: Walk) -> FaultyRobot:
@@ -381,7 +295,7 @@ def _mismatch(walk: Walk, folder: Path) -> Wrong:
             name == "input joint_states" and level != "OK" and "qos" in text.lower() for name, level, text in texts
         )
         wrong = [] if named else ["`input joint_states` does not name QoS"]
-        return wrong + _exit_code(process, process.end())
+        return wrong + exit_code(process, process.end())
 
 
 def _best_effort(walk: Walk, folder: Path) -> Wrong:
@@ -392,7 +306,7 @@ def _best_effort(walk: Walk, folder: Path) -> Wrong:
         robot.send(good)
         robot.finish(good)
         wrong = [] if len(robot.friction) > 0.95 * 3000 else [f"{len(robot.friction)} of 3000 estimates"]
-        return wrong + _exit_code(process, process.end())
+        return wrong + exit_code(process, process.end())
 
 
 _READER = """
@@ -420,9 +334,7 @@ def _blocked_subscriber(walk: Walk, folder: Path) -> Wrong:
         memory, lost = live.process.memory, 0
         for _ in range(5):
             live.robot.clear()
-            good = live.stream.good(3.0)
-            live.robot.send(good)
-            live.robot.finish(good)
+            live.play(live.stream.good(3.0))
             lost += 3000 - len(live.robot.friction)
         growth = live.process.memory - memory
         wrong = [f"{lost} estimates lost"] if lost else []
@@ -450,12 +362,24 @@ def _second(walk: Walk, folder: Path) -> Wrong:
         return [*wrong, *live.end(), *_whole(live.saved)]
 
 
+def _rival(walk: Walk, folder: Path) -> Wrong:
+    with closing(LiveRun(walk, folder, _BEFORE, 0)) as live:
+        live.start()
+        with closing(NodeProcess(folder, "inputs_reliable:=true")) as second:
+            second.await_output("estimating")
+            live.robot.clear()
+            live.robot.send(live.stream.good(3.0))
+            texts = live.robot.estimates(0.0, time.monotonic()).texts
+            wrong = exit_code(second, second.end())
+        named = any(name == "outputs" and level == "WARN" and "joint_friction" in text for name, level, text in texts)
+        return [*wrong, *([] if named else ["`outputs` does not name the topic"]), *live.end()]
+
+
 def _mid_walk(walk: Walk, folder: Path) -> Wrong:
-    driver, stream, scorer = EstimatorDriver(walk), Stream(walk, 0, time.time_ns()), Scorer()
-    stream.index = 6800  # in the middle of a swing
-    good = stream.good(6.0)
-    _, errors, sigma = scorer.errors(good, driver.feed(good))
-    within = float((np.abs(errors) <= SIGMAS * sigma).mean())
-    last = float(moving_rms(errors)[-1])
-    wrong = [] if within >= 0.95 else [f"{100.0 * within:.0f} % within three sigma"]
-    return wrong + ([] if last < 0.1 else [f"error of {last:.2f} N m after six seconds"])
+    with closing(LiveRun(walk, folder, 6.0, 0)) as live:
+        live.start(_IN_SWING)
+        _, errors, sigma = live.scorer.errors(live.good, live.robot.estimates(0.0, 0.0))
+        within = float((np.abs(errors) <= SIGMAS * sigma).mean())
+        last = float(moving_rms(errors)[-1])
+        wrong = [] if within >= 0.95 else [f"{100.0 * within:.0f} % within three sigma"]
+        return [*wrong, *([] if last < 0.1 else [f"error of {last:.2f} N m after six seconds"]), *live.end()]

@@ -160,6 +160,16 @@ def stamp_lag(seconds: float, kinds: tuple[type, ...]) -> Change:
     return each(kinds, lambda one: one.shifted(-round(seconds * SECOND)))
 
 
+def same_stamp(kinds: tuple[type, ...], stamp_ns: int | None = None) -> Change:
+    """Stamps of some sensors do not advance [ns]; None: they keep that of the fault's beginning."""
+
+    def change(during: Readings, rng: np.random.Generator) -> Readings:
+        kept = during[0].stamp_ns if stamp_ns is None else stamp_ns
+        return [one.changed(stamp_ns=kept) if is_of(one, kinds) else one for one in during]
+
+    return alone(change)
+
+
 def stuck(kinds: tuple[type, ...], *fields: str, foot: int | None = None, joint: int | None = None) -> Change:
     """Fields of some sensors keep the values of the fault's beginning; ``joint``: of this joint only."""
 

@@ -166,6 +166,16 @@ def test_a_bag_with_wrong_content_is_one_error(tmp_path: Path, bag: Path, change
         joint_log_from_bag(path)
 
 
+def test_a_replay_of_payloads_that_are_texts_has_the_reason(tmp_path: Path, bag: Path) -> None:
+    path = tmp_path / "walk.db3"
+    path.write_bytes(bag.read_bytes())
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE messages SET data = 'text'")
+    connection.close()
+    with pytest.raises(BagError, match="no estimate could be made from .*: a message on /.* is stored as str, not as"):
+        fe.replay(path, "suralp")
+
+
 WORDS = [
     b"nan",
     b"-1",

@@ -242,7 +242,8 @@ class _Replay:
 
     def nothing_message(self) -> str:
         """Why there is no estimate."""
-        reasons = [*self.refused.in_words(), *map(str, self._estimator.health.events)]
+        reasons = [*filter(None, [self._reader.damage]), *self.refused.in_words()]
+        reasons += map(str, self._estimator.health.events)
         return f"no estimate could be made from {self._reader.path}: " + (
             "; ".join(reasons) or "there is no joint-state message in it"
         )
