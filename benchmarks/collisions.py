@@ -1,13 +1,14 @@
 """How soon does the external torque of MOB-Net, or of the momentum observer alone, show that a walking biped is hit?
 
-    python -m benchmarks.collisions MODEL [--pushes 60] [--minutes 4]
+    python -m benchmarks.collisions MODEL [--pushes 60] [--minutes 10] [--walks FOLDER]
 
 After section 5.3 and Table 9 of Lim et al. 2024: pushes on foot, ankle and knee of the swinging leg, from the front and
 from the outer side, with the force of half a sine of 100 to 200 N and 60 to 100 ms, at random moments of the swing. The
 robot walks in place on uneven ground, with the friction, the wrong masses and the sensor noise of the training.
-Thresholds come from other walks than false alarms and pushes, and no walk is among those of the training. Prints a
-table as Markdown: detected pushes of each kind, mean delay from the first touch, and what was detected in the walks
-without pushes. Takes 20 minutes.
+Thresholds come from other walks than false alarms and pushes, and no walk is among those of the training. Prints, as
+Markdown: detected pushes of each kind with their mean delay from several moments on, false alarms, how they become
+fewer with the length of the walk that shows the thresholds, and the error of the identified wrench. Takes 30 minutes;
+walks that are in the folder already are not simulated again.
 """
 
 from __future__ import annotations
@@ -15,37 +16,29 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 
-from benchmarks.shared.command import command, count, make_parser
+from benchmarks.shared.collision_walks import LENGTH, SOURCES, START_NS, Walks, WalkSignals
+from benchmarks.shared.command import command, count, longer_than, make_parser
 from benchmarks.shared.pages import header, row
-from friction_estimator import compiled
 from friction_estimator.collision.detector import Collision, CollisionDetector
 from friction_estimator.collision.signals import FREE
 from friction_estimator.collision.thresholds import ThresholdLearner, Thresholds
-from friction_estimator.config import Config
-from friction_estimator.errors import SimulationError
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.learning.external_torque import MobNetEstimator, with_external_torque
-from friction_estimator.learning.network import Model, load_model
-from friction_estimator.learning.walks import RandomWalks
+from friction_estimator.learning.network import load_model
+from friction_estimator.learning.signals import GAIN
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.simulation import Scenario
-from friction_estimator.simulation.scenario import LEG_TARGETS, collisions
-from friction_estimator.types import FloatArray, FrictionEstimate
+from friction_estimator.simulation import Push
+from friction_estimator.simulation.scenario import LEG_TARGETS
+from friction_estimator.types import FloatArray
 
-LENGTH = 40.0
-"""Of a walk [s]."""
-THRESHOLD_WALKS = 4
-GAIT = {"step_length": 0.0, "step_side": 0.0, "step_turn": 0.0, "single_support": 0.7, "clearance": 0.05}
-"""In place, as in the paper; times and heights are those of half of the walks of the training."""
-THRESHOLD_SEED, PUSH_SEED, NORMAL_SEED = 3000, 2000, 4000
+THRESHOLD_SEED, PUSH_SEED, NORMAL_SEED = 3000, 2000, 6000
 AFTER = 0.1
 """A detection this long after the end of a push belongs to it [s]."""
-SOURCES = ("MOB-Net", "MOB")
 METHODS = {
     "MOB-Net, OR": ("MOB-Net", (0, 1)),
     "MOB-Net, torque": ("MOB-Net", (0,)),
@@ -54,48 +47,13 @@ METHODS = {
 }
 """Source of the external torque, and which of torque and sigma are compared."""
 CASES = tuple(f"{part}, {side}" for side in ("front", "side") for part in LEG_TARGETS)
-"""Where and from where the legs are pushed, in the order of :func:`collisions`."""
-FALSE = "false alarms, in the air", "false alarms, in contact"
-Estimates = dict[str, FrictionEstimate]
-"""By source."""
-START = 1.0
-"""Stamp of the first sample [s]."""
+"""Where and from where the legs are pushed, in the order of the pushes."""
+LEVELS = {"first touch": 0.0, "20 N": 20.0, "50 N": 50.0, "half the largest force": math.nan}
+"""Forces from which delays count [N]; NaN: half of the largest."""
 PAPER = {"MOB-Net, OR": (60, 11.9), "MOB-Net, torque": (53, 12.5), "MOB-Net, sigma": (58, 13.7), "MOB": (39, 20.2)}
 """Table 9: detected of 60, mean delay [ms]."""
-
-
-class WalksInPlace(RandomWalks):
-    """Walks in place on uneven ground."""
-
-    def scenario(self, robot: Robot, number: int) -> Scenario:
-        """Scenario of a walk."""
-        scenario = super().scenario(robot, number)
-        return dataclasses.replace(scenario, gait=dataclasses.replace(scenario.gait, **GAIT))
-
-
-class PushedWalks(WalksInPlace):
-    """Walks in place in which swinging legs collide."""
-
-    def scenario(self, robot: Robot, number: int) -> Scenario:
-        """Scenario of a walk, with its pushes."""
-        scenario = super().scenario(robot, number)
-        return dataclasses.replace(scenario, pushes=collisions(scenario.gait, scenario.duration, number))
-
-
-class AllSources(MobNetEstimator):
-    """Keeps the newest estimate with the external torque of every source."""
-
-    def __init__(self, config: Config, urdf_xml: str, model: Model) -> None:
-        super().__init__(config, urdf_xml, model)
-        self.newest: Estimates = {}
-
-    def _combine(
-        self, estimate: FrictionEstimate, measured: FloatArray, torque: FloatArray, sigma: FloatArray
-    ) -> FrictionEstimate:
-        combined = super()._combine(estimate, measured, torque, sigma)
-        sources = (combined, with_external_torque(estimate, measured, np.ones_like(measured)))
-        self.newest = dict(zip(SOURCES, sources, strict=True))
-        return combined
+PUSHED_JOINTS = {"knee": "knee", "ankle": "ankle_pitch"}
+PERIOD = 1e-3
 
 
 @command
@@ -103,22 +61,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("collisions", __doc__)
     parser.add_argument("model", type=Path, help="model of the built-in biped")
     parser.add_argument("--pushes", type=count, default=60, help="number of pushes")
-    parser.add_argument("--minutes", type=float, default=4.0, help="walking without pushes")
+    parser.add_argument(
+        "--minutes", type=longer_than(0.0), default=10.0, help="walking for the thresholds, and for false alarms"
+    )
+    parser.add_argument("--walks", type=Path, default=Path("collision_walks"), help="folder of the simulated walks")
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
-    study = Study(robot, load_model(options.model, robot))
-    for number in range(THRESHOLD_WALKS):
-        study.learn(number)
-    study.set_thresholds()
-    minutes, number = 0.0, 0
-    while minutes < options.minutes - 1e-6:
-        minutes += study.count_false_alarms(number)
-        number += 1
+    study = Study(robot, Walks(robot, load_model(options.model, robot), options.walks))
+    walks = math.ceil(60.0 * options.minutes / LENGTH - 1e-9)
+    study.learn(walks)
+    study.count_false_alarms(walks)
     number = 0
     while len(study.cases) < options.pushes:
-        study.push(number, options.pushes)
+        study.push(number, options.pushes - len(study.cases))
         number += 1
-    print(f"{study.minutes:.1f} minutes for the thresholds, {minutes:.1f} minutes for false alarms\n")
     study.report()
 
 
@@ -127,104 +83,148 @@ class Study:
 
     Parameters
     ----------
-    robot, model : the built-in biped and its MOB-Net
+    robot : the built-in biped
+    walks : its walks
     """
 
-    def __init__(self, robot: Robot, model: Model) -> None:
-        self._robot, self._model = robot, model
-        self._robot_model = RobotModel(robot.config, robot.urdf_xml)
-        self._learners = {source: ThresholdLearner(self._robot_model) for source in SOURCES}
-        self._thresholds: dict[str, Thresholds] = {}
-        self.minutes = 0.0
-        self.false_alarms: dict[str, list[Collision]] = {method: [] for method in METHODS}
+    def __init__(self, robot: Robot, walks: Walks) -> None:
+        self._walks, self._robot = walks, RobotModel(robot.config, robot.urdf_xml)
+        self._joints = pin.buildModelFromXML(robot.urdf_xml)
+        self._thresholds: dict[float, dict[str, Thresholds]] = {}  # by minutes
+        self._false: dict[float, dict[str, list[Collision]]] = {}
         self.cases: list[str] = []
-        self.delays: dict[str, list[float]] = {method: [] for method in METHODS}
+        self._delays: dict[str, list[float]] = {method: [] for method in METHODS}
+        self._risen: list[list[float]] = []  # time from the first touch to each of LEVELS
+        self._wrench_errors: list[FloatArray] = []
 
-    def learn(self, number: int) -> None:
-        """Learn thresholds from a walk."""
-        walks = WalksInPlace(seed=THRESHOLD_SEED, length=LENGTH, exploration=False)
+    def learn(self, walks: int) -> None:
+        """Learn thresholds, and keep those after 1, 2, 4, ... walks."""
+        learners, minutes = {source: ThresholdLearner(self._robot) for source in SOURCES}, 0.0
+        for number in range(walks):
+            signals = self._walks.signals(number, THRESHOLD_SEED)
+            for estimates in self._walks.estimates(signals):
+                for source, learner in learners.items():
+                    learner.step(estimates[source])
+            minutes += signals.minutes
+            if number + 1 == walks or (number + 1).bit_count() == 1:
+                self._thresholds[minutes] = {name: _of_method(learners, name) for name in METHODS}
 
-        def use(estimates: Estimates) -> None:
-            for source, learner in self._learners.items():
-                learner.step(estimates[source])
-
-        self.minutes += self._walk(walks, number, use)
-
-    def set_thresholds(self) -> None:
-        """Thresholds of every method: infinite for the signal that it does not use."""
-        for method, (source, signals) in METHODS.items():
-            learned = self._learners[source].thresholds()
-            values = np.full_like(learned.values, np.inf)
-            values[:, signals] = learned.values[:, signals]
-            self._thresholds[method] = dataclasses.replace(learned, values=values)
-
-    def count_false_alarms(self, number: int) -> float:
-        """Walk without pushes; return the minutes."""
-        found, use = self._detecting()
-        minutes = self._walk(WalksInPlace(seed=NORMAL_SEED, length=LENGTH, exploration=False), number, use)
-        for method in METHODS:
-            self.false_alarms[method] += found[method]
-        return minutes
+    def count_false_alarms(self, walks: int) -> None:
+        """Detect in walks without pushes."""
+        self._false = {minutes: {method: [] for method in METHODS} for minutes in self._thresholds}
+        for number in range(walks):
+            signals = self._walks.signals(number, NORMAL_SEED)
+            for minutes, found in self._detected(signals, self._thresholds).items():
+                for method in METHODS:
+                    self._false[minutes][method] += found[method]
 
     def push(self, number: int, most: int) -> None:
-        """Walk with pushes; note the delay of the detection of each, NaN where there is none [s]."""
-        walks = PushedWalks(seed=PUSH_SEED, length=LENGTH, exploration=False)
-        pushes = walks.scenario(self._robot, number).pushes[: most - len(self.cases)]
-        found, use = self._detecting()
-        self._walk(walks, number, use)
-        self.cases += [CASES[index % len(CASES)] for index in range(len(pushes))]
-        for method in METHODS:
-            for push in pushes:
-                delays = [1e-9 * one.stamp_ns - START - push.start for one in found[method]]
+        """Detect the pushes of a walk; the delay of one that is not detected is NaN."""
+        signals, pushes = self._walks.signals(number, PUSH_SEED, True), self._walks.pushes(number, PUSH_SEED)[:most]
+        minutes = max(self._thresholds)
+        found = self._detected(signals, {minutes: self._thresholds[minutes]})[minutes]
+        for index, push in enumerate(pushes):
+            self.cases.append(CASES[index % len(CASES)])
+            largest = math.hypot(*push.force)
+            parts = [0.5 if math.isnan(level) else level / largest for level in LEVELS.values()]
+            self._risen.append([push.duration / math.pi * math.asin(part) for part in parts])
+            for method in METHODS:
+                delays = [1e-9 * (one.stamp_ns - START_NS) - push.start for one in found[method]]
                 hits = [delay for delay in delays if 0.0 <= delay <= push.duration + AFTER]
-                self.delays[method].append(min(hits, default=math.nan))
+                self._delays[method].append(min(hits, default=math.nan))
+            self._wrench_errors.append(self._wrench_error(signals, push))
 
     def report(self) -> None:
         """Print the tables."""
+        last = max(self._thresholds)
         counts = [f"{case} ({self.cases.count(case)})" for case in CASES]
-        print(header(("method", *counts, "all", "mean delay [ms]", *FALSE, "paper: of 60", "paper: delay [ms]")))
+        print(header(("method", *counts, "all", "false, in the air", "in contact", "paper: of 60", "paper: delay")))
         for method in METHODS:
-            delays = np.array(self.delays[method])
-            seen = np.isfinite(delays)
+            seen = np.isfinite(self._delays[method])
             hit = [np.sum(seen & [one == case for one in self.cases]) for case in CASES]
-            delay = f"{1e3 * delays[seen].mean():.1f}" if seen.any() else ""
-            false = self.false_alarms[method]
-            standing = sum(one.in_contact for one in false)
-            paper = PAPER.get(method, ("", ""))
-            texts = (*hit, f"{seen.sum()} of {seen.size}", delay, len(false) - standing, standing, *paper)
+            texts = (*hit, f"{seen.sum()} of {seen.size}", *_places(self._false[last][method]), *PAPER[method])
             print(row((method, *map(str, texts))))
+        print("\nMean delay [ms] from the moment at which the force reaches\n")
+        print(header(("method", *LEVELS)))
+        for method in METHODS:
+            delays = 1e3 * (np.array(self._delays[method])[:, None] - np.array(self._risen))
+            print(row((method, *(f"{value:.1f}" for value in np.nanmean(delays, axis=0)))))
+        print(f"\nFalse alarms in {last:.1f} minutes, in the air and in contact, with thresholds of\n")
+        print(header(("method", *(f"{minutes:.1f} min" for minutes in self._thresholds))))
+        for method in METHODS:
+            places = [_places(self._false[minutes][method]) for minutes in self._thresholds]
+            print(row((method, *(f"{air} + {contact}" for air, contact in places))))
         print("\nThresholds of the external torque in the air [N m]\n")
-        print(header(("", *self._robot_model.joint_names)))
-        for source, learner in self._learners.items():
-            print(row((source, *(f"{value:.1f}" for value in learner.thresholds().values[FREE, 0]))))
+        print(header(("", *self._robot.joint_names)))
+        for method in ("MOB-Net, torque", "MOB"):
+            values = self._thresholds[last][method].values[FREE, 0]
+            print(row((method, *(f"{value:.1f}" for value in values))))
+        print("\nError of the identified wrench where the force behind the low-pass of the residual is largest\n")
+        print(header(("pushes", "force [N]", "error [N]", "angle [deg]", "moment about the base [N m]", "error [N m]")))
+        for case in CASES:
+            of_case = [error for error, one in zip(self._wrench_errors, self.cases, strict=True) if one == case]
+            if of_case:
+                print(row((case, *(f"{value:.1f}" for value in np.mean(of_case, axis=0)))))
 
-    def _walk(self, walks: RandomWalks, number: int, use: Callable[[Estimates], None]) -> float:
-        """Give the estimates of every source to ``use``; return the minutes."""
-        simulator = walks.simulator(self._robot, number)
-        config = dataclasses.replace(self._robot.config, stages="base_state")  # the friction is not needed
-        estimator = AllSources(config, self._robot.urdf_xml, self._model)
-        compiled.prepare()
-        try:
-            while simulator.time < simulator.duration:
-                for reading in simulator.step().readings:
-                    if estimator.add(reading) and estimator.newest:
-                        use(estimator.newest)
-                        estimator.newest = {}
-        except SimulationError as error:
-            print(f"walk {number} of seed {walks.seed} ends: {error}", file=sys.stderr)
-        print(f"walk {number} of seed {walks.seed}: {simulator.time:.0f} s", file=sys.stderr)
-        return simulator.time / 60.0
+    def _detected(
+        self, signals: WalkSignals, thresholds: dict[float, dict[str, Thresholds]]
+    ) -> dict[float, dict[str, list[Collision]]]:
+        """Collisions in a walk, for thresholds of several lengths."""
+        detectors = {
+            minutes: {method: CollisionDetector(self._robot, one) for method, one in of_methods.items()}
+            for minutes, of_methods in thresholds.items()
+        }
+        found = {minutes: {method: list[Collision]() for method in METHODS} for minutes in thresholds}
+        for estimates in self._walks.estimates(signals):
+            for minutes, of_methods in detectors.items():
+                for method, detector in of_methods.items():
+                    found[minutes][method] += detector.step(estimates[METHODS[method][0]])
+        return found
 
-    def _detecting(self) -> tuple[dict[str, list[Collision]], Callable[[Estimates], None]]:
-        """Collisions by method, and the function that detects them."""
-        found: dict[str, list[Collision]] = {method: [] for method in METHODS}
-        detectors = {method: CollisionDetector(self._robot_model, self._thresholds[method]) for method in METHODS}
+    def _wrench_error(self, signals: WalkSignals, push: Push) -> FloatArray:
+        """Force, its error and angle to the truth [deg], moment about the base, and its error, at the largest force."""
+        times = 1e-9 * (signals.stamp_ns - START_NS)
+        begin, true, wrenches = int(np.searchsorted(times, push.start)), np.zeros(6), list[FloatArray]()
+        for k in range(begin, begin + round((push.duration + 0.03) / PERIOD)):
+            wrenches.append(true)
+            inside = times[k] < push.start + push.duration
+            force = signals.rotation[k].T @ push.force_at(times[k]) * inside
+            acting = np.concatenate((force, np.cross(self._pushed_point(signals.position[k], push.target), force)))
+            true = true - math.expm1(-GAIN * PERIOD) * (acting - true)
+        largest = int(np.argmax([np.linalg.norm(wrench[:3]) for wrench in wrenches]))
+        true, k = wrenches[largest], begin + largest
+        found = (signals.residual[k] - signals.uncertainty[k])[:6].astype(float)
+        sizes = [np.linalg.norm(part) for part in (true[:3], found[:3] - true[:3], true[3:], found[3:] - true[3:])]
+        cosine = true[:3] @ found[:3] / (sizes[0] * np.linalg.norm(found[:3]))
+        return np.array([sizes[0], sizes[1], math.degrees(math.acos(min(cosine, 1.0))), sizes[2], sizes[3]])
 
-        def use(estimates: Estimates) -> None:
-            for method, (source, _) in METHODS.items():
-                found[method] += detectors[method].step(estimates[source])
+    def _pushed_point(self, position: FloatArray, target: str) -> FloatArray:
+        """Point (3,) on which a push acts, in the base frame [m]."""
+        side, part = target.split("_")
+        if part == "foot":
+            gravity = np.array([0.0, 0.0, 9.81])
+            dynamics = self._robot.dynamics(position, np.zeros_like(position), np.zeros(3), gravity)
+            return dynamics.foot_position_in_base["lr".index(side[0])]
+        data, configuration = self._joints.createData(), pin.neutral(self._joints)
+        for name, value in zip(self._robot.joint_names, position, strict=True):
+            configuration[self._joints.joints[self._joints.getJointId(name)].idx_q] = value
+        pin.forwardKinematics(self._joints, data, configuration)
+        return data.oMi[self._joints.getJointId(f"{side[0]}_{PUSHED_JOINTS[part]}")].translation
 
-        return found, use
+
+def _of_method(learners: dict[str, ThresholdLearner], method: str) -> Thresholds:
+    """Thresholds of a method: infinite for the signal that it does not use."""
+    source, signals = METHODS[method]
+    learned = learners[source].thresholds()
+    values = np.full_like(learned.values, np.inf)
+    values[:, signals] = learned.values[:, signals]
+    return dataclasses.replace(learned, values=values)
+
+
+def _places(found: list[Collision]) -> tuple[int, int]:
+    """Number of collisions in the air and in contact."""
+    standing = sum(one.in_contact for one in found)
+    return len(found) - standing, standing
 
 
 if __name__ == "__main__":

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import add_robot_arguments, output_console, progress_bar, robot_of, warn
 from friction_estimator.collision.detector import Collision, CollisionDetector
+from friction_estimator.collision.identification import base_wrench
 from friction_estimator.collision.thresholds import ThresholdLearner, Thresholds, load_thresholds, torque_source
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.external_torque import MobNetEstimator
+from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
 from friction_estimator.learning.network import load_model
 from friction_estimator.messages.recording import Recording
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.tables import Cell, Column, Table, number, terminal_table
-from friction_estimator.types import FrictionEstimate
+from friction_estimator.types import FloatArray, FrictionEstimate
 
 if TYPE_CHECKING:
     from friction_estimator.simulation import Scenario
@@ -29,6 +33,23 @@ _NORMAL_WALK, _IDENTIFYING = 40.0, 20.0
 """Length of the walk that shows the thresholds, and of its part in which the friction is identified [s]."""
 _DETECTED_WITHIN = 0.1
 """A detection this long after the end of a push belongs to it [s]."""
+
+
+@dataclass(slots=True)
+class Found:
+    """A collision in a bag, and the largest force on the base while it lasts, which only MOB-Net gives."""
+
+    bag: Path
+    seconds: float
+    collision: Collision
+    force: FloatArray | None = None
+
+    def note(self, wrench: FloatArray | None) -> None:
+        """Keep the force if it is larger than before."""
+        if wrench is not None and (
+            self.force is None or np.dot(wrench[:3], wrench[:3]) > np.dot(self.force, self.force)
+        ):
+            self.force = wrench[:3]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     source = torque_source(robot.config, arguments.mob_net)
     model = None if arguments.mob_net is None else load_model(arguments.mob_net, robot)
     start = load_parameters(arguments.params) if arguments.params else None
-    learner, detector, found = ThresholdLearner(model_of_robot), None, list[tuple[Path, float, Collision]]()
+    learner, detector, found = ThresholdLearner(model_of_robot), None, list[Found]()
     if not arguments.learn:
         thresholds = load_thresholds(arguments.thresholds)
         thresholds.check(model_of_robot.joint_names, source)
@@ -68,7 +89,9 @@ def run(arguments: argparse.Namespace) -> None:
                 learner.step(estimate)
             else:
                 seconds = 1e-9 * (estimate.stamp_ns - stamps[0])
-                found.extend((bag, seconds, collision) for collision in detector.step(estimate))
+                found.extend(Found(bag, seconds, collision) for collision in detector.step(estimate))
+                if detector.hit and isinstance(estimate, MobNetEstimate):
+                    found[-1].note(base_wrench(estimate.whole_body))
 
         estimator = Estimator(robot.config, robot.urdf_xml)
         if model is not None:
@@ -106,26 +129,21 @@ def threshold_table(thresholds: Thresholds) -> Table:
     return Table("Collision thresholds", (Column("joint", align="left"), *columns), cells)
 
 
-def collision_table(found: list[tuple[Path, float, Collision]]) -> Table:
+def collision_table(found: list[Found]) -> Table:
     """One row a collision."""
     texts = ("bag", "limb", "joint", "signal", "state")
-    columns = (*(Column(name, align="left") for name in texts), Column("time", "s"), Column("value", "N m"))
-    rows = tuple(
-        tuple(
-            Cell(text)
-            for text in (
-                bag.name,
-                one.limb,
-                one.joint,
-                one.signal,
-                "in contact" if one.in_contact else "in the air",
-                f"{seconds:.3f}",
-                f"{number(one.value)} (above {number(one.threshold)})",
-            )
-        )
-        for bag, seconds, one in found
-    )
-    return Table("Collisions", columns, rows)
+    columns = [Column(name, align="left") for name in texts] + [Column("time", "s"), Column("value", "N m")]
+    with_force = any(one.force is not None for one in found)
+    columns += [Column(f"force {axis}", "N", "largest, in base axes") for axis in "xyz" if with_force]
+    rows = []
+    for one in found:
+        hit = one.collision
+        values = [one.bag.name, hit.limb, hit.joint, hit.signal, "in contact" if hit.in_contact else "in the air"]
+        values += [f"{one.seconds:.3f}", f"{number(hit.value)} (above {number(hit.threshold)})"]
+        if with_force:
+            values += ["", "", ""] if one.force is None else [f"{value:.0f}" for value in one.force.tolist()]
+        rows.append(tuple(Cell(text) for text in values))
+    return Table("Collisions", tuple(columns), tuple(rows))
 
 
 def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[str, object]:

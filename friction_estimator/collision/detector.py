@@ -96,6 +96,10 @@ class CollisionDetector:
     robot : the model that the estimator has
     thresholds : of this robot and this source of the external torque
 
+    Attributes
+    ----------
+    hit : limbs that collide at the newest sample, each by the index of its foot; -1: a limb without a foot
+
     Raises
     ------
     LearningError
@@ -108,6 +112,9 @@ class CollisionDetector:
         self._signals = CollisionSignals(robot)
         self._thresholds = np.ascontiguousarray(thresholds.values)
         self._limbs = [(chain_name(robot.joint_names, joints), joints) for joints in chains(robot.coupled)]
+        carries = [robot.limb[:, joints[0]] for _, joints in self._limbs]
+        self._feet = [int(np.argmax(feet)) if feet.any() else -1 for feet in carries]
+        self.hit: tuple[int, ...] = ()
         n = len(robot.joint_names)
         self._ratio, self._above_for = np.zeros(n), np.full(n, -1.0)
         self._collided_until_ns = [0] * len(self._limbs)
@@ -119,15 +126,18 @@ class CollisionDetector:
             self._collided_until_ns = [0] * len(self._limbs)
         compare(self._signals.filtered, self._signals.state, self._thresholds, dt, self._ratio, self._above_for)
         if self._above_for.max() < CONTINUITY - 1e-9:
+            self.hit = ()
             return ()
-        found = []
+        found, hit = [], []
         for number, (name, joints) in enumerate(self._limbs):
             above = joints[self._above_for[joints] >= CONTINUITY - 1e-9]
             if above.size:
+                hit.append(self._feet[number])
                 if estimate.stamp_ns > self._collided_until_ns[number]:
                     worst = int(above[np.argmax(self._ratio[above])])
                     found.append(self._collision(estimate.stamp_ns, name, worst))
                 self._collided_until_ns[number] = estimate.stamp_ns + round(1e9 * PAUSE)
+        self.hit = tuple(hit)
         return tuple(found)
 
     def _collision(self, stamp_ns: int, limb: str, joint: int) -> Collision:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage, ground_wrenches
-from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, SensorFrame
+from friction_estimator.types import BoolArray, Dynamics, FloatArray, FrictionEstimate, SensorFrame, record
 
 MARGIN = 0.25
 """An input may be outside the range of the training data by this part of the range."""
@@ -23,8 +24,42 @@ _AVERAGED = 100
 """Samples over which the rate is averaged."""
 
 
+@dataclass(frozen=True, slots=True)
+class WholeBodyTorque:
+    """External torque of one sample: force and moment on the base, in base axes about its origin, then the joints.
+
+    Attributes
+    ----------
+    residual : (nv,) of the momentum observer, without the wrenches of the ground on the feet [N, N m]; NaN: unknown
+    uncertainty, sigma : (nv,) uncertainty torque of the networks and its standard deviation [N, N m]
+    dynamics : of the sample
+    """
+
+    residual: FloatArray
+    uncertainty: FloatArray
+    sigma: FloatArray
+    dynamics: Dynamics
+
+    @property
+    def external(self) -> FloatArray:
+        """External torque (nv,) [N, N m]."""
+        return self.residual - self.uncertainty
+
+
+@record(frozen=True, slots=True)
+class MobNetEstimate(FrictionEstimate):
+    """An estimate whose external torque is that of MOB-Net.
+
+    Attributes
+    ----------
+    whole_body : the external torque of all rows
+    """
+
+    whole_body: WholeBodyTorque = field(kw_only=True)
+
+
 class MobNetEstimator(Estimator):
-    """An :class:`Estimator` whose external torque, and its sigma, are those of MOB-Net.
+    """An :class:`Estimator` whose external torque, and its sigma, are those of MOB-Net (:class:`MobNetEstimate`).
 
     Where an input is outside the range of the training data, where the rate is another one, and in rows without a foot
     sensor or before the residual has run for some time constants, they are those of the friction stage. Of the first
@@ -61,22 +96,30 @@ class MobNetEstimator(Estimator):
         signals = self._stage.step(frame, sensed.attitude, sensed.dynamics, wrenches)
         torque, sigma = self._network.step(signals.inputs)
         if self._is_known(frame, (signals.inputs < self._low) | (signals.inputs > self._high), signals.inputs):
-            measured = (signals.residual - signals.external)[self._base :]
-            estimates[-1] = self._combine(estimates[-1], measured, torque[self._base :], sigma[self._base :])
+            whole_body = WholeBodyTorque(signals.residual - signals.external, torque, sigma, sensed.dynamics)
+            estimates[-1] = self._with_external_torque(estimates[-1], whole_body)
         return estimates
 
-    def _combine(
-        self, estimate: FrictionEstimate, measured: FloatArray, torque: FloatArray, sigma: FloatArray
-    ) -> FrictionEstimate:
-        """Put the external torque of MOB-Net into an estimate of the friction stage.
-
-        Parameters
-        ----------
-        estimate : of the friction stage
-        measured : (n,) residual without the wrenches of the ground [N m]; NaN while unknown
-        torque, sigma : (n,) uncertainty torque of the networks and its standard deviation [N m]
-        """
-        return with_external_torque(estimate, measured - torque, sigma)
+    def _with_external_torque(self, estimate: FrictionEstimate, whole_body: WholeBodyTorque) -> MobNetEstimate:
+        """Put the external torque of MOB-Net, where it is known, in place of that of the friction stage."""
+        torque, sigma, joints = whole_body.external[self._base :], whole_body.sigma[self._base :], estimate.joints
+        known = np.isfinite(torque)
+        joints = dataclasses.replace(
+            joints,
+            external_torque=np.where(known, torque, joints.external_torque),
+            external_torque_sigma=np.where(known, sigma, joints.external_torque_sigma),
+        )
+        return MobNetEstimate(
+            estimate.stamp_ns,
+            estimate.position,
+            estimate.velocity,
+            estimate.effort,
+            estimate.phase,
+            estimate.base,
+            joints,
+            estimate.compensation,
+            whole_body=whole_body,
+        )
 
     def _is_known(self, frame: SensorFrame, outside: BoolArray, inputs: FloatArray) -> bool:
         """Whether the networks have learned from samples like this one."""
@@ -100,17 +143,6 @@ class MobNetEstimator(Estimator):
             )
             return False
         return True
-
-
-def with_external_torque(estimate: FrictionEstimate, torque: FloatArray, sigma: FloatArray) -> FrictionEstimate:
-    """The same estimate with this external torque (n,) and its sigma where they are known [N m]."""
-    joints, known = estimate.joints, np.isfinite(torque)
-    joints = dataclasses.replace(
-        joints,
-        external_torque=np.where(known, torque, joints.external_torque),
-        external_torque_sigma=np.where(known, sigma, joints.external_torque_sigma),
-    )
-    return dataclasses.replace(estimate, joints=joints)
 
 
 def _input_names(joint_names: tuple[str, ...], floating: bool) -> list[str]:

@@ -137,6 +137,13 @@ COLLISION = Topic(
     "collision", DIAGNOSTICS, When.CHANGE, "one message for each collision: limb, joint, signal and its threshold"
 )
 """Published with the parameter ``collision_thresholds`` of the node only."""
+COLLISION_WRENCH = Topic(
+    "collision/wrench", WRENCH, When.SAMPLE, "while a limb collides: unexpected wrench, in and about the base frame"
+)
+LIMB_WRENCH = Topic(
+    "collision/limb_wrench", WRENCH, When.SAMPLE, "the same wrench in and about the sole frame of the limb that is hit"
+)
+"""Published with the parameters ``collision_thresholds`` and ``mob_net_model`` of the node only."""
 
 
 def output_topics(config: Config) -> tuple[Topic, ...]:

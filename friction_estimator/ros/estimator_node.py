@@ -190,7 +190,8 @@ class EstimatorNode(ManagedNode):
             return
         thresholds = load_thresholds(Path(path))
         thresholds.check(joint_names, torque_source(self._config, self._own["mob_net_model"]))
-        self._collisions = CollisionPublisher(self, RobotModel(self._config, urdf_xml), thresholds)
+        soles = [foot.frame for foot in self._config.feet] if self._own["mob_net_model"] else []
+        self._collisions = CollisionPublisher(self, RobotModel(self._config, urdf_xml), thresholds, soles)
         undo.callback(self._collisions.destroy)
         undo.callback(setattr, self, "_collisions", None)
 

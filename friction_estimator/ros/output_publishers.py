@@ -6,20 +6,24 @@ import importlib.util
 import time
 from collections.abc import Callable, Sequence
 
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 
 from friction_estimator.collision.detector import CollisionDetector
+from friction_estimator.collision.identification import base_wrench, wrench_at_foot
 from friction_estimator.collision.thresholds import Thresholds
 from friction_estimator.config import Config
+from friction_estimator.learning.external_torque import MobNetEstimate, WholeBodyTorque
 from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.topics import Topic, When
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.ros.middleware import FAST_OUTPUT, OUTPUT, diagnostic_status, message_class
-from friction_estimator.types import FrictionEstimate
+from friction_estimator.types import FloatArray, FrictionEstimate
 
 _DELIVERY = Duration(nanoseconds=200_000_000)  # longest wait for the delivery of the last torque
 _CHECKS = 4  # of the clock during one compensation.timeout
@@ -88,18 +92,22 @@ class OutputPublishers:
 
 
 class CollisionPublisher:
-    """Detects collisions in the estimates; publishes and logs each of them.
+    """Detects collisions in the estimates; publishes and logs each of them, and its wrench while it lasts.
 
     Parameters
     ----------
-    node : owner of the publisher
+    node : owner of the publishers
     robot : the model that the estimator has
     thresholds : of this robot
+    sole_frames : (k) of the feet; none: without wrenches, which need MOB-Net
     """
 
-    def __init__(self, node: Node, robot: RobotModel, thresholds: Thresholds) -> None:
+    def __init__(self, node: Node, robot: RobotModel, thresholds: Thresholds, sole_frames: Sequence[str]) -> None:
         self._node, self._detector = node, CollisionDetector(robot, thresholds)
+        self._sole_frames = sole_frames
         self._publisher = node.create_publisher(DiagnosticArray, topics.COLLISION.name, OUTPUT)
+        names = (topics.COLLISION_WRENCH.name, topics.LIMB_WRENCH.name) if sole_frames else ()
+        self._wrenches = [node.create_publisher(WrenchStamped, name, FAST_OUTPUT) for name in names]
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate."""
@@ -111,14 +119,40 @@ class CollisionPublisher:
                 {name: getattr(collision, name) for name in ("limb", "joint", "signal", "value", "threshold")},
             )
             message = DiagnosticArray(status=[status])
-            seconds, nanoseconds = divmod(collision.stamp_ns, 1_000_000_000)
-            message.header.stamp.sec, message.header.stamp.nanosec = seconds, nanoseconds
+            message.header.stamp = _stamp(collision.stamp_ns)
             self._publisher.publish(message)
             self._node.get_logger().warning(f"at {1e-9 * collision.stamp_ns:.3f} s: {collision}")
+        if self._detector.hit and self._wrenches and isinstance(estimate, MobNetEstimate):
+            self._publish_wrenches(estimate.stamp_ns, estimate.whole_body)
 
     def destroy(self) -> None:
-        """End the topic."""
-        self._node.destroy_publisher(self._publisher)
+        """End the topics."""
+        for publisher in (self._publisher, *self._wrenches):
+            self._node.destroy_publisher(publisher)
+
+    def _publish_wrenches(self, stamp_ns: int, torque: WholeBodyTorque) -> None:
+        wrench = base_wrench(torque)
+        if wrench is None:
+            return
+        of_base, of_limb = self._wrenches
+        of_base.publish(_wrench_message(stamp_ns, topics.BASE_FRAME, wrench))
+        for foot in self._detector.hit:
+            if foot >= 0:
+                at_foot = wrench_at_foot(wrench, torque.dynamics, foot)
+                of_limb.publish(_wrench_message(stamp_ns, self._sole_frames[foot], at_foot))
+
+
+def _stamp(stamp_ns: int) -> Time:
+    seconds, nanoseconds = divmod(stamp_ns, 1_000_000_000)
+    return Time(sec=seconds, nanosec=nanoseconds)
+
+
+def _wrench_message(stamp_ns: int, frame: str, wrench: FloatArray) -> WrenchStamped:
+    message = WrenchStamped()
+    message.header.stamp, message.header.frame_id = _stamp(stamp_ns), frame
+    force, torque, values = message.wrench.force, message.wrench.torque, wrench.tolist()
+    force.x, force.y, force.z, torque.x, torque.y, torque.z = values
+    return message
 
 
 class CompensationGuard:

@@ -106,6 +106,19 @@ def test_a_joint_in_contact_has_its_own_threshold_and_none_right_after_the_conta
     assert sample == lands + round(1e3 * (SETTLING + CONTINUITY))
 
 
+def test_a_limb_is_hit_while_it_is_above_the_thresholds_and_known_by_its_foot(robot, template):
+    torque = step_of(0.0, length=400)
+    torque[START : START + 100] = 50.0
+    detector, hits = CollisionDetector(robot, thresholds()), []
+    for estimate in estimates(template, torque):
+        detector.step(estimate)
+        hits.append(detector.hit)
+    samples = [k for k, hit in enumerate(hits) if hit]
+    assert {hit for hit in hits if hit} == {(0,)}
+    assert START < samples[0] < START + 20 and START + 100 < samples[-1] < START + 140
+    assert len(samples) == samples[-1] - samples[0] + 1
+
+
 def test_unknown_torque_is_not_compared_and_a_gap_begins_anew(robot, template):
     torque = step_of(np.nan)
     assert detected(robot, thresholds(), estimates(template, torque)) == []

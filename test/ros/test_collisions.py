@@ -1,11 +1,13 @@
 """Collisions live: the node reads thresholds, publishes what is above them, and refuses those that do not fit."""
 
 import numpy as np
+import pytest
 
 from benchmarks.faults.live import NodeProcess
 from friction_estimator.collision.thresholds import Thresholds, torque_source
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
+from test.collision.test_walk import without_uncertainty
 
 from .conftest import TalkingRobot, robot_joints
 
@@ -33,6 +35,34 @@ def test_each_collision_is_one_message_with_the_stamp_of_its_joint_sample(robot,
         assert status.message in process.output
     finally:
         process.close()
+        talking.close()
+
+
+def test_with_mob_net_the_wrench_is_published_for_base_and_foot_while_the_limb_collides(robot, samples, workplace):
+    pytest.importorskip("safetensors", reason="safetensors is not installed: models cannot be written or read")
+    names, model, file = robot_joints(samples, robot), workplace / "model.safetensors", workplace / "of_model.yaml"
+    without_uncertainty(robot).save(model)
+    values = np.full((2, 2, len(names)), np.inf)
+    values[:, 0, names.index("r_knee")] = 1e-9
+    Thresholds(names, values, torque_source(robot.config, model)).save(file)
+    parameters = "inputs_reliable:=true", f"collision_thresholds:={file}", f"mob_net_model:={model}"
+    process = NodeProcess("estimator_node", workplace, *parameters, namespace="wrench")
+    talking = TalkingRobot("wrench", robot, samples)
+    talking.listen(topics.FRICTION, topics.SIGMA, topics.COLLISION, topics.COLLISION_WRENCH, topics.LIMB_WRENCH)
+    try:
+        talking.connect()
+        talking.send(1400)
+        talking.await_estimate(talking.sent[-1])
+        of_base, of_limb = (talking.received[topic.name] for topic in (topics.COLLISION_WRENCH, topics.LIMB_WRENCH))
+        talking.spin_until(lambda: len(of_base) > 100 and len(of_limb) == len(of_base), "wrenches")
+        assert {one.header.frame_id for one in of_base} == {"base_link"}
+        assert {one.header.frame_id for one in of_limb} == {robot.config.feet[1].frame}
+        assert header_stamp(talking.received[topics.COLLISION.name][0]) == header_stamp(of_base[0])
+        forces = [np.linalg.norm([f.x, f.y, f.z]) for f in (one.wrench.force for one in (of_base[0], of_limb[0]))]
+        assert forces[0] == pytest.approx(forces[1]) and forces[0] > 0.0
+        assert process.end() == 0, process.output()
+    finally:
+        process.kill()
         talking.close()
 
 

@@ -21,7 +21,10 @@ POLICY = ElementTree.parse(share_directory() / "config" / "security" / "policy.x
 Names = dict[str, set[str]]
 """Full names of topics and services of one node, by ``publish``, ``subscribe`` and ``reply``."""
 
-NOT_HERE = {"publish": {"/tf", "/collision"}, "subscribe": {"/tf", "/robot_description"}}
+NOT_HERE = {
+    "publish": {"/tf", "/collision", "/collision/wrench", "/collision/limb_wrench"},
+    "subscribe": {"/tf", "/robot_description"},
+}
 """Topics that the policy allows, and that nodes need only where tf2_msgs is installed, collisions are detected, or
 there is no URDF file."""
 
