@@ -33,11 +33,13 @@ EXTRAS = {
         "importlib-metadata<10; python_version < '3.12'",  # of dask; later ones need a package without an author
     ],
     "learning": ["jax>=0.4.30", "optax>=0.2.2", "safetensors>=0.4"],  # only `train` needs jax and optax; 100 MB
+    "onnx": ["onnx>=1.16"],  # only `train --onnx` needs it
     "test": ["pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100", "pandas>=2.0", "polars>=1.0", "duckdb>=1.0"],
 }
 EXTRAS["test"] += EXTRAS["robots"]
+NOT_IN_ALL = ("learning", "onnx")
 EXTRAS["all"] = list(
-    dict.fromkeys(requirement for name, extra in EXTRAS.items() if name != "learning" for requirement in extra)
+    dict.fromkeys(requirement for name, extra in EXTRAS.items() if name not in NOT_IN_ALL for requirement in extra)
 )
 
 

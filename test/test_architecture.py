@@ -64,6 +64,7 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "jax": {"learning.training"},
     "optax": {"learning.training"},
     "safetensors": {"learning"},
+    "onnx": {"learning.onnx_file"},
     **{name: {"ros", "benchmark"} for name in ROS},
 }
 NOT_IN_HOT_ROOMS = {"time", "datetime", "logging", "pathlib", "os", "io", "sys", "subprocess", "threading", "random"}

@@ -51,6 +51,7 @@ _EXTRAS = {
     "jax": "learning",
     "optax": "learning",
     "safetensors": "learning",
+    "onnx": "onnx",
 }
 
 

@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--paper", action="store_true", help="sizes and settings of Lim et al. 2024: many hours without a GPU"
     )
+    parser.add_argument(
+        "--onnx", type=Path, metavar="FILE", help="write the networks as ONNX, too, for programs in other languages"
+    )
     parser.add_argument("--restart", action="store_true", help="drop an interrupted training instead of continuing it")
 
 
@@ -74,6 +77,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     from friction_estimator.learning.training import PAPER, Epoch, TrainingSettings, train
 
+    if arguments.onnx:  # a missing library is named before the work
+        from friction_estimator.learning.onnx_file import write_onnx
     settings = dataclasses.replace(PAPER if arguments.paper else TrainingSettings(), seed=arguments.seed)
     if arguments.epochs:
         settings = dataclasses.replace(settings, epochs=arguments.epochs)
@@ -97,6 +102,8 @@ def run(arguments: argparse.Namespace) -> None:
         model = train(recordings, robot, settings, checkpoint, report)
     model.save(arguments.output)
     checkpoint.unlink(missing_ok=True)
+    if arguments.onnx:
+        write_onnx(model, arguments.onnx)
     Console().print(terminal_table(result_table(model)))
     print(f"{arguments.output}: trained with {model.training['samples']} samples")
 

@@ -40,6 +40,7 @@ WRONG = {
     "mob_net": ["model.safetensors", "--seconds", "0"],
     "sigma_coverage": ["--seeds", "0"],
     "sigma_parts": ["--duration", "0"],
+    "torque_step": ["walks", "model.safetensors", "other.safetensors", "--walks", "0"],
     "walk_stability": ["--scenario", "dance"],
 }
 

@@ -30,6 +30,14 @@ def test_without_jax_train_names_the_extra(tmp_path, capsys, monkeypatch):
     assert "'jax' is missing: pip install '.[learning]'" in capsys.readouterr().err
 
 
+def test_without_onnx_train_names_the_extra_before_the_work(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("jax", reason="JAX is not installed (extra learning): nothing can be trained")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "friction_estimator.learning.onnx_file", raising=False)
+    assert main(["train", str(tmp_path), "-o", str(tmp_path / "m"), "--onnx", str(tmp_path / "m.onnx")]) == 1
+    assert "'onnx' is missing: pip install '.[onnx]'" in capsys.readouterr().err
+
+
 def test_a_model_that_train_writes_can_be_evaluated(tmp_path, suralp, capsys, monkeypatch):
     pytest.importorskip("jax", reason="JAX is not installed (extra learning): nothing can be trained")
     pytest.importorskip("safetensors", reason="safetensors is not installed (extra learning)")
