@@ -4,8 +4,10 @@
 
 Simulates ten walks of half to the whole duration. The bags are their copies, which differ in a comment, so that all of
 them are replayed, once with each number of workers. Rates are those of the second half of the bags, so that the start
-of the processes does not count. Overhead is CPU time in this process: hash, robot and rows of a bag against the
-estimator alone. Rates and overhead need a machine on which nothing else runs; memory does not.
+of the processes does not count. Overhead of a bag is the CPU time of its task outside of the estimator (open and hash
+the bag, find its robot, write its rows), and that of client and scheduler. Workers wait while they have no task. Rates
+and overhead need a machine on which nothing else runs; memory does not. Without options it takes six minutes, with
+bags of a minute (--duration 60 --bags 20) ten.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -30,6 +33,7 @@ from friction_estimator.io.robot import load_robot
 
 ROBOTS, DAYS = 5, 2
 MEGABYTE = 1e6
+_EVERY = 10  # bags, after which memory is measured
 _PARTS = 0.05, 0.1, 0.25, 0.5, 0.75, 1.0  # of the bags, after which memory is shown
 
 
@@ -60,6 +64,9 @@ class Watch:
         self.seconds: list[float] = []
         self.here: list[float] = []
         self.workers: list[float] = []
+        self._largest = 0
+        self._tasks: list[float] = []
+        self._cpu: list[float] = []
         self._process = psutil.Process()
 
     def note(self, result: BagResult, done: int, total: int) -> None:
@@ -68,29 +75,40 @@ class Watch:
             raise SystemExit(f"{result.bag}: {result.status} {result.reason}")
         self.seconds.append(time.perf_counter())
         self.here.append(self._process.memory_info().rss)
-        children = [child.memory_info().rss for child in self._process.children(recursive=True)]
-        self.workers.append(max(children))
+        if done == total or len(self.seconds) % _EVERY == 1:  # to look for processes takes milliseconds
+            self._largest = max(child.memory_info().rss for child in self._process.children(recursive=True))
+        self.workers.append(self._largest)
+        self._tasks.append(result.seconds)
+        self._cpu.append(sum(self._process.cpu_times()[:2]))
 
-    def rate(self) -> float:
-        """Bags a second, of the second half."""
+    def second_half(self, workers: int) -> tuple[float, float, float]:
+        """Of the second half of the bags: bags a second, part of the time in which workers wait, CPU here a bag [s]."""
         half = len(self.seconds) // 2
-        return (len(self.seconds) - 1 - half) / (self.seconds[-1] - self.seconds[half])
+        bags, elapsed = len(self.seconds) - 1 - half, self.seconds[-1] - self.seconds[half]
+        waiting = 1.0 - sum(self._tasks[half + 1 :]) / (workers * elapsed)
+        return bags / elapsed, waiting, (self._cpu[-1] - self._cpu[half]) / bags
 
 
-def overhead(walks: Sequence[Path], robots_yaml: Path, output: Path) -> tuple[float, float]:
-    """CPU time a bag as a task of the fleet, and of the estimator alone [s]."""
+def task_time(walks: Sequence[Path], robots_yaml: Path, output: Path) -> tuple[float, float]:
+    """CPU time of the task of a bag, and the part of it in the estimator [s]."""
     robots, settings = load_fleet_robots(robots_yaml), Settings("replay", str(output))
-    robot = robots.robots[0].robot
     process_bag(str(walks[0]), robots, Settings("replay", str(output / "first")))  # loads what is loaded once
-    spent = [0.0, 0.0]
-    for walk in walks:
+    inside, replay = 0.0, bags.replay
+
+    def timed(*arguments: Any, **options: Any) -> bags.ReplaySummary:
+        nonlocal inside
         start = time.process_time()
+        summary = replay(*arguments, **options)
+        inside += time.process_time() - start
+        return summary
+
+    bags.replay = timed
+    start = time.process_time()
+    for walk in walks:
         process_bag(str(walk), robots, settings)
-        middle = time.process_time()
-        bags.replay(walk, None, robot.config, robot.urdf_xml, on_estimate=lambda estimate: None)
-        spent[0] += middle - start
-        spent[1] += time.process_time() - middle
-    return spent[0] / len(walks), spent[1] / len(walks)
+    whole = time.process_time() - start
+    bags.replay = replay
+    return whole / len(walks), inside / len(walks)
 
 
 @command
@@ -107,10 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = Path(scratch)
         walks = find_walks(chosen.walks or folder / "walks", chosen.duration)
         robots_yaml = walks[0].parents[1] / ROBOTS_YAML
-        fleet_time, alone = overhead(walks, robots_yaml, folder / "alone")
-        print(
-            f"CPU time a bag: {fleet_time:.3f} s, of which the estimator {alone:.3f} s: {fleet_time / alone - 1.0:+.1%}"
-        )
+        whole, inside = task_time(walks, robots_yaml, folder / "alone")
+        around = whole - inside
+        print(f"CPU time of a task: estimator {inside:.3f} s, all else {around:.4f} s or {around / inside:.2%} of it")
         copy_bags(walks, folder / "bags", chosen.bags)
         rows = []
         first_rate = None
@@ -118,8 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             watch = Watch()
             output = folder / f"friction_{workers}"
             fleet.replay(folder / "bags", robots_yaml, output=output, workers=workers, progress=watch.note)
-            first_rate = first_rate or watch.rate()
-            print(f"{workers} workers: {watch.rate():.2f} bags/s, {watch.rate() / first_rate:.2f} times the first rate")
+            rate, waiting, cpu = watch.second_half(workers)
+            first_rate = first_rate or rate
+            print(
+                f"{workers} workers: {rate:.2f} bags/s, {rate / first_rate:.2f} times the first rate; they wait "
+                f"{waiting:.1%} of the time; CPU of client and scheduler {cpu:.4f} s a bag"
+            )
             for part in _PARTS:
                 done = max(int(part * chosen.bags), 1)
                 largest, here = max(watch.workers[:done]), max(watch.here[:done])

@@ -180,7 +180,7 @@ def replay(
         order = {sample.joints.stamp_ns: row for row, sample in enumerate(source.samples)}
         true_friction = source.friction[[order[stamp] for stamp in rows.stamps.tolist()]]
         return rows.result(chosen, estimator.joint_names, true_friction, estimator.identified, warnings)
-    chosen = as_robot(robot_of_bag(source, namespace) if robot is None else robot)
+    chosen = as_robot(robot_of_bag(BagReader(source)) if robot is None else robot)
     summary = bags.replay(
         source,
         output,
@@ -198,7 +198,7 @@ def replay(
     return rows.result(chosen, summary.joint_names, truth, summary.identified, summary.warnings)
 
 
-def robot_of_bag(path: str | os.PathLike[str], namespace: str = "") -> str:
+def robot_of_bag(reader: BagReader) -> str:
     """Name of the robot that a bag of this package describes.
 
     Raises
@@ -206,7 +206,6 @@ def robot_of_bag(path: str | os.PathLike[str], namespace: str = "") -> str:
     ConfigError
         When the bag names none; the message says which there are.
     """
-    reader = BagReader(path, namespace)
     name = RunDescription.from_custom_data(reader.custom_data).robot
     if name not in robot_names():
         raise ConfigError(

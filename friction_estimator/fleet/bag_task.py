@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import itertools
 import tempfile
 import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,10 @@ from friction_estimator.fleet.robots import FleetRobot, FleetRobots
 from friction_estimator.fleet.sources import content_hash, local_copy
 from friction_estimator.fleet.table import is_finished, row_file, write_bytes, write_rows
 from friction_estimator.io.bags import replay as bags
-from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.laws import make_law
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import FloatArray, FrictionEstimate
-
-_COLLECT_EVERY = 16
-"""Each bag leaves 2 MB of estimator in reference cycles; to collect them takes 0.1 s, which short bags must not pay."""
-_bags_done = itertools.count(1)
 
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
 
@@ -101,9 +97,15 @@ def process_bag(url: str, robots: FleetRobots, settings: Settings, scratch: str 
         return BagResult(url, status, rows=rows, seconds=time.perf_counter() - started)
     except FrictionEstimatorError as error:
         return BagResult(url, FAILED, str(error), seconds=time.perf_counter() - started)
-    finally:
-        if next(_bags_done) % _COLLECT_EVERY == 0:
-            gc.collect()
+    finally:  # each bag leaves 2 MB of estimator in reference cycles
+        gc.collect()
+        _freeze_libraries()
+
+
+@cache
+def _freeze_libraries() -> None:
+    """Keep the garbage collector from what is loaded: to search it takes 0.1 s, and would be done after every bag."""
+    gc.freeze()
 
 
 def _process(url: str, robots: FleetRobots, settings: Settings, scratch: str | None) -> tuple[str, str]:
@@ -111,41 +113,55 @@ def _process(url: str, robots: FleetRobots, settings: Settings, scratch: str | N
     with local_copy(url, scratch) as path:
         reader = BagReader(path)
         owner = robots.owner(url, reader)
+        reader.namespace = owner.namespace
         start = datetime.fromtimestamp(reader.start_ns * 1e-9, UTC).replace(tzinfo=None)
         identity = f"{digest} {owner.serial} {settings.method}"
         name = hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()
-        target = row_file(settings.output, settings.method, start, name)
+        file = row_file(settings.method, start, name)
+        target = f"{settings.output.rstrip('/')}/{file}"
         made_with = {key: str(value) for key, value in asdict(settings).items() if key != "output"}
         made_with |= {"robot": owner.content_hash, "version": friction_estimator.__version__}
         if is_finished(target, made_with):
             return SKIPPED, target
         page = f"reports/{name}.html" if settings.reports else None
-        joints = _replayed(path, owner, settings, page) if settings.method == "replay" else (
-            _identified(path, owner, settings)
+        thermometer = _Thermometer(reader)
+        joints = _replayed(reader, owner, settings, page, thermometer) if settings.method == "replay" else (
+            _identified(reader, owner, settings, thermometer)
         )  # fmt: skip
         common = {
             "serial": owner.serial,
             "robot": owner.robot.name,
             "start": start,
             "duration": (reader.end_ns - reader.start_ns) * 1e-9,
-            "temperature": _temperature(reader, owner.namespace),
+            "temperature": thermometer.mean,
             "report": page,
             "bag": url,
             "bag_hash": digest,
             "version": friction_estimator.__version__,
         }
-        write_rows(target, [{**common, **joint} for joint in joints], made_with)
+        write_rows(settings.output, file, [{**common, **joint} for joint in joints], made_with)
     return FINISHED, target
 
 
-def _temperature(reader: BagReader, namespace: str) -> float | None:
+class _Thermometer:
     """Mean of the topic ``temperature``, or of the only topic of its type [degree Celsius]."""
-    there = [topic for topic, kind in reader.topics.items() if kind == _TEMPERATURE]
-    wanted = "/" + "/".join(part for part in (namespace.strip("/"), "temperature") if part)
-    topic = wanted if wanted in there else there[0] if len(there) == 1 else None
-    values = [] if topic is None else [reader.decode(message).temperature for message in reader.messages([topic])]
-    finite = [value for value in values if np.isfinite(value)]
-    return float(np.mean(finite)) if finite else None
+
+    def __init__(self, reader: BagReader) -> None:
+        self._reader = reader
+        there = [topic for topic, kind in reader.topics.items() if kind == _TEMPERATURE]
+        wanted = "/" + "/".join(part for part in (reader.namespace.strip("/"), "temperature") if part)
+        self.topics = [wanted] if wanted in there else there if len(there) == 1 else []
+        self._sum, self._count = 0.0, 0
+
+    def add(self, message: BagMessage) -> None:
+        value = self._reader.decode(message).temperature
+        if np.isfinite(value):
+            self._sum += value
+            self._count += 1
+
+    @property
+    def mean(self) -> float | None:
+        return self._sum / self._count if self._count else None
 
 
 class _Tally:
@@ -168,27 +184,30 @@ class _Tally:
         return np.sqrt(self._squares / self._used) if self._used else np.full(self._squares.shape, np.nan)
 
 
-def _replayed(path: Path, owner: FleetRobot, settings: Settings, page: str | None) -> list[dict[str, Any]]:
+def _replayed(
+    reader: BagReader, owner: FleetRobot, settings: Settings, page: str | None, thermometer: _Thermometer
+) -> list[dict[str, Any]]:
     """Row of every joint from the live estimator."""
     tally, robot = _Tally(), owner.robot
     with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
         out = None if folder is None else Path(folder) / "estimates"
         summary = bags.replay(
-            path,
+            reader,
             out,
             robot.config,
             robot.urdf_xml,
             on_estimate=tally.add,
-            namespace=owner.namespace,
+            on_message=dict.fromkeys(thermometer.topics, thermometer.add),
             robot=robot.name,
             smooth=settings.smooth,
+            freeze=False,
         )
-        if folder is not None:
+        if folder is not None and page is not None:
             made = Path(folder) / "report.html"
-            report(str(out), made, title=f"{owner.serial}, {path.name}")
-            write_bytes(f"{settings.output.rstrip('/')}/{page}", made.read_bytes())
+            report(str(out), made, title=f"{owner.serial}, {reader.path.name}")
+            write_bytes(settings.output, page, made.read_bytes())
     if tally.newest is None:
-        raise BagError(f"no estimate could be made from {path}")
+        raise BagError(f"no estimate could be made from {reader.path}")
     law, rms = tally.newest.joints.law, np.broadcast_to(tally.rms, len(summary.joint_names))
     rejected = sum(count for count, _ in summary.refused.values())
     damage = [summary.damage] if summary.damage else []
@@ -215,9 +234,14 @@ def _replayed(path: Path, owner: FleetRobot, settings: Settings, page: str | Non
     return rows
 
 
-def _identified(path: Path, owner: FleetRobot, settings: Settings) -> list[dict[str, Any]]:
+def _identified(
+    reader: BagReader, owner: FleetRobot, settings: Settings, thermometer: _Thermometer
+) -> list[dict[str, Any]]:
     """Row of every joint (motor, where motors move several joints) from an offline identification."""
-    found = identify(path, owner.robot, method=settings.identification, law=settings.law, namespace=owner.namespace)
+    method, namespace = settings.identification, owner.namespace
+    found = identify(reader.path, owner.robot, method=method, law=settings.law, namespace=namespace)
+    for message in reader.messages(thermometer.topics):
+        thermometer.add(message)
     friction, measured = found.friction, {one.joint: one for one in found.samples}
     ranges = friction.velocity_range
     rows = []

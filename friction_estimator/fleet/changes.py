@@ -241,7 +241,7 @@ def _shares(logarithms: FloatArray) -> FloatArray:
 def trend(days: DaySeries) -> tuple[float, float]:
     """Slope of the logarithm over all days, and its standard deviation [1/d]."""
     design = np.column_stack((np.ones(days.day.size), days.day - days.day[0]))
-    weighted = np.linalg.solve(days.error_covariance(days.variance), design)
+    weighted = np.linalg.solve(days.error_covariance(_without_outliers(days)), design)
     covariance = np.linalg.inv(design.T @ weighted)
     return float((covariance @ weighted.T @ days.value)[1]), float(np.sqrt(covariance[1, 1]))
 

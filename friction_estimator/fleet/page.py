@@ -33,6 +33,7 @@ def drift_table(joints: Sequence[JointDrift]) -> Table:
         Column("trend ± 2 sigma", "in 30 days"),
         Column("temperature", "1/K"),
         Column("days"),
+        Column("changes (probability)", align="left"),
     )
     return Table("Friction of the joints, the worst first", columns, tuple(_row(joint) for joint in joints))
 
@@ -48,6 +49,7 @@ def _row(joint: JointDrift) -> tuple[Cell, ...]:
         Cell(_spread(joint.trend, joint.trend_sigma)),
         Cell(_spread(joint.days.factor, joint.days.factor_sigma, 1)),
         Cell(str(joint.days.day.size)),
+        Cell("; ".join(f"{one.kind} {date_of(one.day):%m-%d} ({one.probability:.2f})" for one in joint.changes)),
     )
 
 

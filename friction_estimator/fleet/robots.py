@@ -7,7 +7,7 @@ bags: ["*/unit_7/*"]             # patterns of paths or URLs of its bags
 unit_8:
 robot: suralp
 metadata: {vehicle: "8"}         # or custom data that its bags carry
-namespace: robot8                # of the topics, where several robots are in one bag
+namespace: robot8                # of its topics, where a bag has several
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class FleetRobots:
             When none or several robots claim the bag, or it names none.
         """
         if not self.robots:
-            name = robot_of_bag(reader.path)
+            name = robot_of_bag(reader)
             return FleetRobot(name, as_robot(name))
         owners = [robot for robot in self.robots if robot.owns(url, reader.custom_data)]
         if len(owners) != 1:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import dask
 import distributed
+from dask.system import CPU_COUNT
+from fsspec.implementations.local import LocalFileSystem
 from tornado.ioloop import PeriodicCallback
 
 import friction_estimator
@@ -29,6 +31,12 @@ AnyPath = str | os.PathLike[str]
 _FIRST_WORKER = 60.0  # time in which a scheduler must have a worker [s]
 _CONNECTION = 10.0  # time in which a scheduler must answer [s]
 _REVIVE = 5.0  # interval at which missing workers of this machine are started [s]
+_UNWATCHED = {
+    "distributed.worker.profile.enabled": False,  # keeps 0.4 MB a second, for an hour
+    "distributed.admin.tick.interval": "1s",  # 20 ms and 100 ms would take 3 % of a core here and 2 % in every worker
+    "distributed.worker.memory.monitor-interval": "1s",
+}
+"""How often the processes of Dask look after themselves."""
 _LOST = (CancelledError, TimeoutError, OSError)
 
 
@@ -80,7 +88,7 @@ def run_bags(
     robots = FleetRobots() if robots_file is None else load_fleet_robots(robots_file)
     places = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     bags = find_bags(absolute(os.fspath(place)) for place in places)
-    with _client(scheduler, workers) as client:
+    with local_or_given_cluster(scheduler, workers) as client:
         if announce is not None:
             announce(client.dashboard_link)
         _check_workers(client)
@@ -93,8 +101,16 @@ def run_bags(
             batch = batches.pop()
             futures = {
                 # names of one group, so that bags wait at the scheduler: those at a worker that dies are suspects, too
-                client.submit(_on_worker, bag.url, shared, settings, key=f"bag-{place:06d}-{os.urandom(8).hex()}"): bag
-                for place, bag in enumerate(batch)  # earlier tasks have priority
+                client.submit(
+                    process_on_worker,
+                    bag.url,
+                    shared,
+                    settings,
+                    friction_estimator.__version__,
+                    key=f"bag-{place:06d}-{os.urandom(8).hex()}",
+                    priority=-place,
+                ): bag
+                for place, bag in enumerate(batch)
             }
             for future in distributed.as_completed(list(futures)):
                 bag = futures.pop(future)
@@ -116,15 +132,19 @@ def run_bags(
                     )
                     result = BagResult(bag.url, FAILED, reason)
                 future.release()
+                _check_rows(result)
                 results.append(result)
                 done += bag.size
                 if progress is not None:
                     progress(result, done, total)
-    _check_rows(results)
     return FleetRun(settings.output, tuple(results))
 
 
-def _on_worker(url: str, robots: FleetRobots, settings: Settings) -> BagResult:
+def process_on_worker(url: str, robots: FleetRobots, settings: Settings, version: str) -> BagResult:
+    """Task of a bag. Workers that come after the others were checked may have another version than the client."""
+    if version != friction_estimator.__version__:
+        reason = f"its worker has friction_estimator {friction_estimator.__version__}, the client has {version}"
+        return BagResult(url, FAILED, reason)
     return process_bag(url, robots, settings, distributed.get_worker().local_directory)
 
 
@@ -152,11 +172,11 @@ def _result(client: distributed.Client, future: distributed.Future, bag: Bag) ->
 
 
 @contextmanager
-def _client(scheduler: str | None, workers: int | None) -> Iterator[distributed.Client]:
+def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterator[distributed.Client]:
+    """Client of a scheduler, or of a cluster on this machine that ends with the context."""
     if scheduler is None:
-        count = workers or os.cpu_count() or 1
-        # the profiler of Dask's workers keeps 0.4 MB a second, for an hour
-        with _without_interrupts(), dask.config.set({"distributed.worker.profile.enabled": False}):
+        count = workers or CPU_COUNT
+        with _without_interrupts(), dask.config.set(_UNWATCHED):
             cluster = distributed.LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
@@ -213,16 +233,16 @@ def _version() -> str:
     return friction_estimator.__version__
 
 
-def _check_rows(results: Sequence[BagResult]) -> None:
-    """Rows that workers have written must be visible here."""
-    for result in results:
-        if result.rows:
-            fs, place = filesystem(result.rows)
-            if not fs.exists(place):
-                raise FleetError(
-                    f"the rows of {result.bag} are not at {result.rows}: the output folder must be shared by all "
-                    "machines, or a URL"
-                )
+def _check_rows(result: BagResult) -> None:
+    """A file that a worker has written must be on this machine, too; an object store is the same for all."""
+    if not result.rows:
+        return
+    fs, place = filesystem(result.rows)
+    if isinstance(fs, LocalFileSystem) and not fs.exists(place):
+        raise FleetError(
+            f"the rows of {result.bag} are not at {result.rows}: the output folder must be shared by all machines, or "
+            "a URL"
+        )
 
 
 def absolute(url: str) -> str:

@@ -18,8 +18,8 @@ from friction_estimator.errors import BagError, ConfigError
 _STORAGE = (".mcap", ".db3")
 _METADATA = "metadata.yaml"
 _BLOCK = 1 << 20
-_CHECKSUMS = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
-"""Names under which object stores keep a checksum of a file."""
+_CHECKSUMS = ("md5Hash", "content_md5", "checksum", "ETag", "etag")
+"""Names under which object stores keep a checksum of a file; those of the content alone first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,11 @@ def filesystem(url: str) -> tuple[Any, str]:
         When no installed package reads such URLs.
     """
     try:
-        return url_to_fs(url)
+        fs, path = url_to_fs(url)
     except (ImportError, ValueError) as error:
         raise ConfigError(f"cannot read {url}: {error}") from None
+    fs.invalidate_cache()  # workers of a cluster live longer than what is in the store
+    return fs, path
 
 
 def find_bags(sources: Iterable[str]) -> tuple[Bag, ...]:

@@ -51,9 +51,9 @@ COLUMNS = {name: text for name, _, text in _FIELDS}
 """Description of every column."""
 
 
-def row_file(folder: str, method: str, start: datetime, name: str) -> str:
-    """Path or URL of the rows of one bag."""
-    return f"{folder.rstrip('/')}/{method}/month={start:%Y-%m}/{name}.parquet"
+def row_file(method: str, start: datetime, name: str) -> str:
+    """File of the rows of one bag in the output folder."""
+    return f"{method}/month={start:%Y-%m}/{name}.parquet"
 
 
 def is_finished(path: str, settings: Mapping[str, str]) -> bool:
@@ -67,23 +67,27 @@ def is_finished(path: str, settings: Mapping[str, str]) -> bool:
     return found.get(_SETTINGS) == _text(settings)
 
 
-def write_rows(path: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, str]) -> None:
+def write_rows(folder: str, file: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, str]) -> None:
     """Write the rows of one bag: at every moment the old file, the new file or none is there, whole."""
     table = pa.Table.from_pylist([dict(row) for row in rows], SCHEMA)
     table = table.replace_schema_metadata({_SETTINGS: _text(settings)})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    write_bytes(path, sink.getvalue().to_pybytes())
+    write_bytes(folder, file, sink.getvalue().to_pybytes())
 
 
-def write_bytes(path: str, content: bytes) -> None:
-    """Write a file as a whole: by renaming in a file system, in one request to an object store."""
-    fs, place = filesystem(path)
-    if not isinstance(fs, LocalFileSystem):
-        fs.makedirs(str(PurePosixPath(place).parent), exist_ok=True)
-        fs.pipe_file(place, content)
+def write_bytes(folder: str, file: str, content: bytes) -> None:
+    """Write a file as a whole: by renaming in a file system, in one request to an object store.
+
+    What a killed process leaves lies in the output folder itself, where no library looks for rows.
+    """
+    fs, root = filesystem(folder)
+    place = f"{root.rstrip('/')}/{file}"
+    if isinstance(fs, LocalFileSystem):
+        write_atomically(Path(place), content, scratch=Path(root))
         return
-    write_atomically(Path(place), content)
+    fs.makedirs(str(PurePosixPath(place).parent), exist_ok=True)
+    fs.pipe_file(place, content)
 
 
 def _text(settings: Mapping[str, str]) -> bytes:

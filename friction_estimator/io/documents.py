@@ -182,7 +182,9 @@ def _where(error: Exception) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 
-def write_atomically(target: Path, content: str | bytes, original: Path | None = None) -> None:
+def write_atomically(
+    target: Path, content: str | bytes, original: Path | None = None, scratch: Path | None = None
+) -> None:
     """Replace a file; line ends are written as they stand in a text.
 
     A symbolic link stays, and the file that it leads to is replaced. The new file has owner and permissions of the old
@@ -193,6 +195,7 @@ def write_atomically(target: Path, content: str | bytes, original: Path | None =
     target : file to write
     content : a text is written in UTF-8
     original : file of which the content is a copy; a new file gets its owner and permissions
+    scratch : folder of the temporary file, in the same file system; None: that of the target
 
     Raises
     ------
@@ -206,7 +209,7 @@ def write_atomically(target: Path, content: str | bytes, original: Path | None =
         target.write_bytes(data)
         return
     # of a random name, and never an existing file or link: others may write to the folder
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    temporary = (scratch or target.parent) / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as stream:

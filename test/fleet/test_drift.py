@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra 'fleet' is not installed")
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from benchmarks.fleet_drift import IN_TIME, JOINTS, WEAR, Case, simulate_table
 from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
+from friction_estimator.fleet.changes import trend
 from friction_estimator.fleet.series import day_series, joint_series
 from friction_estimator.fleet.wear import LOWER, STEADY, WORN, drift_of_series, find_drift
 
@@ -111,6 +113,27 @@ def test_few_days_give_no_verdict_and_old_bags_can_be_left_out(simulated, tmp_pa
     assert {joint.state for joint in recent.joints} == {"too few days"}
     with pytest.raises(ConfigError, match="there is no friction since 2027-01-01"):
         fleet.drift(tmp_path, since=datetime(2027, 1, 1))
+
+
+def test_the_command_leaves_out_old_bags_by_date_or_age(
+    simulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(simulated[0], tmp_path / "all.parquet")
+    assert main(["fleet", "drift", str(tmp_path), "--since", "2026-02-28"]) == 0
+    assert f"0 of {ROBOTS * JOINTS} joints are worn" in capsys.readouterr().out
+    assert main(["fleet", "drift", str(tmp_path), "--since", "0d"]) == 1
+    assert "there is no friction since" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        main(["fleet", "drift", str(tmp_path), "--since", "yesterday"])
+    assert end.value.code == 2 and "'yesterday' is no date such as 2026-01-31" in capsys.readouterr().err
+
+
+def test_one_wrong_day_does_not_make_a_trend(drift) -> None:
+    for joint in drift.joints[-3:]:
+        slope, sigma = trend(joint.days)
+        value = joint.days.value.copy()
+        value[-2] += 1.0
+        assert abs(trend(replace(joint.days, value=value))[0] - slope) < 0.5 * sigma
 
 
 def test_the_command_ends_with_three_for_wear_and_writes_the_page(

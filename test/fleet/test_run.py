@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dask
@@ -29,22 +29,35 @@ from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.fleet.bag_task import Settings, process_bag
 from friction_estimator.fleet.robots import FleetRobot, FleetRobots, load_fleet_robots
-from friction_estimator.fleet.run import FleetError
+from friction_estimator.fleet.run import FleetError, local_or_given_cluster, process_on_worker
 from friction_estimator.fleet.sources import find_bags
 from friction_estimator.fleet.table import COLUMNS, SCHEMA, read_table
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.writer import BagWriter
 
 JOINTS = 12
 WHOLE, BROKEN = 5, 1
 """Bags with rows, one of which is cut off, and bags without any message."""
 
 
+_KILLED_WRITER = """
+import os, signal, sys
+from friction_estimator.fleet.table import write_bytes
+
+os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
+write_bytes(sys.argv[1], "replay/month=2026-01/killed.parquet", b"half of a file")
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(fleet_bags: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Output folder with the rows of all bags, made in this process."""
+    """Output folder with the rows of all bags, made in this process, and what a writer leaves that is killed."""
     settings = Settings("replay", str(tmp_path_factory.mktemp("one_by_one")))
     robots = load_fleet_robots(fleet_bags / "fleet.yaml")
     for bag in find_bags([str(fleet_bags)]):
         process_bag(bag.url, robots, settings)
+    ended = subprocess.run([sys.executable, "-c", _KILLED_WRITER, settings.output])
+    assert ended.returncode == -signal.SIGKILL
     return Path(settings.output)
 
 
@@ -56,14 +69,15 @@ def one_by_one(folder: Path) -> pa.Table:
 def test_two_workers_give_the_rows_of_one_by_one_and_a_second_run_does_nothing(
     fleet_bags: Path, scheduler: str, one_by_one: pa.Table, tmp_path: Path
 ) -> None:
-    robots, sizes = fleet_bags / "fleet.yaml", []
+    robots, done = fleet_bags / "fleet.yaml", []
     first = fleet.replay(
-        fleet_bags, robots, output=tmp_path, scheduler=scheduler, progress=lambda result, done, all_: sizes.append(done)
+        fleet_bags, robots, output=tmp_path, scheduler=scheduler, progress=lambda *now: done.append(now[1:])
     )
     assert (len(first.finished), len(first.failed)) == (WHOLE, BROKEN)
     assert "holds no .mcap or .db3 file" in first.failed[0].reason and first.failed[0].bag.endswith("lost")
     assert read_table([str(tmp_path)]).equals(one_by_one) and one_by_one.num_rows == WHOLE * JOINTS
-    assert sizes == sorted(sizes)
+    size = sum(bag.size for bag in find_bags([str(fleet_bags)]))
+    assert len(done) == WHOLE + BROKEN and done[-1] == (size, size)
     moved = shutil.move(fleet_bags / "unit_1", fleet_bags / "renamed")  # the content of a bag counts, not its place
     try:
         patterns = tmp_path / "fleet.yaml"
@@ -74,7 +88,28 @@ def test_two_workers_give_the_rows_of_one_by_one_and_a_second_run_does_nothing(
     assert (len(again.finished), len(again.skipped), len(again.failed)) == (0, WHOLE, BROKEN)
 
 
-def test_an_error_that_nobody_expected_is_the_reason_of_its_bag_alone(
+def test_the_command_lists_the_failed_bags_and_ends_with_one(
+    fleet_bags: Path, scheduler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bags = [f"{fleet_bags}/unit_2", f"{fleet_bags}/unit_1/lost"]
+    options = ["--robots", f"{fleet_bags}/fleet.yaml", "-o", str(tmp_path), "--scheduler", scheduler]
+    assert main(["fleet", "replay", *bags, *options]) == 1
+    printed, errors = capsys.readouterr()
+    assert printed == f"{tmp_path}/replay: 2 bags finished, 0 were finished before, 1 failed\n"
+    assert "Dask's dashboard, where bokeh is installed: http://" in errors
+    table = " ".join(errors.split("Bags that failed")[1].split())
+    assert f"{fleet_bags}/unit_1/lost" in table and "holds no .mcap or .db3 file" in table and "unit_2" not in table
+    assert main(["fleet", "replay", bags[0], *options]) == 0
+
+
+def test_workers_of_this_machine_have_one_thread_for_linear_algebra_and_no_profiler() -> None:
+    with local_or_given_cluster(None, 1) as client:
+        (threads,) = client.run(os.getenv, "OPENBLAS_NUM_THREADS").values()
+        (profiled,) = client.run(dask.config.get, "distributed.worker.profile.enabled").values()
+    assert threads == "1" and profiled is False
+
+
+def test_the_largest_bag_starts_first_and_an_error_that_nobody_expected_is_the_reason_of_its_bag_alone(
     fleet_bags: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail_once(url: str, *others: object) -> fleet.BagResult:
@@ -83,10 +118,47 @@ def test_an_error_that_nobody_expected_is_the_reason_of_its_bag_alone(
         return process_bag(url, *others)
 
     monkeypatch.setattr("friction_estimator.fleet.run.process_bag", fail_once)
-    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    one_thread = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**one_thread) as cluster:
         run = fleet.replay(fleet_bags, fleet_bags / "fleet.yaml", output=tmp_path, scheduler=cluster.scheduler_address)
+    sizes = {bag.url: bag.size for bag in find_bags([str(fleet_bags)])}
+    assert [sizes[result.bag] for result in run.results] == sorted(sizes.values(), reverse=True)
     assert [result.reason for result in run.failed] == ["OSError: the disk is broken"]
     assert len(run.finished) == WHOLE
+
+
+def test_rows_that_are_only_on_the_disk_of_a_worker_end_the_run(
+    fleet_bags: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def elsewhere(url: str, *others: object) -> fleet.BagResult:
+        return fleet.BagResult(url, "finished", rows=f"{tmp_path}/of_another_machine.parquet")
+
+    monkeypatch.setattr("friction_estimator.fleet.run.process_bag", elsewhere)
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        with pytest.raises(FleetError, match="the output folder must be shared by all machines, or a URL"):
+            fleet.replay(fleet_bags, fleet_bags / "fleet.yaml", output=tmp_path, scheduler=address)
+
+
+def test_a_worker_that_comes_later_with_another_version_does_nothing(tmp_path: Path) -> None:
+    result = process_on_worker("bag", FleetRobots(), Settings("replay", str(tmp_path)), "0.0.1")
+    assert result.status == "failed" and "the client has 0.0.1" in result.reason
+
+
+def test_a_changed_robot_or_version_replaces_the_rows_of_a_bag(
+    fleet_bags: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, bag = Settings("replay", str(tmp_path)), find_bags([f"{fleet_bags}/unit_2"])[-1].url
+    robots = load_fleet_robots(fleet_bags / "fleet.yaml")
+    unit = robots.robots[1]
+    momentum = replace(unit.robot, config=replace(unit.robot.config, observer="momentum"))
+    changed = FleetRobots((robots.robots[0], replace(unit, robot=momentum)))
+    done = [process_bag(bag, fleet_, settings).status for fleet_ in (robots, robots, changed, changed)]
+    assert done == ["finished", "skipped", "finished", "skipped"]
+    monkeypatch.setattr("friction_estimator.__version__", "0.0.1")
+    assert process_bag(bag, changed, settings).status == "finished"
+    rows = read_table([str(tmp_path)])
+    assert rows["version"].unique().to_pylist() == ["0.0.1"] and rows.num_rows == JOINTS
 
 
 def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
@@ -172,6 +244,9 @@ def test_bags_and_rows_may_be_in_an_object_store(fleet_bags: Path, one_by_one: p
     found = find_bags(["memory://store/unit_2"])
     results = [process_bag(bag.url, robots, settings, str(scratch)) for bag in found]
     assert [result.status for result in results] == ["finished", "finished"]
+    store.put(f"{fleet_bags}/unit_1/lost", "/store/unit_1/lost", recursive=True)
+    (broken,) = set(find_bags(["memory://store/unit_*"])) - set(found)
+    assert process_bag(broken.url, robots, settings, str(scratch)).status == "failed"
     assert list(scratch.iterdir()) == []
     rows = read_table(["memory://rows"])
     local = one_by_one.filter(pa.compute.equal(one_by_one["serial"], "unit_2"))
@@ -234,6 +309,25 @@ def test_a_wrong_yaml_of_the_fleet_is_one_clear_error(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert re.search(reason, error)
+
+
+def test_custom_data_of_a_bag_name_its_robot_and_a_namespace_its_topics(
+    fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path
+) -> None:
+    bag = BagReader(find_bags([f"{fleet_bags}/unit_2"])[0].url)
+    with BagWriter(tmp_path / "both", custom_data={"vehicle": "8"}) as writer:
+        for message in bag.messages():
+            for namespace in ("robot7", "robot8"):
+                writer.write_raw(f"/{namespace}{message.topic}", message.type, message.time_ns, message.raw)
+    robots = tmp_path / "fleet.yaml"
+    entry = "{{robot: suralp, namespace: robot{0}, metadata: {{vehicle: '{0}'}}}}"
+    robots.write_text(f"robots: {{unit_8: {entry.format(8)}, unit_9: {entry.format(9)}}}")
+    result = process_bag(str(tmp_path / "both"), load_fleet_robots(robots), Settings("replay", str(tmp_path)))
+    assert result.status == "finished", result.reason
+    rows = read_table([str(tmp_path)])
+    same = ["joint", "temperature", "coulomb", "viscous_sigma", "friction_rms", "samples"]
+    alone = one_by_one.filter(pa.compute.equal(one_by_one["bag"], str(bag.path)))
+    assert rows.select(same).equals(alone.select(same)) and set(rows["serial"].to_pylist()) == {"unit_8"}
 
 
 def test_a_bag_of_no_or_several_robots_fails_with_the_serial_numbers(fleet_bags: Path, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ class BagReader:
     start_ns, end_ns : times of recording of the first and last message [ns]
     custom_data : texts that the writer stored with the messages
     damage : what of the bag could not be read, in one line; empty when it is whole
+    namespace : as given
 
     Raises
     ------
@@ -63,7 +64,7 @@ class BagReader:
 
     def __init__(self, path: str | os.PathLike[str], namespace: str = "") -> None:
         self.path = Path(path).expanduser()
-        self._namespace = namespace.strip("/")
+        self.namespace = namespace
         self._storages = open_storages(self.path)
         filled = [storage for storage in self._storages if storage.message_count]
         if not filled:
@@ -89,9 +90,10 @@ class BagReader:
         BagError
             When several topics could be meant, or the topic has another type.
         """
-        wanted = "/" + "/".join(part for part in (self._namespace, name.strip("/")) if part)
+        namespace = self.namespace.strip("/")
+        wanted = "/" + "/".join(part for part in (namespace, name.strip("/")) if part)
         found = wanted if wanted in self.topics else None
-        if found is None and not self._namespace and not name.startswith("/"):
+        if found is None and not namespace and not name.startswith("/"):
             found = self._only_ending(wanted)
         if found and type_name and self.topics[found] != type_name:
             raise BagError(f"topic {found} of {self.path} is a {self.topics[found]}, expected a {type_name}")

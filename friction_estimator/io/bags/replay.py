@@ -110,12 +110,13 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
 
 
 def replay(
-    bag_in: str | os.PathLike[str],
+    bag_in: str | os.PathLike[str] | BagReader,
     bag_out: str | os.PathLike[str] | None,
     config: Config,
     urdf_xml: str,
     *,
     on_estimate: Callable[[FrictionEstimate], None] | None = None,
+    on_message: Mapping[str, Callable[[BagMessage], None]] | None = None,
     start: IdentifiedParameters | None = None,
     storage: str = "mcap",
     copy_inputs: bool = False,
@@ -124,6 +125,7 @@ def replay(
     robot: str = "",
     smooth: float | None = None,
     estimator: Estimator | None = None,
+    freeze: bool = True,
     progress: Progress | None = None,
 ) -> ReplaySummary:
     """Run the estimator over a bag; write a bag with all output topics, or hand every estimate to a function, or both.
@@ -132,18 +134,21 @@ def replay(
 
     Parameters
     ----------
-    bag_in, bag_out : paths; nothing is written when ``bag_out`` is None
+    bag_in : path, or the bag as it was opened
+    bag_out : path; nothing is written when it is None
     config, urdf_xml : the robot
     on_estimate : called with every estimate, in the order of the joint samples
+    on_message : called with every message of topics (full names) that the estimator does not use
     start : friction parameters to start from
     storage : of the output, ``mcap`` or ``sqlite3``
     copy_inputs : also copy the sensor topics
     overwrite : replace an older output
-    namespace : of the topics in the bag
+    namespace : of the topics in the bag, where it is given by its path
     robot : name of the robot, for the description in the output
     smooth : fixed-lag smoothing: each estimate also uses at least this many seconds of later data; ``inf``: all of it;
         None: as live
     estimator : of this robot, used in place of a new one
+    freeze : keep the garbage collector from what exists during the replay; False: the caller has done that
     progress : called now and then
 
     Raises
@@ -153,7 +158,7 @@ def replay(
     ConfigError
         When this observer, or friction compensation, cannot be smoothed.
     """
-    reader = BagReader(bag_in, namespace)
+    reader = bag_in if isinstance(bag_in, BagReader) else BagReader(bag_in, namespace)
     inputs, missing = input_topics(reader, config)
     source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
     smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
@@ -165,8 +170,8 @@ def replay(
     output: AbstractContextManager[BagWriter | None] = nullcontext()
     if bag_out is not None:
         output = BagWriter(bag_out, storage, description.to_custom_data(), overwrite)
-    with output as writer, _collector_spares_what_exists():
-        run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs, on_estimate)
+    with output as writer, _collector_spares_what_exists() if freeze else nullcontext():
+        run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs, on_estimate, on_message or {})
         run.run(progress)
         if not run.estimates:
             raise BagError(run.nothing_message())
@@ -207,8 +212,10 @@ class _Replay:
         inputs: Mapping[str, str],
         copy_inputs: bool,
         on_estimate: Callable[[FrictionEstimate], None] | None,
+        on_message: Mapping[str, Callable[[BagMessage], None]],
     ) -> None:
         self._reader, self._writer, self._estimator, self._on_estimate = reader, writer, estimator, on_estimate
+        self._on_message = on_message
         names = estimator.joint_names
         self._outputs = OutputMessages(estimator.config, names, urdf_xml)
         self._handlers = self._input_handlers(inputs)
@@ -229,11 +236,13 @@ class _Replay:
             for topic in self._outputs.topics:
                 self._writer.add_topic(topic.name, topic.type)
         last_ns = self._reader.start_ns
-        for done, message in enumerate(self._reader.messages({*self._handlers, *self._copied})):
+        for done, message in enumerate(self._reader.messages({*self._handlers, *self._copied, *self._on_message})):
             if message.topic in self._copied and self._writer is not None:
                 self._writer.write_raw(message.topic, message.type, message.time_ns, message.raw)
             if message.topic in self._handlers:
                 self._feed(message)
+            elif message.topic in self._on_message:
+                self._on_message[message.topic](message)
             last_ns = message.time_ns
             if progress is not None and done % 1000 == 0:
                 progress(done, self._reader.message_count)
