@@ -20,6 +20,7 @@ from friction_estimator.types import FrictionEstimate
 
 _MAX_ARRIVALS = 5000  # arrival times that are kept of samples without an estimate
 _LATE_SHARE = 0.01  # of the frames, above which samples that came too late are a problem
+_LONGEST_LAG = 1.0  # of stamps that are compared; larger ones are those of another clock [s]
 _CHEAP_OBSERVERS = ("fbse", "momentum")
 
 
@@ -200,6 +201,13 @@ class NodeDiagnostics:
                     f"{joints}: {without} joint states without effort: friction is NaN then; publish the motor torques"
                 )
             problems += health.findings
+            for topic, lag in self._queue.take_lags().items():
+                found = any(topic in text for text in health.findings)
+                if config.synchronizer.max_wait < lag < _LONGEST_LAG and not found:
+                    problems.append(
+                        f"{topic}: its stamps are at least {1e3 * lag:.1f} ms behind those of {joints} on arrival, too "
+                        "late for a node that keeps up: correct the stamps, or raise synchronizer.max_wait"
+                    )
         values: dict[str, object] = {
             "late joint states dropped": health.late,
             "repeated samples dropped": health.repeated,

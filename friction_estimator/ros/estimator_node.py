@@ -305,7 +305,7 @@ class EstimatorNode(ManagedNode):
         else:
             source = SubscriptionOnDemand(self, message_type, topic, qos, events)
             undo.callback(source.destroy)
-            undo.callback(self._queue.add_source(source.fetch, receive))
+            undo.callback(self._queue.add_source(source.fetch, receive, topic))
 
     def _publish(self, estimate: FrictionEstimate) -> None:
         self._outputs.publish(estimate)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import median
 
 from rclpy.executors import Executor
 
@@ -42,6 +43,9 @@ _PATIENCE = 0.02
 _MAX_GAP = 0.1
 """Largest time between the arrivals of two used joint samples [s], so that filters do not restart."""
 
+_LAGS = 20
+"""Largest number of lags of a topic that are kept: those of two seconds."""
+
 _POLL = 2e-4
 """Time between two looks for the reading that a joint sample waits for [s]."""
 
@@ -65,12 +69,19 @@ class _Source:
     Attributes
     ----------
     fetch, receive : takes the oldest message from the middleware; puts a message into the queue
-    newest_ns : stamp of the newest one that was fetched [ns]
+    topic : of the messages
+    newest_ns, checked_ns : stamps of the newest one that was fetched, now and at the previous check [ns]
+    count : number of messages since the previous check
+    lags_ns : lags at the newest checks since the previous :meth:`InputQueue.take_lags` [ns]
     """
 
     fetch: Callable[[], bytes | None]
     receive: Callable[[bytes], None]
+    topic: str
     newest_ns: int = 0
+    checked_ns: int = 0
+    count: int = 0
+    lags_ns: deque[float] = field(default_factory=lambda: deque(maxlen=_LAGS))
 
 
 class InputQueue:
@@ -98,7 +109,7 @@ class InputQueue:
         self._waiting: deque[tuple[float, Take, bool, bytes]] = deque()
         self._sources: list[_Source] = []
         self.is_waiting: Callable[[], bool] = lambda: False
-        self._joints = 0
+        self._joints = self._newest_ns = 0
         self._behind = False
         self._next_check = now() + _PERIOD
         self._used_before = self._left_out_before = self._complete = 0
@@ -128,20 +139,24 @@ class InputQueue:
         append, now = self._waiting.append, self._now
 
         def receive(raw: bytes) -> None:
-            self._fetch_others(stamp_of(raw) if len(raw) >= _STAMPED else None)
+            stamp_ns = stamp_of(raw) if len(raw) >= _STAMPED else None
+            self._newest_ns = stamp_ns or 0
+            self._fetch_others(stamp_ns)
             append((now(), take, True, raw))
             self._joints += 1
 
         return receive
 
-    def add_source(self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None]) -> Callable[[], None]:
+    def add_source(
+        self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None], topic: str = ""
+    ) -> Callable[[], None]:
         """Fetch the messages of a sensor when joint samples need them, and give them to ``receive``.
 
         Returns
         -------
         Function that ends this.
         """
-        source = _Source(fetch, receive)
+        source = _Source(fetch, receive, topic)
         self._sources.append(source)
         return lambda: self._sources.remove(source)
 
@@ -178,6 +193,7 @@ class InputQueue:
                 if (raw := source.fetch()) is None:
                     break
                 source.newest_ns = stamp_of(raw) if len(raw) >= _STAMPED else 0
+                source.count += 1
                 source.receive(raw)
 
     def check(self) -> None:
@@ -185,11 +201,27 @@ class InputQueue:
         if (now := self._now()) < self._next_check:
             return
         self._next_check = now + _PERIOD
+        for source in self._sources:
+            if source.newest_ns > source.checked_ns:
+                period_ns = (source.newest_ns - source.checked_ns) / source.count
+                source.lags_ns.append(self._newest_ns - source.newest_ns - period_ns)
+            source.checked_ns, source.count = source.newest_ns, 0
         used, self._used_before = self.used - self._used_before, self.used
         left_out, self._left_out_before = self.left_out - self._left_out_before, self.left_out
         self._late = self._late + 1 if self._joints > _MAX_WAITING * used else 0
         self._complete = 0 if left_out else self._complete + 1
         self._behind = self._leave_out and (self.cannot_keep_up or (self._behind and self._complete < _CHECKS))
+
+    def take_lags(self) -> dict[str, float]:
+        """How far the stamps of each topic that delivers are behind those of the joint states on arrival, at least [s].
+
+        The median since the previous call, less the period of the topic. A node that is late finds every reading in
+        time, and so cannot see from its estimates that the stamps lag.
+        """
+        lags = {source.topic: 1e-9 * median(source.lags_ns) for source in self._sources if source.lags_ns}
+        for source in self._sources:
+            source.lags_ns.clear()
+        return lags
 
     @property
     def cannot_keep_up(self) -> bool:

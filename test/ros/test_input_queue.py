@@ -198,6 +198,33 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
     assert not [name for name, _ in receiver.get_topic_names_and_types() if receiver.count_subscribers("others")]
 
 
+def test_stamps_that_lag_are_named_by_a_node_that_is_late_itself(
+    robot: Robot, samples: Sequence[SimulationSample]
+) -> None:
+    """Each time it looks, 300 ms of messages have come: every reading is there when its joint state is used."""
+    time_now, lag = [0.0], 10_000_000
+    queue, estimator = InputQueue(leave_out=False, now=lambda: time_now[0]), Estimator(robot.config, robot.urdf_xml)
+    for sample in samples[:20]:
+        estimator.add(sample.joints)
+    diagnostics = NodeDiagnostics("node", queue, estimator)
+    joint = queue.joint_receiver(lambda raw, arrived: True)
+    messages: list[bytes] = []
+    queue.add_source(lambda: messages.pop(0) if messages else None, queue.receiver(lambda *_: False), "imu/data")
+    for start in range(1, 4):
+        stamps = [1_000_000_000 + 1_000_000 * k for k in range(300 * start, 300 * start + 300)]
+        messages += [with_stamp(bytes(16), stamp - lag) for stamp in stamps]
+        for stamp in stamps:
+            joint(with_stamp(bytes(16), stamp))
+        time_now[0] += 0.3
+        queue.check()
+        queue.use_all()
+    (sensors,) = [status for status in diagnostics.report() if status.name == "node: sensors"]
+    assert (
+        "imu/data: its stamps are at least 9.0 ms behind those of joint_states on arrival, too late" in sensors.message
+    )
+    assert queue.take_lags() == {}
+
+
 STAMPS = [1_000_000_000 + 10_000_000 * k for k in range(1, 10)]
 
 
