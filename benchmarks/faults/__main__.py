@@ -4,7 +4,7 @@
 
 Faults of the sensor streams run through the estimator, the replay of a bag and the live node; faults of process, files
 and middleware through the node and the command line. Fills the tables of docs/results/reliability.md; lines of faults
-that did not run stay. All faults take about 40 minutes. With ``--random`` the live node goes through random faults of
+that did not run stay. All faults take about 100 minutes. With ``--random`` the live node goes through random faults of
 the streams for this real time instead.
 """
 
