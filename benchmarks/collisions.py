@@ -7,7 +7,7 @@ from the outer side, with the force of half a sine of 100 to 200 N and 60 to 100
 robot walks in place on uneven ground, with the friction, the wrong masses and the sensor noise of the training.
 Thresholds come from other walks than false alarms and pushes, and no walk is among those of the training. Prints, as
 Markdown: detected pushes of each kind with their mean delay from several moments on, false alarms, how they become
-fewer with the length of the walk that shows the thresholds, and the error of the identified wrench. Takes 30 minutes;
+fewer with the length of the walk that shows the thresholds, and the error of the identified wrench. Takes an hour;
 walks that are in the folder already are not simulated again.
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from friction_estimator.collision.detector import CONTINUITY, PAUSE, CollisionDetector
 from friction_estimator.collision.signals import CUTOFF, SETTLING, WARM_UP
-from friction_estimator.collision.thresholds import FACTOR, ThresholdLearner, Thresholds, load_thresholds
+from friction_estimator.collision.thresholds import FACTORS, ThresholdLearner, Thresholds, load_thresholds
 from friction_estimator.errors import LearningError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.robot.model import RobotModel
@@ -136,7 +136,7 @@ def test_the_walk_from_which_thresholds_are_learned_has_no_collision_and_one_a_f
         learner.step(estimate)
     limits = learner.thresholds()
     assert detected(robot, limits, estimates(template, torque, sigma, contact)) == []
-    tight = dataclasses.replace(limits, values=limits.values / (1.2 * FACTOR))
+    tight = dataclasses.replace(limits, values=limits.values / (1.2 * np.reshape(FACTORS, (2, 1, 1))))
     slow = np.repeat(torque[::40], 40, axis=0)[: len(torque)]
     assert detected(robot, tight, estimates(template, slow, sigma, contact))
 
