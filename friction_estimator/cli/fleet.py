@@ -115,7 +115,8 @@ def _drift(arguments: argparse.Namespace) -> int:
     for joint in found.joints:
         if joint.state in (WORN, LOWER):
             console.print(f"{joint.name}: {joint.verdict}", markup=False, soft_wrap=True)
-    print(f"{len(found.worn)} of {len(found.joints)} joints are worn: friction above {arguments.threshold:.0%} more")
+    worn, joints = len(found.worn), len(found.joints)
+    print(f"{worn} of {joints} joints are worn: their friction has grown by more than {arguments.threshold:.0%}")
     return WORN_CODE if found.worn else 0
 
 

@@ -94,14 +94,14 @@ def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift, folder: st
                 "Friction over time",
                 f"The {len(shown)} worst joints relative to their reference day, at one temperature: mean of each day "
                 "(points), model of steps and ramps with two standard deviations, threshold (dashed).",
-                figure_html(_over_time(shown, float(first), drift.threshold), "time") if shown else "",
+                figure_html(_over_time(shown, float(first), drift.threshold), "figure-time") if shown else "",
             ),
             Section(
                 "temperature",
                 "Friction over temperature",
                 "The same joints, bag by bag, relative to the model of the day at the median temperature; the line is "
                 "the temperature factor that the other figure corrects for.",
-                figure_html(_over_temperature(shown), "warmth") if shown else "",
+                figure_html(_over_temperature(shown), "figure-temperature") if shown else "",
             ),
             Section(
                 "joints",

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra 'fleet' is not installed")
 
+import re
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -151,6 +152,8 @@ def test_the_command_ends_with_three_for_wear_and_writes_the_page(
     text = page.read_text()
     assert all(f"{name}: friction +" in printed for name in names)
     assert all(name in text for name in names) and 'href="reports/newest.html"' in text
+    places = re.findall(r'<[a-z]+[^>]*\sid="([^"]+)"', text)
+    assert {"time", "figure-time", "figure-temperature"} <= set(places) and len(places) == len(set(places))
     assert main(["fleet", "drift", str(tmp_path), "--threshold", "0.8"]) == 0
     healthy = rows.filter(pc.equal(rows["serial"], "unit_00"))
     assert {joint.state for joint in find_drift(healthy, 0.8).joints} <= {STEADY, LOWER}
