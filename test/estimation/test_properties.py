@@ -144,9 +144,10 @@ def rms_error(estimates: list[FrictionEstimate], until: int) -> float:
 
 
 @cache
-def usual_error(observer: str) -> float:
-    end = WARM + FAULTY + GOOD
-    return rms_error(feed(new_estimator(observer), messages(0, end)), end)
+def usual(observer: str) -> tuple[float, int]:
+    """Error and size of an estimator without faults."""
+    end, estimator = WARM + FAULTY + GOOD, new_estimator(observer)
+    return rms_error(feed(estimator, messages(0, end)), end), size(estimator)
 
 
 def assert_sound(estimate: FrictionEstimate, unknown: object) -> None:
@@ -208,10 +209,11 @@ def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(ob
     for estimate in estimates:
         assert_sound(estimate, estimator._pipeline.unknown)
     assert_identified_is_sound(estimator)
-    assert size(estimator) < 100_000
+    usual_error, usual_size = usual(observer)
+    assert size(estimator) < 1.1 * usual_size
     error = rms_error(after, end)
     target(error)
-    assert error < 1.5 * usual_error(observer) + 0.02
+    assert error < 1.5 * usual_error + 0.02
 
 
 NOT_STATES = ("_newest_frame", ".sensed", "_synchronizer", "_commands", ".robot", "law.", "explained_torque")
@@ -258,7 +260,7 @@ def test_no_state_stays_broken_and_nothing_broken_is_published(observer, value):
     for estimate in (after := feed(estimator, messages(k, GOOD))):
         assert_sound(estimate, estimator._pipeline.unknown)
     assert_identified_is_sound(estimator)
-    assert rms_error(after, k + GOOD) < 1.5 * usual_error(observer) + 0.02
+    assert rms_error(after, k + GOOD) < 1.5 * usual(observer)[0] + 0.02
     assert np.isfinite(after[-1].external_torque).all() and after[-1].measured.all()
 
 
@@ -282,4 +284,4 @@ def test_a_first_period_that_is_far_too_short_does_not_stop_the_identification()
     feed(estimator, [dataclasses.replace(sample, stamp_ns=k // 4) for k, sample in enumerate(messages(0, 12))])
     estimates = feed(estimator, messages(1, 1 + GOOD))
     assert estimates[-1].measured.all()
-    assert rms_error(estimates, 2 + GOOD) < 1.5 * usual_error("kalman") + 0.02
+    assert rms_error(estimates, 2 + GOOD) < 1.5 * usual("kalman")[0] + 0.02
