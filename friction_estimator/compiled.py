@@ -117,9 +117,10 @@ def _call_tree(function: Callable[..., Any]) -> list[Callable[..., Any]]:
 
 
 def _constants(function: Callable[..., Any]) -> list[str]:
-    """Numbers of the module, or of other modules, that a function uses."""
+    """Numbers and arrays of the module, or of other modules, that a function uses."""
     used = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
-    return [f"{name}={value!r}" for name, value in used if isinstance(value, (int, float))]
+    values = ((name, getattr(value, "tolist", lambda value=value: value)()) for name, value in used)
+    return [f"{name}={value!r}" for name, value in values if isinstance(value, (int, float, tuple, list))]
 
 
 def _cache_folder(functions: list[Callable[..., Any]]) -> Path:

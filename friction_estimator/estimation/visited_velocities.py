@@ -102,8 +102,8 @@ class VisitedVelocities:
 
     def __init__(self, laws: JointLaws) -> None:
         self._laws = laws
-        constant = laws.codes[..., 0] == Shape.CONSTANT
-        self._odd = 1.0 - constant  # an offset is no friction of the motion
+        apart = np.isin(laws.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
+        self._odd = 1.0 - apart
         self.forget()
 
     @property

@@ -22,6 +22,7 @@ from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.joint_laws import LARGEST, SCALARS, IdentifiedParameters, check_identified
+from friction_estimator.laws.linear import MEMORY
 from friction_estimator.types import FloatArray
 
 FORMAT = "friction_estimator/identified_parameters"
@@ -29,6 +30,7 @@ IDENTIFICATION = "identification"
 """Section that an offline identification adds."""
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
 
+_MEMORY_NAMES = tuple(term.name for term in MEMORY)
 _VELOCITY_RANGE = "velocity_range"
 """Optional: older files and offline identification have none."""
 
@@ -242,6 +244,7 @@ def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
         "sigma": dict(zip(names, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)).tolist(), strict=True)),
         **{name: float(getattr(identified, name)[row]) for name in SCALARS},
         **_velocity_range(identified, row),
+        **_memory(identified, row),
         "covariance": covariance.tolist(),  # last: a truncated list is never valid
     }
 
@@ -252,6 +255,15 @@ def _velocity_range(identified: IdentifiedParameters, row: int) -> dict[str, lis
     return {} if ends is None or not np.isfinite(ends[row]).all() else {_VELOCITY_RANGE: ends[row].tolist()}
 
 
+def _memory(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
+    """Only where it is known."""
+    values, covariance = identified.memory, identified.memory_covariance
+    if values is None or covariance is None or not np.isfinite(covariance[row]).all():
+        return {}
+    torques = dict(zip(_MEMORY_NAMES, values[row].tolist(), strict=True))
+    return {"memory": torques, "memory_covariance": covariance[row].tolist()}
+
+
 def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
     joints = document.get("joints")
     if not isinstance(joints, dict) or list(joints) != document.get("joint_names"):
@@ -260,6 +272,8 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
         check_name("the name of a joint", joint)
     laws = [_law(joint, entry) for joint, entry in joints.items()]
     parameters, scalars, velocity_range = [], [], np.full((len(joints), 2), np.nan)
+    s = len(_MEMORY_NAMES)
+    memory, memory_covariance = np.zeros((len(joints), s)), np.full((len(joints), s, s), np.inf)
     for row, ((joint, entry), law) in enumerate(zip(joints.items(), laws, strict=True)):
         count = len(law.parameter_names)
         values = _values(joint, entry, law.parameter_names)
@@ -267,9 +281,15 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
         scalars.append([_numbers(joint, entry, name, ()) for name in SCALARS])
         if _VELOCITY_RANGE in entry:
             velocity_range[row] = _rising_speeds(joint, entry)
+        if "memory" in entry:
+            memory[row] = _values(joint, entry, _MEMORY_NAMES, "memory")
+            memory_covariance[row] = _numbers(joint, entry, "memory_covariance", (s, s))
     numbers = np.array(scalars).reshape(-1, len(SCALARS)).T
     identified = replace(
-        joined(tuple(joints), [law.name for law in laws], parameters, *numbers), velocity_range=velocity_range
+        joined(tuple(joints), [law.name for law in laws], parameters, *numbers),
+        velocity_range=velocity_range,
+        memory=memory,
+        memory_covariance=memory_covariance,
     )
     check_identified(identified)
     return identified
@@ -284,11 +304,11 @@ def _law(joint: str, entry: Any) -> FrictionLaw:
         raise ConfigError(f"joint {joint!r}: {error}") from None
 
 
-def _values(joint: str, entry: Mapping[str, Any], names: tuple[str, ...]) -> FloatArray:
-    values = entry.get("values")
+def _values(joint: str, entry: Mapping[str, Any], names: tuple[str, ...], key: str = "values") -> FloatArray:
+    values = entry.get(key)
     if not isinstance(values, dict) or set(values) != set(names):
-        raise ConfigError(f"'values' of the joint {joint!r} must hold {choices(names)}")
-    return _numbers(joint, {"values": [values[name] for name in names]}, "values", (len(names),))
+        raise ConfigError(f"{key!r} of the joint {joint!r} must hold {choices(names)}")
+    return _numbers(joint, {key: [values[name] for name in names]}, key, (len(names),))
 
 
 def _rising_speeds(joint: str, entry: Mapping[str, Any]) -> FloatArray:

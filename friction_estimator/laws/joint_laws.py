@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,6 +14,9 @@ from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import FrictionLaw, law_names, make_law
 from friction_estimator.laws.linear import (
+    MEMORY,
+    PRESLIDING,
+    STEEPEST,
     LinearFrictionLaw,
     fill_regressor,
     linear_law_names,
@@ -45,10 +49,12 @@ _ROUNDING, _NEGLIGIBLE = 1e-4, 1e-9
 def joints_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Regressors (r, n, p) of all joints at velocities and loads (r, n)."""
     rows, n = velocity.shape
-    phi = np.empty((rows, n, scales.shape[1]))
+    phi, no_strain = np.empty((rows, n, scales.shape[1])), np.empty(0)
     for row in range(rows):
         for joint in range(n):
-            fill_regressor(phi[row, joint], codes[joint], scales[joint], velocity[row, joint], load[row, joint])
+            fill_regressor(
+                phi[row, joint], codes[joint], scales[joint], velocity[row, joint], load[row, joint], no_strain
+            )
     return phi
 
 
@@ -63,7 +69,7 @@ def regressor_of_motors(
     regressor: FloatArray,
 ) -> None:
     """Write the regressor (n, p) of the motors' laws at velocities and motor torques (n,) of the joints."""
-    n = velocity.size
+    n, no_strain = velocity.size, np.empty(0)
     for motor in range(n):
         speed, load = 0.0, 0.0
         for joint in range(n):
@@ -71,7 +77,24 @@ def regressor_of_motors(
                 speed += velocity[joint] * to_joints[joint, motor]
             if matrix[joint, motor] != 0.0:
                 load += effort[joint] * matrix[joint, motor]
-        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load)
+        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load, no_strain)
+
+
+@kernel
+def advance_strain(strain: FloatArray, lag: FloatArray, velocity: float, std: float, dt: float) -> None:
+    """Advance the Dahl strains (s,) of one motor by one time step, in place.
+
+    ``dz/dt = (dq - |dq| z) / s`` (Dahl 1968), implicit in z: stable for any step.
+
+    Parameters
+    ----------
+    lag : (s,) output: the strains less the sign of the velocity, which is as soft as its standard deviation is large
+    """
+    sign = velocity / math.sqrt(velocity * velocity + STEEPEST * STEEPEST + std * std)
+    for k in range(strain.size):
+        part = velocity * dt / PRESLIDING[k]
+        strain[k] = (strain[k] + part) / (1.0 + abs(part))
+        lag[k] = strain[k] - sign
 
 
 @kernel
@@ -83,11 +106,15 @@ def expected_friction(
     velocity: FloatArray,
     load: FloatArray,
     velocity_std: FloatArray,
+    strain: FloatArray,
     mean_phi: FloatArray,
     mean: FloatArray,
     variance: FloatArray,
 ) -> None:
-    """Write the mean regressor (n, p), and mean and variance (n,) of the friction for Gaussian velocities."""
+    """Write the mean regressor (n, p), and mean and variance (n,) of the friction for Gaussian velocities.
+
+    ``strain`` (n, s) has the Dahl strains of the laws' memory.
+    """
     n, p = scales.shape
     phi, torque = np.empty(p), np.empty(_NODES.size)
     for joint in range(n):
@@ -96,7 +123,7 @@ def expected_friction(
         mean_phi[joint], mean[joint], variance[joint] = 0.0, 0.0, 0.0
         for k in range(nodes.size):
             at = velocity[joint] + nodes[k] * velocity_std[joint]
-            fill_regressor(phi, codes[joint], scales[joint], at, load[joint])
+            fill_regressor(phi, codes[joint], scales[joint], at, load[joint], strain[joint])
             torque[k] = 0.0
             for j in range(p):
                 torque[k] += phi[j] * parameters[joint, j]
@@ -106,7 +133,7 @@ def expected_friction(
             variance[joint] += weights[k] * (torque[k] - mean[joint]) ** 2
 
 
-@kernel("IT M V T M M M T M M")
+@kernel("IT M V T M M M T T M M")
 def expected_friction_rows(
     codes: IntArray,
     scales: FloatArray,
@@ -115,6 +142,7 @@ def expected_friction_rows(
     velocity: FloatArray,
     load: FloatArray,
     velocity_std: FloatArray,
+    strain: FloatArray,
     phi: FloatArray,
     mean: FloatArray,
     variance: FloatArray,
@@ -122,8 +150,8 @@ def expected_friction_rows(
     """Write mean regressor (r, n, p), mean and variance (r, n) of the friction at r instants."""
     for row in range(len(velocity)):
         expected_friction(
-            codes, scales, finest, parameters[row], velocity[row], load[row], velocity_std[row], phi[row], mean[row],
-            variance[row],
+            codes, scales, finest, parameters[row], velocity[row], load[row], velocity_std[row], strain[row], phi[row],
+            mean[row], variance[row],
         )  # fmt: skip
 
 
@@ -136,15 +164,17 @@ class JointLaws:
     Parameters
     ----------
     names : (n) name of the law of every joint
+    memory : True: the last columns are those of :data:`~friction_estimator.laws.linear.MEMORY`
 
     Attributes
     ----------
     law_names : (n) as given
     parameter_names : (n) names of the parameters of every joint
-    parameter_count : p
+    parameter_count, own_count : p, and how many of them are not of the memory
     nonnegative : (n, p) True where it cannot be negative
     prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
+    memory : (n, p) one for torques of the law's memory, else zero
     codes, scales : (n, p, 4), (n, p) terms of the laws, for the kernels
     finest : (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
 
@@ -154,14 +184,15 @@ class JointLaws:
         When a law is unknown or not linear.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], memory: bool = False) -> None:
         self.law_names = tuple(names)
         laws = {name: make_linear_law(name) for name in dict.fromkeys(names)}
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
-        self.parameter_count = max(map(len, self.parameter_names))
+        self.own_count = own = max(map(len, self.parameter_names))
+        self.parameter_count = own + (len(MEMORY) if memory else 0)
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
-        self.prior_std, self.coulomb_weights = np.zeros(shape), np.zeros(shape)
+        self.prior_std, self.coulomb_weights, self.memory = np.zeros((3, *shape))
         self.codes: IntArray = np.empty((*shape, 4), dtype=np.int64)
         self.scales, self.finest = np.empty(shape), np.empty(len(names))
         for row, name in enumerate(names):
@@ -171,6 +202,12 @@ class JointLaws:
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
             self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
+        if memory:
+            for column, term in enumerate(MEMORY, own):
+                self.codes[:, column], self.scales[:, column] = (term.shape, 0, term.side, column), term.scale
+                self.nonnegative[:, column], self.prior_std[:, column] = term.nonnegative, term.prior_std
+            self.finest = np.minimum(self.finest, min(term.finest for term in MEMORY))
+            self.memory[:, own:] = 1.0
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""
@@ -180,7 +217,12 @@ class JointLaws:
         return joints_regressor(self.codes, self.scales, rows, loads).reshape(*velocity.shape, self.parameter_count)
 
     def expected_friction(
-        self, parameters: FloatArray, velocity: FloatArray, load: FloatArray, velocity_std: FloatArray
+        self,
+        parameters: FloatArray,
+        velocity: FloatArray,
+        load: FloatArray,
+        velocity_std: FloatArray,
+        strain: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Friction when the true velocity is Gaussian about ``velocity``.
 
@@ -195,13 +237,15 @@ class JointLaws:
         parameters : (r, n, p)
         velocity, load : (r, n) [rad/s], [N m]
         velocity_std : (r, n) standard deviation of the velocity [rad/s]
+        strain : (r, n, s) Dahl strains of laws with memory; None: the joints slide on
 
         Returns
         -------
         regressor, torque, variance : (r, n, p) mean, (r, n) mean [N m], (r, n) from the velocity [(N m)^2]
         """
         out = np.empty((*velocity.shape, self.parameter_count)), np.empty(velocity.shape), np.empty(velocity.shape)
-        at = self.codes, self.scales, self.finest, parameters, velocity, load, velocity_std
+        strain = np.empty((*velocity.shape, 0)) if strain is None else strain
+        at = self.codes, self.scales, self.finest, parameters, velocity, load, velocity_std, strain
         expected_friction_rows(*at, *out)
         return out
 
@@ -268,6 +312,8 @@ class IdentifiedParameters:
     measurement_variance : (n,) variance of the noise in the measured friction [(N m)^2]
     samples : (n,) how many measurements the values rest on
     velocity_range : (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
+    memory, memory_covariance : (n, s), (n, s, s) torques of the terms :data:`~friction_estimator.laws.linear.MEMORY`
+        [N m], infinite covariance where unknown; None: all unknown
     """
 
     joint_names: tuple[str, ...]
@@ -278,6 +324,8 @@ class IdentifiedParameters:
     measurement_variance: FloatArray
     samples: FloatArray
     velocity_range: FloatArray | None = None
+    memory: FloatArray | None = None
+    memory_covariance: FloatArray | None = None
 
     @property
     def parameter_names(self) -> tuple[tuple[str, ...], ...]:
@@ -312,6 +360,12 @@ def check_identified(identified: IdentifiedParameters) -> None:
                 raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST**2:g}")
         _check_covariance(joint, covariance)
         _check_bounds(joint, law, values, covariance)
+        if identified.memory is not None and identified.memory_covariance is not None:
+            spread = identified.memory_covariance[row]
+            if np.isfinite(spread).all():
+                _check_covariance(joint, spread)
+            if not (np.abs(identified.memory[row]) <= LARGEST).all():
+                raise ConfigError(f"'memory' of the joint {joint!r} is {identified.memory[row].tolist()}")
 
 
 def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: FloatArray) -> None:

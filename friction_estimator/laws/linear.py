@@ -36,6 +36,8 @@ class Shape(IntEnum):
     """``sgn(dq) exp(-|dq| / s)``"""
     RISING = 5
     """``sgn(dq) (1 - exp(-|dq| / s))``"""
+    STRAIN = 6
+    """``z - tanh(dq / 0.002)`` with the Dahl strain z of the presliding distance ``s`` [rad]: zero while sliding"""
 
 
 class Side(IntEnum):
@@ -53,7 +55,7 @@ class Side(IntEnum):
 
 
 _PADDING = -1
-_SIGN, _TANH, _LINEAR, _CONSTANT, _FADING = (int(shape) for shape in list(Shape)[:5])
+_SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _RISING, _STRAIN = (int(shape) for shape in Shape)
 _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
 _ROLES = {Shape.LINEAR: Role.VISCOUS, Shape.CONSTANT: Role.OFFSET, Shape.FADING: Role.STRIBECK}
 _SATURATED = 20.0
@@ -93,6 +95,8 @@ class Term:
     @property
     def finest(self) -> float:
         """Velocity over which the term changes, zero where it jumps, infinite where it is a straight line [rad/s]."""
+        if self.shape == Shape.STRAIN:
+            return STEEPEST
         if self.side != Side.BOTH or self.shape not in (Shape.TANH, Shape.LINEAR, Shape.CONSTANT):
             return 0.0
         return self.scale if self.shape == Shape.TANH else math.inf
@@ -213,8 +217,11 @@ def _function(term: Term) -> tuple[Shape, float, int, Side]:
 
 
 @kernel
-def fill_regressor(phi: FloatArray, codes: IntArray, scales: FloatArray, velocity: float, load: float) -> None:
-    """Write the terms (p,) of one law at one velocity and load."""
+def fill_regressor(
+    phi: FloatArray, codes: IntArray, scales: FloatArray, velocity: float, load: float, strain: FloatArray
+) -> None:
+    """Write the terms (p,) of one law at one velocity and load, with the strains of its memory; none: it slides on."""
+    strains = 0
     direction = 1.0 if velocity > 0.0 else (-1.0 if velocity < 0.0 else 0.0)
     push = 1.0 if load > 0.0 else (-1.0 if load < 0.0 else 0.0)
     driving = 0.5 * (1.0 + push * direction)
@@ -234,6 +241,11 @@ def fill_regressor(phi: FloatArray, codes: IntArray, scales: FloatArray, velocit
             value = velocity
         elif shape == _CONSTANT:
             value = 1.0
+        elif shape == _STRAIN:
+            value = 0.0
+            if strain.size > 0:
+                value = strain[strains] - math.tanh(velocity / STEEPEST)
+                strains += 1
         else:
             fading = math.exp(-abs(velocity) / scales[j])
             value = direction * (fading if shape == _FADING else 1.0 - fading)
@@ -252,9 +264,9 @@ def fill_regressor(phi: FloatArray, codes: IntArray, scales: FloatArray, velocit
 @kernel("IM V V V")
 def law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Terms (r, p) of one law at velocities and loads (r,)."""
-    phi = np.empty((velocity.size, codes.shape[0]))
+    phi, no_strain = np.empty((velocity.size, codes.shape[0])), np.empty(0)
     for row in range(velocity.size):
-        fill_regressor(phi[row], codes, scales, velocity[row], load[row])
+        fill_regressor(phi[row], codes, scales, velocity[row], load[row], no_strain)
     return phi
 
 
@@ -263,7 +275,10 @@ OFFSET = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False, option
 SIDES_OF_LOAD = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
 STRIBECK_VELOCITY = np.pi / 180.0
 """The published ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
-_LOAD_SCALE = 0.002
+STEEPEST = 0.002
+"""Scale of the steepest tangent: a sign to any encoder [rad/s]."""
+PRESLIDING = 3e-4, 1.5e-3, 7e-3
+"""Presliding distances of the terms of :data:`MEMORY` [rad]. Sums of them represent distances from 0.2 to 10 mrad."""
 _SLOPE_NAMES = ("tanh_steep", "tanh_middle", "tanh_flat")
 _SIX_NAMES = ("tanh_0.002", "tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32", "tanh_1")
 _SIX_SCALES = (0.002, 0.01, 10**-1.5, 0.1, 10**-0.5, 1.0)
@@ -292,7 +307,7 @@ def tanh_slopes(
         for key, scale in slopes.items()
     ]
     load = [
-        Term(f"load_{kind}", Shape.TANH, _LOAD_SCALE, power, unit=unit, prior_std=std)
+        Term(f"load_{kind}", Shape.TANH, STEEPEST, power, unit=unit, prior_std=std)
         for kind, power, unit, std in zip(
             ("linear", "quadratic"), (1, 2), ("", "1/(N m)"), load_std or (), strict=False
         )
@@ -394,4 +409,11 @@ LOAD_QUADRANTS = register_law(
 alpha and beta take the index m in the two quadrants of (dq, tau) where the load power ``tau dq`` is positive (the motor
 drives), and g in the two where it is negative (it is driven); eq. 26 takes that sign from the motor torque. Without
 load power both halves count, as ``sgn(0) = 0`` makes of the published P.
+"""
+
+MEMORY = tuple(Term(f"memory_{1e3 * length:g}_mrad", Shape.STRAIN, length) for length in PRESLIDING)
+"""``sum_k m_k (z_k - tanh(dq / 0.002))``: after a reversal dry friction builds up over a distance.
+
+``dz_k/dt = (dq - |dq| z_k) / s_k`` (Dahl 1968) with the distances :data:`PRESLIDING`. The terms stand beside those of a
+law, which then is the friction of a motor that slides on.
 """

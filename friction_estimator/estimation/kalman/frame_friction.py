@@ -21,7 +21,7 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_bank import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import part_at_rest
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.laws.joint_laws import JointLaws, expected_friction
+from friction_estimator.laws.joint_laws import JointLaws, advance_strain, expected_friction
 from friction_estimator.linear_algebra import bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
@@ -51,6 +51,7 @@ class LawNow:
     Attributes
     ----------
     regressor : (n, p) mean over the uncertain velocity, motor by motor
+    lag : (n, s) Dahl strains of the motors less the sign of their velocity
     terms : (9, n) rows as named at the top of this file: variance of the motors' torque from the uncertain velocity;
         torque and model error of the joints [N m]; variance of the torque from its parameters, variance from the
         uncertain velocity, variance of torque plus model error from both estimates, and variance of the model error
@@ -58,10 +59,11 @@ class LawNow:
     """
 
     regressor: FloatArray
+    lag: FloatArray
     terms: FloatArray
 
 
-@kernel("IT M V M V V V V V T V V V M M IM M M M")
+@kernel("IT M V M V V V V V T V V V f8 M M M IM M M M M")
 def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
@@ -76,20 +78,25 @@ def law_at_motion(
     velocity: FloatArray,
     velocity_std: FloatArray,
     effort: FloatArray,
+    dt: float,
+    strain: FloatArray,
     from_joints: FloatArray,
     to_joints: FloatArray,
     group: IntArray,
     weights: FloatArray,
     phi: FloatArray,
+    lag: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p) and the terms ``out`` (9, n).
+    """Write the fields of :class:`LawNow`: regressor ``phi`` (n, p), ``lag`` (n, s) and terms ``out`` (9, n).
 
     Parameters
     ----------
     codes, scales, finest : of the laws
     parameters, model_error, ..., covariance : of :class:`LimbEstimates`
     velocity, velocity_std, effort : (n,) of the joints
+    dt : time since the frame before [s]
+    strain : (n, s) Dahl strains of the motors, advanced in place
     from_joints, to_joints, group, weights : ``matrix``, ``to_joints``, ``group``, ``weights`` of the motors
     """
     n, g = group.shape
@@ -106,7 +113,10 @@ def law_at_motion(
             load[motor] += effort[joint] * from_joints[joint, motor]
             std[motor] += (velocity_std[joint] * to_joints[joint, motor]) ** 2
         std[motor] = math.sqrt(std[motor])
-    expected_friction(codes, scales, finest, parameters, at_motors, load, std, phi, motor_torque, motor_variance)
+        advance_strain(strain[motor], lag[motor], at_motors[motor], std[motor], dt)
+    expected_friction(
+        codes, scales, finest, parameters, at_motors, load, std, strain, phi, motor_torque, motor_variance
+    )
     out[:] = 0.0
     variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MODEL_ERROR], out[LAW_VARIANCE]
     velocity_variance, full = out[VELOCITY_VARIANCE], out[FRICTION_VARIANCE]
@@ -153,10 +163,16 @@ def law_at_motion(
 
 
 def law_now(
-    laws: JointLaws, motors: Transmission, estimates: LimbEstimates, motion: JointMotion, effort: FloatArray
+    laws: JointLaws,
+    motors: Transmission,
+    estimates: LimbEstimates,
+    motion: JointMotion,
+    effort: FloatArray,
+    dt: float,
+    strain: FloatArray,
 ) -> LawNow:
-    """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,)."""
-    phi, out = np.empty(laws.scales.shape), np.empty((9, effort.size))
+    """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,); strains in place."""
+    phi, lag, out = np.empty(laws.scales.shape), np.empty(strain.shape), np.empty((9, effort.size))
     law_at_motion(
         laws.codes,
         laws.scales,
@@ -171,14 +187,17 @@ def law_now(
         motion.velocity,
         motion.velocity_std,
         effort,
+        dt,
+        strain,
         motors.matrix,
         motors.to_joints,
         motors.group,
         motors.weights,
         phi,
+        lag,
         out,
     )
-    return LawNow(phi, out)
+    return LawNow(phi, lag, out)
 
 
 @kernel("M V V V B B f8 B M")

@@ -46,6 +46,9 @@ _MODEL_ERROR_FLOOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
 _MODEL_ERROR_PART = 0.02
 """Another lower bound, over the root mean square of the law's torque, up to ``kalman.model_error_std``."""
+_MEMORY_PART, _CLEARLY = 0.08, 2.0
+"""And one over what is clearly the torque of a memory, by this many sigma: two presliding distances represent others to
+this part."""
 _LEAST_SHOWN = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
 _LARGEST_DECREASE = 0.5
@@ -333,12 +336,12 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
     return True
 
 
-@kernel("V M M i8 f8 f8 V V V")
+@kernel("V M M M f8 f8 V V V")
 def adapt_model_error(
     x: FloatArray,
     P: FloatArray,
     G: FloatArray,
-    parameters: int,
+    memory: FloatArray,
     part: float,
     initial: float,
     variance: FloatArray,
@@ -354,23 +357,29 @@ def adapt_model_error(
     Parameters
     ----------
     G : (m, size) torque per unit of every state
-    parameters : p of a joint's law
+    memory : (m, p) one for the parameters of a joint's law that are torques of its memory, else zero
     part : window length over the memory
     initial : variance before any data [(N m)^2]
     variance, law_power : (m,) variance of the model error and mean square of the law's torque, adapted [(N m)^2]
     at_rest : (m,) further variance of motors that rest; a window in which it is the larger one changes nothing
     """
-    m = variance.size
+    m, p = memory.shape
     for i in range(m):
-        torque, own = 0.0, G[i, m + i]
-        for k in range(2 * m + i * parameters, 2 * m + (i + 1) * parameters):
-            torque += G[i, k] * x[k]
+        torque, own, first, remembered, spread = 0.0, G[i, m + i], 2 * m + i * p, 0.0, 0.0
+        for j in range(p):
+            torque += G[i, first + j] * x[first + j]
+            if memory[i, j] > 0.0:
+                remembered += x[first + j]
+                for k in range(p):
+                    spread += P[first + j, first + k] * memory[i, k]
         if own != 0.0:
             law_power[i] += part * ((torque / own) ** 2 - law_power[i])
         shown = variance[i] - P[m + i, m + i]
         if shown > _LEAST_SHOWN * variance[i] and at_rest[i] < variance[i]:
             variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_LARGEST_DECREASE)
         least = max(_MODEL_ERROR_FLOOR**2 * initial, min(_MODEL_ERROR_PART**2 * law_power[i], initial))
+        remembered = max(remembered - _CLEARLY * math.sqrt(max(spread, 0.0)), 0.0)
+        least = max(least, (_MEMORY_PART * remembered) ** 2)
         variance[i] = max(variance[i], least)
 
 
@@ -425,6 +434,7 @@ class LimbFilter:
     layout : of the state
     config : model error, process noise, impacts
     bounds : (m, b, p) rows whose product with the law's parameters of each joint (or motor) cannot be negative
+    memory : (m, p) one for parameters that are torques of the law's memory, else zero
     history : True keeps a record of every change, for the smoother
 
     Attributes
@@ -439,12 +449,14 @@ class LimbFilter:
     history : records since the start, or since they were last taken away; None without history
     """
 
-    def __init__(self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, history: bool = False) -> None:
+    def __init__(
+        self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, memory: FloatArray, history: bool = False
+    ) -> None:
         self.layout = layout
         self.history: list[Record] | None = [] if history else None
         self._innovation_gate, self._change_ratio = config.innovation_gate, config.change_ratio
         self._model_error_variance, self._model_error_memory = config.model_error_std**2, config.model_error_memory
-        self._bounds = bounds
+        self._bounds, self._memory = bounds, memory
         self._joints = m = layout.momentum.stop
         self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
         part = layout.calibration
@@ -589,7 +601,7 @@ class LimbFilter:
                 self.state,
                 self.covariance,
                 window.force_columns,
-                (layout.law.stop - layout.law.start) // self._joints,
+                self._memory,
                 part,
                 self._model_error_variance,
                 self.model_error_variance,

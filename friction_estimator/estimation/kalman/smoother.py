@@ -205,6 +205,7 @@ class FilteredFrame:
     time : since the restart [s]
     effort : (n,) motor torques [N m]
     unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
+    strain : (n, s) Dahl strains of the motors
     motion : smoothed
     friction : output of the stage
     """
@@ -212,6 +213,7 @@ class FilteredFrame:
     time: float
     effort: FloatArray
     unmodelled_variance: FloatArray
+    strain: FloatArray
     motion: JointMotion
     friction: JointFriction
 
@@ -222,7 +224,7 @@ class SmoothedWindows:
 
     Attributes
     ----------
-    laws : friction laws of the motors
+    laws : friction laws of the motors with their memory
     motors : that move the joints
     time : (w,) increasing [s]
     parameters : (w, n, p) of the laws, motor by motor, within their bounds
@@ -256,9 +258,10 @@ class SmoothedWindows:
         velocity = np.array([frame.motion.velocity for frame in frames])
         std = np.array([frame.motion.velocity_std for frame in frames])
         effort = np.array([frame.effort for frame in frames])
+        strain = np.array([frame.strain for frame in frames])
         motors = self.motors
         regressor, torque, variance = self.laws.expected_friction(
-            parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std)
+            parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std), strain
         )
         model = motors.at_joints(torque)
         velocity_variance = motors.variance_at_joints(variance) + np.array(
@@ -288,9 +291,9 @@ class SmoothedWindows:
             np.einsum("ni,wnij,nj->wn", left, covariance, right)
             for left, right in ((rows[0], rows[0]), (rows[1], rows[1]), rows)
         )
-        own = np.diagonal(covariance, axis1=2, axis2=3)[..., : self.laws.parameter_count]
+        own = np.diagonal(covariance, axis1=2, axis2=3)[..., : self.laws.own_count]
         return (
-            parameters,
+            np.ascontiguousarray(parameters[..., : self.laws.own_count]),
             np.sqrt(np.maximum(own, 0.0)),
             motors.coulomb_at_joints(coulomb),
             motors.viscous_at_joints(viscous),
@@ -306,7 +309,7 @@ class WindowSmoother:
 
     Parameters
     ----------
-    laws : of the motors
+    laws : of the motors, with their memory
     motors : that move the joints
     limbs : whose filters they are
     visited : velocities of the motors
@@ -410,7 +413,7 @@ class KalmanSmoother:
         self._given = SmoothedMotions(self._motion)
         self.stage = KalmanFriction(config, robot, self._given, history=True)
         bank = self.stage.bank
-        self._windows = WindowSmoother(self.stage.laws, robot.motors, bank.limbs, bank.visited)
+        self._windows = WindowSmoother(self.stage.terms, robot.motors, bank.limbs, bank.visited)
         self._ahead = _MOTION_MEMORIES * MOTION_MEMORY
         self._lag = lag
         self._block = max(_BLOCK, 0.5 * lag)
@@ -459,7 +462,14 @@ class KalmanSmoother:
             self._given.motions.append(motion)
             friction = self.stage.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics)
             self._passed.append(
-                FilteredFrame(self.stage.time, sensed.frame.effort, self.stage.unmodelled_variance, motion, friction)
+                FilteredFrame(
+                    self.stage.time,
+                    sensed.frame.effort,
+                    self.stage.unmodelled_variance,
+                    self.stage.strain.copy(),
+                    motion,
+                    friction,
+                )
             )
         self._waiting = sum(sensed.frame.dt for sensed in self._sensed)
 

@@ -34,6 +34,7 @@ from friction_estimator.estimation.kalman.limb_state import joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
+from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -101,6 +102,7 @@ class KalmanFriction:
     Attributes
     ----------
     laws : friction laws of the motors
+    terms : the same with their memory: what the filters identify
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
     time : since the restart [s]
@@ -111,9 +113,10 @@ class KalmanFriction:
         self, config: Config, robot: RobotModel, motion: MotionSource | None = None, history: bool = False
     ) -> None:
         self._motors = motors = robot.motors
-        self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
+        names = laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names)
+        self.laws, self.terms = JointLaws(names), JointLaws(names, memory=True)
         self.frozen = False
-        self.bank = LimbBank(config, robot, self.laws, history)
+        self.bank = LimbBank(config, robot, self.terms, history)
         self._schedule = LimbSchedule(self.bank)
         self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
@@ -136,6 +139,7 @@ class KalmanFriction:
         self.time = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
         self._window_length = self._window
+        self.strain = np.zeros((len(self._motors.names), len(PRESLIDING)))
 
     def forget(self) -> None:
         """Reset, and drop law and calibration too."""
@@ -161,7 +165,7 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
-        law = law_now(self.laws, self._motors, self.bank.estimates, motion, frame.effort)
+        law = law_now(self.terms, self._motors, self.bank.estimates, motion, frame.effort, dt, self.strain)
         disturbance = self._watch_disturbance(frame, dynamics, motion, law)
         self._identify(frame, attitude, motion, law)
         return self._friction(frame, attitude, phase, dynamics, law, disturbance)
@@ -219,10 +223,10 @@ class KalmanFriction:
 
     def _publish_law(self) -> None:
         """Rebuild what is published of the law after it has changed."""
-        estimates = self.bank.estimates
+        estimates, p = self.bank.estimates, self.laws.parameter_count
         self._law = LawEstimate(
-            estimates.parameters,
-            estimates.parameters_sigma,
+            estimates.parameters[:, :p].copy(),
+            estimates.parameters_sigma[:, :p].copy(),
             estimates.coulomb,
             estimates.viscous,
             estimates.coulomb_sigma,
@@ -294,12 +298,14 @@ class KalmanFriction:
         return IdentifiedParameters(
             joint_names=self._motors.names,
             law_names=self.laws.law_names,
-            values=estimates.parameters,
+            values=estimates.parameters[:, :p],
             covariance=estimates.covariance[:, :p, :p],
             residual_variance=estimates.model_error_variance,
             measurement_variance=np.zeros(n),
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
+            memory=estimates.parameters[:, p:],
+            memory_covariance=estimates.covariance[:, p : self.terms.parameter_count, p : self.terms.parameter_count],
         )
 
     def note_sensors(self, wrong: bool, wrong_for: float) -> None:
@@ -330,13 +336,14 @@ class KalmanFriction:
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
         row_of = dict(zip(here, there, strict=True))
-        width = min(self.laws.parameter_count, identified.values.shape[1])
+        p, memory, spread = self.laws.parameter_count, identified.memory, identified.memory_covariance
+        width = min(p, identified.values.shape[1])
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
             states = joint_state_indices(
                 limb_filter.layout.law.start,
                 limb_filter.layout.model_error.start,
                 limb.joints.size,
-                self.laws.parameter_count,
+                self.terms.parameter_count,
             )
             for row, joint in enumerate(limb.joints.tolist()):
                 if joint in row_of:
@@ -346,6 +353,8 @@ class KalmanFriction:
                         identified.values[saved, :width],
                         identified.covariance[saved, :width, :width],
                     )
+                    if memory is not None and spread is not None and np.isfinite(spread[saved]).all():
+                        limb_filter.replace(states[row, p:-1], memory[saved], spread[saved])
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)

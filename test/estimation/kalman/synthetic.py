@@ -27,8 +27,9 @@ def layout_of(config: KalmanConfig, law: str = "three_slope") -> LimbState:
 
 def filter_of(config: KalmanConfig, bounded: bool = False) -> LimbFilter:
     """Filter of that limb, its law bounded or free."""
-    bounds = law_bounds(JointLaws(("three_slope",) * JOINTS))
-    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds))
+    laws = JointLaws(("three_slope",) * JOINTS)
+    bounds = law_bounds(laws)
+    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds), laws.memory)
 
 
 @dataclass

@@ -46,7 +46,7 @@ def random_windows(layout: LimbState, rng: np.random.Generator) -> list[LimbWind
 
 def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[LimbFilter, list[np.ndarray]]:
     """The traced filter over the windows, and the model error variance that each of them used."""
-    limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), history=True)
+    limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)), history=True)
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     limb_filter.close(0.0)
     variances = []
@@ -128,7 +128,7 @@ def test_windows_that_teach_nothing_teach_nothing_when_smoothed_either() -> None
     rng = np.random.default_rng(5)
     limb = Limb(np.array([0, 1]), np.array([0]))
     layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, NOISE, floating=True)
-    limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), history=True)
+    limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)), history=True)
     windows = random_windows(layout, rng)
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     resting = (3, 4, 5)
@@ -151,7 +151,7 @@ def test_a_bound_that_was_reached_late_is_known_early() -> None:
     limb = Limb(np.array([0, 1]), np.zeros(0, dtype=int))
     laws = JointLaws(("coulomb_viscous",) * 2)
     layout = lay_out(limb, laws, CONFIG, NOISE, floating=True)
-    limb_filter = LimbFilter(layout, CONFIG, np.tile(np.eye(2), (2, 1, 1)), history=True)
+    limb_filter = LimbFilter(layout, CONFIG, np.tile(np.eye(2), (2, 1, 1)), np.zeros((2, 2)), history=True)
     windows = random_windows(layout, rng)
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     limb_filter.close(0.0)
