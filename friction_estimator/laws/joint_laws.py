@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +15,6 @@ from friction_estimator.laws.law import FrictionLaw, law_names, make_law
 from friction_estimator.laws.linear import (
     MEMORY,
     PRESLIDING,
-    STEEPEST,
     LinearFrictionLaw,
     fill_regressor,
     linear_law_names,
@@ -81,20 +79,14 @@ def regressor_of_motors(
 
 
 @kernel
-def advance_strain(strain: FloatArray, lag: FloatArray, velocity: float, std: float, dt: float) -> None:
-    """Advance the Dahl strains (s,) of one motor by one time step, in place.
+def advance_strain(strain: FloatArray, moved: float) -> None:
+    """Advance the Dahl strains (s,) of one motor that has moved by so much [rad], in place.
 
-    ``dz/dt = (dq - |dq| z) / s`` (Dahl 1968), implicit in z: stable for any step.
-
-    Parameters
-    ----------
-    lag : (s,) output: the strains less the sign of the velocity, which is as soft as its standard deviation is large
+    ``dz = (dq - |dq| z) / s`` (Dahl 1968), implicit in z: stable for any step.
     """
-    sign = velocity / math.sqrt(velocity * velocity + STEEPEST * STEEPEST + std * std)
     for k in range(strain.size):
-        part = velocity * dt / PRESLIDING[k]
+        part = moved / PRESLIDING[k]
         strain[k] = (strain[k] + part) / (1.0 + abs(part))
-        lag[k] = strain[k] - sign
 
 
 @kernel
@@ -197,17 +189,16 @@ class JointLaws:
         self.scales, self.finest = np.empty(shape), np.empty(len(names))
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))
-            self.codes[row], self.scales[row] = term_table(law.terms, self.parameter_count)
-            self.finest[row] = min(term.finest for term in law.terms)
+            added = MEMORY if memory else ()
+            self.codes[row], self.scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *added))
+            self.finest[row] = min(term.finest for term in (*law.terms, *added))
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
             self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
         if memory:
-            for column, term in enumerate(MEMORY, own):
-                self.codes[:, column], self.scales[:, column] = (term.shape, 0, term.side, column), term.scale
-                self.nonnegative[:, column], self.prior_std[:, column] = term.nonnegative, term.prior_std
-            self.finest = np.minimum(self.finest, min(term.finest for term in MEMORY))
             self.memory[:, own:] = 1.0
+            self.nonnegative[:, own:] = [term.nonnegative for term in MEMORY]
+            self.prior_std[:, own:] = [term.prior_std for term in MEMORY]
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""

@@ -8,7 +8,7 @@ A law is a table of terms. The compiled kernels evaluate any such table, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
@@ -54,6 +54,10 @@ class Side(IntEnum):
     """``tau dq < 0``; where the load or the velocity is zero the term counts half."""
 
 
+STEEPEST = 0.002
+"""Scale of the steepest tangent: a sign to any encoder [rad/s]."""
+PRESLIDING = 3e-4, 1.5e-3, 7e-3
+"""Presliding distances of the terms of :data:`MEMORY` [rad]. Sums of them represent distances from 0.2 to 10 mrad."""
 _PADDING = -1
 _SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _RISING, _STRAIN = (int(shape) for shape in Shape)
 _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
@@ -131,7 +135,7 @@ class LinearFrictionLaw(FrictionLaw):
         self.terms = terms
         self.parameters = tuple(term.parameter for term in terms)
         self.depends_on_load = any(term.load_power or term.side in (Side.DRIVING, Side.DRIVEN) for term in terms)
-        self._codes, self._scales = term_table(terms, len(terms))
+        self._codes, self._scales = term_table(terms)
         self._coulomb = np.array([term.coulomb for term in terms])
         self._viscous = np.array([term.viscous for term in terms])
 
@@ -196,17 +200,22 @@ def make_linear_law(name: str) -> LinearFrictionLaw:
     return law
 
 
-def term_table(terms: tuple[Term, ...], width: int) -> tuple[IntArray, FloatArray]:
-    """Codes (width, 4) and scales (width,) of a law's terms for the kernels, padded with terms that are zero.
+_STEEP = Term("sign", Shape.TANH, STEEPEST)
+
+
+def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
+    """Codes (p, 4) and scales (p,) of a law's terms for the kernels; None is a term that is zero.
 
     A code is shape, power of the load, side, and the row of an earlier term without load that differs in the power only
-    (its own row where there is none).
+    (its own row where there is none); for a strain the row of the tangent that it is less.
     """
-    codes = np.full((width, 4), _PADDING, dtype=np.int64)
-    scales = np.ones(width)
+    codes, scales = np.full((len(terms), 4), _PADDING, dtype=np.int64), np.ones(len(terms))
     for row, term in enumerate(terms):
-        unloaded = replace(term, load_power=0)
-        same = (k for k, other in enumerate(terms[:row]) if _function(other) == _function(unloaded))
+        if term is None:
+            continue
+        unloaded = _STEEP if term.shape == Shape.STRAIN else replace(term, load_power=0)
+        earlier = ((k, other) for k, other in enumerate(terms[:row]) if other is not None)
+        same = (k for k, other in earlier if _function(other) == _function(unloaded))
         codes[row] = term.shape, term.load_power, term.side, next(same, row)
         scales[row] = term.scale
     return codes, scales
@@ -230,6 +239,12 @@ def fill_regressor(
         if shape == _PADDING:
             phi[j] = 0.0
             continue
+        if shape == _STRAIN:
+            phi[j] = 0.0
+            if strain.size > 0:
+                phi[j] = strain[strains] - (phi[same] if same < j else math.tanh(velocity / STEEPEST))
+                strains += 1
+            continue
         if same < j:
             value = phi[same]
         elif shape == _TANH:
@@ -241,11 +256,6 @@ def fill_regressor(
             value = velocity
         elif shape == _CONSTANT:
             value = 1.0
-        elif shape == _STRAIN:
-            value = 0.0
-            if strain.size > 0:
-                value = strain[strains] - math.tanh(velocity / STEEPEST)
-                strains += 1
         else:
             fading = math.exp(-abs(velocity) / scales[j])
             value = direction * (fading if shape == _FADING else 1.0 - fading)
@@ -275,10 +285,6 @@ OFFSET = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False, option
 SIDES_OF_LOAD = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
 STRIBECK_VELOCITY = np.pi / 180.0
 """The published ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
-STEEPEST = 0.002
-"""Scale of the steepest tangent: a sign to any encoder [rad/s]."""
-PRESLIDING = 3e-4, 1.5e-3, 7e-3
-"""Presliding distances of the terms of :data:`MEMORY` [rad]. Sums of them represent distances from 0.2 to 10 mrad."""
 _SLOPE_NAMES = ("tanh_steep", "tanh_middle", "tanh_flat")
 _SIX_NAMES = ("tanh_0.002", "tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32", "tanh_1")
 _SIX_SCALES = (0.002, 0.01, 10**-1.5, 0.1, 10**-0.5, 1.0)

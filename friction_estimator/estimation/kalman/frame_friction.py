@@ -51,7 +51,6 @@ class LawNow:
     Attributes
     ----------
     regressor : (n, p) mean over the uncertain velocity, motor by motor
-    lag : (n, s) Dahl strains of the motors less the sign of their velocity
     terms : (9, n) rows as named at the top of this file: variance of the motors' torque from the uncertain velocity;
         torque and model error of the joints [N m]; variance of the torque from its parameters, variance from the
         uncertain velocity, variance of torque plus model error from both estimates, and variance of the model error
@@ -59,11 +58,10 @@ class LawNow:
     """
 
     regressor: FloatArray
-    lag: FloatArray
     terms: FloatArray
 
 
-@kernel("IT M V M V V V V V T V V V f8 M M M IM M M M M")
+@kernel("IT M V M V V V V V T V V V f8 M M M IM M M M")
 def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
@@ -85,10 +83,9 @@ def law_at_motion(
     group: IntArray,
     weights: FloatArray,
     phi: FloatArray,
-    lag: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the fields of :class:`LawNow`: regressor ``phi`` (n, p), ``lag`` (n, s) and terms ``out`` (9, n).
+    """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p) and the terms ``out`` (9, n).
 
     Parameters
     ----------
@@ -113,7 +110,7 @@ def law_at_motion(
             load[motor] += effort[joint] * from_joints[joint, motor]
             std[motor] += (velocity_std[joint] * to_joints[joint, motor]) ** 2
         std[motor] = math.sqrt(std[motor])
-        advance_strain(strain[motor], lag[motor], at_motors[motor], std[motor], dt)
+        advance_strain(strain[motor], at_motors[motor] * dt)
     expected_friction(
         codes, scales, finest, parameters, at_motors, load, std, strain, phi, motor_torque, motor_variance
     )
@@ -150,12 +147,18 @@ def law_at_motion(
                     left_part, right_part = part[group[joint, a]], part[group[joint, b]]
                     law, cross = 0.0, left_part * right_part * P[rows + p, columns + p]
                     for i in range(p):
-                        product = 0.0
-                        for j in range(p):
-                            product += P[rows + i, columns + j] * right[j]
+                        row = P[rows + i]
+                        product = row[columns + i] * right[i]
+                        if a == b:  # symmetric
+                            for j in range(i):
+                                product += 2.0 * row[columns + j] * right[j]
+                        else:
+                            for j in range(p):
+                                product += row[columns + j] * right[j] if j != i else 0.0
                         law += left[i] * product
-                        cross += right_part * left[i] * P[rows + i, columns + p]
-                        cross += left_part * P[rows + p, columns + i] * right[i]
+                        cross += (
+                            right_part * left[i] * row[columns + p] + left_part * P[rows + p, columns + i] * right[i]
+                        )
                     law_variance[joint] += share * law
                     full[joint] += share * (law + cross)
         law_variance[joint] = max(law_variance[joint], 0.0)
@@ -172,7 +175,7 @@ def law_now(
     strain: FloatArray,
 ) -> LawNow:
     """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,); strains in place."""
-    phi, lag, out = np.empty(laws.scales.shape), np.empty(strain.shape), np.empty((9, effort.size))
+    phi, out = np.empty(laws.scales.shape), np.empty((9, effort.size))
     law_at_motion(
         laws.codes,
         laws.scales,
@@ -194,10 +197,9 @@ def law_now(
         motors.group,
         motors.weights,
         phi,
-        lag,
         out,
     )
-    return LawNow(phi, lag, out)
+    return LawNow(phi, out)
 
 
 @kernel("M V V V B B f8 B M")

@@ -104,24 +104,25 @@ _ARRAYS = tuple(field.name for field in dataclasses.fields(LimbEstimates))
 
 
 @kernel
-def _spread_covariance(
-    left: FloatArray,
-    left_weights: FloatArray,
-    right: FloatArray,
-    right_weights: FloatArray,
-    group: IntArray,
-    P: FloatArray,
-) -> float:
-    """Covariance of two ``sum_g weights_g row[group_g] theta_g`` for the covariance P of parameters and model error."""
-    g, p = group.size, left.shape[1]
-    total = 0.0
-    for a in range(g):
+def _weigh(rows: FloatArray, weights: FloatArray, group: IntArray, out: FloatArray) -> None:
+    """Write the vector (g (p + 1),) whose product with a joint's parameters is ``sum_g weights_g rows[group_g]``."""
+    p = rows.shape[1]
+    out[:] = 0.0
+    for a in range(group.size):
         for i in range(p):
-            factor = left_weights[a] * left[group[a], i]
-            if factor != 0.0:
-                for b in range(g):
-                    for j in range(p):
-                        total += factor * P[a * (p + 1) + i, b * (p + 1) + j] * right_weights[b] * right[group[b], j]
+            out[a * (p + 1) + i] = weights[a] * rows[group[a], i]
+
+
+@kernel
+def _spread(left: FloatArray, P: FloatArray, right: FloatArray) -> float:
+    """``left^T P right``."""
+    total = 0.0
+    for i in range(left.size):
+        if left[i] != 0.0:
+            row, part = P[i], 0.0
+            for j in range(right.size):
+                part += row[j] * right[j]
+            total += left[i] * part
     return total
 
 
@@ -190,6 +191,7 @@ def gather_limb(
         model_error_variance[joint], sliding_variance[joint] = sliding[a] + at_rest[a], sliding[a]
         rest_part[joint] = FREE_AT_REST if rest_evidence[a] > 0.0 else 0.0
     limb_coulomb, limb_viscous = coulomb_rows[rows], viscous_rows[rows]
+    along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
     for a in range(m):
         joint = rows[a]
         coulomb[joint] = viscous[joint] = 0.0
@@ -198,11 +200,11 @@ def gather_limb(
                 for i in range(p):
                     coulomb[joint] += abs(to_joints[a, b]) * limb_coulomb[b, i] * parameters[rows[b], i]
                     viscous[joint] += to_joints[a, b] ** 2 * limb_viscous[b, i] * parameters[rows[b], i]
-        c, v = np.abs(weights[a]), weights[a] ** 2
-        own, P = group[a], covariance[joint]
-        coulomb_sigma[joint] = math.sqrt(max(_spread_covariance(limb_coulomb, c, limb_coulomb, c, own, P), 0.0))
-        viscous_sigma[joint] = math.sqrt(max(_spread_covariance(limb_viscous, v, limb_viscous, v, own, P), 0.0))
-        coulomb_viscous_covariance[joint] = _spread_covariance(limb_coulomb, c, limb_viscous, v, own, P)
+        _weigh(limb_coulomb, np.abs(weights[a]), group[a], along_coulomb)
+        _weigh(limb_viscous, weights[a] ** 2, group[a], along_viscous)
+        coulomb_sigma[joint] = math.sqrt(max(_spread(along_coulomb, covariance[joint], along_coulomb), 0.0))
+        viscous_sigma[joint] = math.sqrt(max(_spread(along_viscous, covariance[joint], along_viscous), 0.0))
+        coulomb_viscous_covariance[joint] = _spread(along_coulomb, covariance[joint], along_viscous)
     return True
 
 

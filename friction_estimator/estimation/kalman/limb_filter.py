@@ -223,14 +223,14 @@ def predict_limb(
 
 @kernel("V M i8 V M i8 M")
 def correct_limb(
-    x: FloatArray, P: FloatArray, first: int, innovation: FloatArray, S: FloatArray, considered: int, K: FloatArray
+    x: FloatArray, P: FloatArray, start: int, innovation: FloatArray, S: FloatArray, considered: int, K: FloatArray
 ) -> None:
-    """Use a reading of the states from ``first`` on, in place; write the transposed gain K^T (m, size).
+    """Use a reading of the states from ``start`` on, in place; write the transposed gain K^T (m, size).
 
     States from ``considered`` on do not learn from it (Schmidt's consider filter): their gain is zero.
     """
     m, size = innovation.size, x.size
-    measured = P[first : first + m].copy()
+    measured = P[start : start + m].copy()
     K[:] = solve_positive(S, measured)[0]
     for a in range(m):
         for j in range(considered, size):
@@ -239,8 +239,13 @@ def correct_limb(
             x[j] += K[a, j] * innovation[a]
     if considered == size:
         for i in range(size):
-            row = P[i, i:]
-            for a in range(m):
+            row, threes = P[i, i:], m - m % 3
+            for a in range(0, threes, 3):  # three at a time: the row is read and written less often
+                k1, k2, k3 = K[a, i], K[a + 1, i], K[a + 2, i]
+                first, second, third = measured[a, i:], measured[a + 1, i:], measured[a + 2, i:]
+                for j in range(row.size):
+                    row[j] -= k1 * first[j] + k2 * second[j] + k3 * third[j]
+            for a in range(threes, m):
                 k, column = K[a, i], measured[a, i:]
                 for j in range(row.size):
                     row[j] -= k * column[j]
