@@ -13,8 +13,8 @@ from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import FrictionLaw, law_names, make_law
 from friction_estimator.laws.linear import (
-    MEMORY,
     PRESLIDING,
+    PRESLIDING_TERMS,
     LinearFrictionLaw,
     fill_regressor,
     linear_law_names,
@@ -79,14 +79,16 @@ def regressor_of_motors(
 
 
 @kernel
-def advance_strain(strain: FloatArray, moved: float) -> None:
+def advance_strain(strain: FloatArray, unknown: FloatArray, moved: float) -> None:
     """Advance the Dahl strains (s,) of one motor that has moved by so much [rad], in place.
 
-    ``dz = (dq - |dq| z) / s`` (Dahl 1968), implicit in z: stable for any step.
+    ``dz = (dq - |dq| z) / s`` (Dahl 1968), implicit in z: stable for any step. ``unknown`` (s,) is what is left of
+    the error of z at the start, which nothing tells.
     """
     for k in range(strain.size):
         part = moved / PRESLIDING[k]
         strain[k] = (strain[k] + part) / (1.0 + abs(part))
+        unknown[k] /= 1.0 + abs(part)
 
 
 @kernel
@@ -105,7 +107,7 @@ def expected_friction(
 ) -> None:
     """Write the mean regressor (n, p), and mean and variance (n,) of the friction for Gaussian velocities.
 
-    ``strain`` (n, s) has the Dahl strains of the laws' memory.
+    ``strain`` (n, s) has the Dahl strains of the presliding terms.
     """
     n, p = scales.shape
     phi, torque = np.empty(p), np.empty(_NODES.size)
@@ -156,17 +158,17 @@ class JointLaws:
     Parameters
     ----------
     names : (n) name of the law of every joint
-    memory : True: the last columns are those of :data:`~friction_estimator.laws.linear.MEMORY`
+    presliding : True: the last columns are those of :data:`~friction_estimator.laws.linear.PRESLIDING_TERMS`
 
     Attributes
     ----------
     law_names : (n) as given
     parameter_names : (n) names of the parameters of every joint
-    parameter_count, own_count : p, and how many of them are not of the memory
+    parameter_count, own_count : p, and how many of them are the law's own
     nonnegative : (n, p) True where it cannot be negative
     prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
-    memory : (n, p) one for torques of the law's memory, else zero
+    presliding : (n, p) one for torques of the presliding terms, else zero
     codes, scales : (n, p, 4), (n, p) terms of the laws, for the kernels
     finest : (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
 
@@ -176,29 +178,29 @@ class JointLaws:
         When a law is unknown or not linear.
     """
 
-    def __init__(self, names: Sequence[str], memory: bool = False) -> None:
+    def __init__(self, names: Sequence[str], presliding: bool = False) -> None:
         self.law_names = tuple(names)
         laws = {name: make_linear_law(name) for name in dict.fromkeys(names)}
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
         self.own_count = own = max(map(len, self.parameter_names))
-        self.parameter_count = own + (len(MEMORY) if memory else 0)
+        self.parameter_count = own + (len(PRESLIDING_TERMS) if presliding else 0)
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
-        self.prior_std, self.coulomb_weights, self.memory = np.zeros((3, *shape))
+        self.prior_std, self.coulomb_weights, self.presliding = np.zeros((3, *shape))
         self.codes: IntArray = np.empty((*shape, 4), dtype=np.int64)
         self.scales, self.finest = np.empty(shape), np.empty(len(names))
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))
-            added = MEMORY if memory else ()
+            added = PRESLIDING_TERMS if presliding else ()
             self.codes[row], self.scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *added))
             self.finest[row] = min(term.finest for term in (*law.terms, *added))
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
             self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
-        if memory:
-            self.memory[:, own:] = 1.0
-            self.nonnegative[:, own:] = [term.nonnegative for term in MEMORY]
-            self.prior_std[:, own:] = [term.prior_std for term in MEMORY]
+        if presliding:
+            self.presliding[:, own:] = 1.0
+            self.nonnegative[:, own:] = [term.nonnegative for term in PRESLIDING_TERMS]
+            self.prior_std[:, own:] = [term.prior_std for term in PRESLIDING_TERMS]
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""
@@ -228,7 +230,7 @@ class JointLaws:
         parameters : (r, n, p)
         velocity, load : (r, n) [rad/s], [N m]
         velocity_std : (r, n) standard deviation of the velocity [rad/s]
-        strain : (r, n, s) Dahl strains of laws with memory; None: the joints slide on
+        strain : (r, n, s) Dahl strains of the presliding terms; None: the joints slide on
 
         Returns
         -------
@@ -303,8 +305,8 @@ class IdentifiedParameters:
     measurement_variance : (n,) variance of the noise in the measured friction [(N m)^2]
     samples : (n,) how many measurements the values rest on
     velocity_range : (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
-    memory, memory_covariance : (n, s), (n, s, s) torques of the terms :data:`~friction_estimator.laws.linear.MEMORY`
-        [N m], infinite covariance where unknown; None: all unknown
+    presliding, presliding_covariance : (n, s), (n, s, s) torques of the presliding terms [N m], infinite covariance
+        where unknown; None: all unknown
     """
 
     joint_names: tuple[str, ...]
@@ -315,8 +317,8 @@ class IdentifiedParameters:
     measurement_variance: FloatArray
     samples: FloatArray
     velocity_range: FloatArray | None = None
-    memory: FloatArray | None = None
-    memory_covariance: FloatArray | None = None
+    presliding: FloatArray | None = None
+    presliding_covariance: FloatArray | None = None
 
     @property
     def parameter_names(self) -> tuple[tuple[str, ...], ...]:
@@ -351,12 +353,12 @@ def check_identified(identified: IdentifiedParameters) -> None:
                 raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST**2:g}")
         _check_covariance(joint, covariance)
         _check_bounds(joint, law, values, covariance)
-        if identified.memory is not None and identified.memory_covariance is not None:
-            spread = identified.memory_covariance[row]
+        if identified.presliding is not None and identified.presliding_covariance is not None:
+            spread = identified.presliding_covariance[row]
             if np.isfinite(spread).all():
                 _check_covariance(joint, spread)
-            if not (np.abs(identified.memory[row]) <= LARGEST).all():
-                raise ConfigError(f"'memory' of the joint {joint!r} is {identified.memory[row].tolist()}")
+            if not (np.abs(identified.presliding[row]) <= LARGEST).all():
+                raise ConfigError(f"'presliding' of the joint {joint!r} is {identified.presliding[row].tolist()}")
 
 
 def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: FloatArray) -> None:

@@ -57,7 +57,7 @@ class Side(IntEnum):
 STEEPEST = 0.002
 """Scale of the steepest tangent: a sign to any encoder [rad/s]."""
 PRESLIDING = 3e-4, 1.5e-3, 7e-3
-"""Presliding distances of the terms of :data:`MEMORY` [rad]. Sums of them represent distances from 0.2 to 10 mrad."""
+"""Distances of :data:`PRESLIDING_TERMS` [rad]. Sums of them represent presliding distances from 0.2 to 10 mrad."""
 _PADDING = -1
 _SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _RISING, _STRAIN = (int(shape) for shape in Shape)
 _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
@@ -229,7 +229,7 @@ def _function(term: Term) -> tuple[Shape, float, int, Side]:
 def fill_regressor(
     phi: FloatArray, codes: IntArray, scales: FloatArray, velocity: float, load: float, strain: FloatArray
 ) -> None:
-    """Write the terms (p,) of one law at one velocity and load, with the strains of its memory; none: it slides on."""
+    """Write the terms (p,) of one law at one velocity and load, with the strains of its presliding; none: it slides on."""
     strains = 0
     direction = 1.0 if velocity > 0.0 else (-1.0 if velocity < 0.0 else 0.0)
     push = 1.0 if load > 0.0 else (-1.0 if load < 0.0 else 0.0)
@@ -417,7 +417,9 @@ drives), and g in the two where it is negative (it is driven); eq. 26 takes that
 load power both halves count, as ``sgn(0) = 0`` makes of the published P.
 """
 
-MEMORY = tuple(Term(f"memory_{1e3 * length:g}_mrad", Shape.STRAIN, length) for length in PRESLIDING)
+PRESLIDING_TERMS = tuple(
+    Term(f"presliding_{1e3 * length:g}_mrad", Shape.STRAIN, length, prior_std=3.0) for length in PRESLIDING
+)
 """``sum_k m_k (z_k - tanh(dq / 0.002))``: after a reversal dry friction builds up over a distance.
 
 ``dz_k/dt = (dq - |dq| z_k) / s_k`` (Dahl 1968) with the distances :data:`PRESLIDING`. The terms stand beside those of a

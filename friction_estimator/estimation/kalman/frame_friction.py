@@ -40,6 +40,8 @@ from friction_estimator.types import (
 REGRESSOR_VARIANCE, TORQUE, MODEL_ERROR, LAW_VARIANCE = range(4)
 VELOCITY_VARIANCE, FRICTION_VARIANCE, MODEL_ERROR_VARIANCE, REST_VARIANCE, REST_FRICTION = range(4, 9)
 
+ANYWHERE = 1.0 / 3.0
+"""Variance of a strain that is anywhere between -1 and 1."""
 CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
@@ -61,7 +63,7 @@ class LawNow:
     terms: FloatArray
 
 
-@kernel("IT M V M V V V V V T V V V f8 M M M IM M M M")
+@kernel("IT M V M V V V V V T V V V f8 M M M M IM M M M")
 def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
@@ -78,6 +80,7 @@ def law_at_motion(
     effort: FloatArray,
     dt: float,
     strain: FloatArray,
+    unknown: FloatArray,
     from_joints: FloatArray,
     to_joints: FloatArray,
     group: IntArray,
@@ -93,7 +96,7 @@ def law_at_motion(
     parameters, model_error, ..., covariance : of :class:`LimbEstimates`
     velocity, velocity_std, effort : (n,) of the joints
     dt : time since the frame before [s]
-    strain : (n, s) Dahl strains of the motors, advanced in place
+    strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start, in place
     from_joints, to_joints, group, weights : ``matrix``, ``to_joints``, ``group``, ``weights`` of the motors
     """
     n, g = group.shape
@@ -110,10 +113,15 @@ def law_at_motion(
             load[motor] += effort[joint] * from_joints[joint, motor]
             std[motor] += (velocity_std[joint] * to_joints[joint, motor]) ** 2
         std[motor] = math.sqrt(std[motor])
-        advance_strain(strain[motor], at_motors[motor] * dt)
+        advance_strain(strain[motor], unknown[motor], at_motors[motor] * dt)
     expected_friction(
         codes, scales, finest, parameters, at_motors, load, std, strain, phi, motor_torque, motor_variance
     )
+    for motor in range(n):
+        error = 0.0
+        for k in range(unknown.shape[1]):
+            error += unknown[motor, k] * parameters[motor, p - unknown.shape[1] + k]
+        motor_variance[motor] += ANYWHERE * error * error
     out[:] = 0.0
     variance, torque, missed, law_variance = out[REGRESSOR_VARIANCE], out[TORQUE], out[MODEL_ERROR], out[LAW_VARIANCE]
     velocity_variance, full = out[VELOCITY_VARIANCE], out[FRICTION_VARIANCE]
@@ -173,6 +181,7 @@ def law_now(
     effort: FloatArray,
     dt: float,
     strain: FloatArray,
+    unknown: FloatArray,
 ) -> LawNow:
     """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,); strains in place."""
     phi, out = np.empty(laws.scales.shape), np.empty((9, effort.size))
@@ -192,6 +201,7 @@ def law_now(
         effort,
         dt,
         strain,
+        unknown,
         motors.matrix,
         motors.to_joints,
         motors.group,

@@ -292,7 +292,7 @@ class LimbBank:
                 lay_out(limb, laws, config.kalman, config.sensors, bool(robot.base_dofs)),
                 config.kalman,
                 self._bounds[limb.joints],
-                laws.memory[limb.joints],
+                laws.presliding[limb.joints],
                 history,
             )
             for limb in self.limbs

@@ -46,8 +46,8 @@ _MODEL_ERROR_FLOOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
 _MODEL_ERROR_PART = 0.02
 """Another lower bound, over the root mean square of the law's torque, up to ``kalman.model_error_std``."""
-_MEMORY_PART, _CLEARLY = 0.08, 2.0
-"""And one over what is clearly the torque of a memory, by this many sigma: two presliding distances represent others to
+_PRESLIDING_PART, _CLEARLY = 0.08, 2.0
+"""And one over what is clearly a torque of presliding, by this many sigma: two presliding distances represent others to
 this part."""
 _LEAST_SHOWN = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
@@ -346,7 +346,7 @@ def adapt_model_error(
     x: FloatArray,
     P: FloatArray,
     G: FloatArray,
-    memory: FloatArray,
+    presliding: FloatArray,
     part: float,
     initial: float,
     variance: FloatArray,
@@ -362,29 +362,29 @@ def adapt_model_error(
     Parameters
     ----------
     G : (m, size) torque per unit of every state
-    memory : (m, p) one for the parameters of a joint's law that are torques of its memory, else zero
+    presliding : (m, p) one for the parameters that are torques of presliding, else zero
     part : window length over the memory
     initial : variance before any data [(N m)^2]
     variance, law_power : (m,) variance of the model error and mean square of the law's torque, adapted [(N m)^2]
     at_rest : (m,) further variance of motors that rest; a window in which it is the larger one changes nothing
     """
-    m, p = memory.shape
+    m, p = presliding.shape
     for i in range(m):
-        torque, own, first, remembered, spread = 0.0, G[i, m + i], 2 * m + i * p, 0.0, 0.0
+        torque, own, first, built_up, spread = 0.0, G[i, m + i], 2 * m + i * p, 0.0, 0.0
         for j in range(p):
             torque += G[i, first + j] * x[first + j]
-            if memory[i, j] > 0.0:
-                remembered += x[first + j]
+            if presliding[i, j] > 0.0:
+                built_up += x[first + j]
                 for k in range(p):
-                    spread += P[first + j, first + k] * memory[i, k]
+                    spread += P[first + j, first + k] * presliding[i, k]
         if own != 0.0:
             law_power[i] += part * ((torque / own) ** 2 - law_power[i])
         shown = variance[i] - P[m + i, m + i]
         if shown > _LEAST_SHOWN * variance[i] and at_rest[i] < variance[i]:
             variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_LARGEST_DECREASE)
         least = max(_MODEL_ERROR_FLOOR**2 * initial, min(_MODEL_ERROR_PART**2 * law_power[i], initial))
-        remembered = max(remembered - _CLEARLY * math.sqrt(max(spread, 0.0)), 0.0)
-        least = max(least, (_MEMORY_PART * remembered) ** 2)
+        built_up = max(built_up - _CLEARLY * math.sqrt(max(spread, 0.0)), 0.0)
+        least = max(least, (_PRESLIDING_PART * built_up) ** 2)
         variance[i] = max(variance[i], least)
 
 
@@ -439,7 +439,7 @@ class LimbFilter:
     layout : of the state
     config : model error, process noise, impacts
     bounds : (m, b, p) rows whose product with the law's parameters of each joint (or motor) cannot be negative
-    memory : (m, p) one for parameters that are torques of the law's memory, else zero
+    presliding : (m, p) one for parameters that are torques of presliding, else zero
     history : True keeps a record of every change, for the smoother
 
     Attributes
@@ -455,13 +455,13 @@ class LimbFilter:
     """
 
     def __init__(
-        self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, memory: FloatArray, history: bool = False
+        self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, presliding: FloatArray, history: bool = False
     ) -> None:
         self.layout = layout
         self.history: list[Record] | None = [] if history else None
         self._innovation_gate, self._change_ratio = config.innovation_gate, config.change_ratio
         self._model_error_variance, self._model_error_memory = config.model_error_std**2, config.model_error_memory
-        self._bounds, self._memory = bounds, memory
+        self._bounds, self._presliding = bounds, presliding
         self._joints = m = layout.momentum.stop
         self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
         part = layout.calibration
@@ -606,7 +606,7 @@ class LimbFilter:
                 self.state,
                 self.covariance,
                 window.force_columns,
-                self._memory,
+                self._presliding,
                 part,
                 self._model_error_variance,
                 self.model_error_variance,

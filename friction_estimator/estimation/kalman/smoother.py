@@ -22,6 +22,7 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
+from friction_estimator.estimation.kalman.frame_friction import ANYWHERE
 from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.joint_motion import (
     TRANSITION,
@@ -205,7 +206,7 @@ class FilteredFrame:
     time : since the restart [s]
     effort : (n,) motor torques [N m]
     unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
-    strain : (n, s) Dahl strains of the motors
+    strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start
     motion : smoothed
     friction : output of the stage
     """
@@ -214,6 +215,7 @@ class FilteredFrame:
     effort: FloatArray
     unmodelled_variance: FloatArray
     strain: FloatArray
+    unknown: FloatArray
     motion: JointMotion
     friction: JointFriction
 
@@ -224,7 +226,7 @@ class SmoothedWindows:
 
     Attributes
     ----------
-    laws : friction laws of the motors with their memory
+    laws : friction laws of the motors and the terms of presliding
     motors : that move the joints
     time : (w,) increasing [s]
     parameters : (w, n, p) of the laws, motor by motor, within their bounds
@@ -258,11 +260,12 @@ class SmoothedWindows:
         velocity = np.array([frame.motion.velocity for frame in frames])
         std = np.array([frame.motion.velocity_std for frame in frames])
         effort = np.array([frame.effort for frame in frames])
-        strain = np.array([frame.strain for frame in frames])
+        strain, unknown = (np.array(rows) for rows in zip(*((f.strain, f.unknown) for f in frames), strict=True))
         motors = self.motors
         regressor, torque, variance = self.laws.expected_friction(
             parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std), strain
         )
+        variance += ANYWHERE * (unknown * parameters[..., self.laws.own_count :]).sum(axis=-1) ** 2
         model = motors.at_joints(torque)
         velocity_variance = motors.variance_at_joints(variance) + np.array(
             [frame.unmodelled_variance for frame in frames]
@@ -309,7 +312,7 @@ class WindowSmoother:
 
     Parameters
     ----------
-    laws : of the motors, with their memory
+    laws : of the motors, with the terms of presliding
     motors : that move the joints
     limbs : whose filters they are
     visited : velocities of the motors
@@ -467,6 +470,7 @@ class KalmanSmoother:
                     sensed.frame.effort,
                     self.stage.unmodelled_variance,
                     self.stage.strain.copy(),
+                    self.stage.unknown.copy(),
                     motion,
                     friction,
                 )

@@ -102,11 +102,12 @@ class KalmanFriction:
     Attributes
     ----------
     laws : friction laws of the motors
-    terms : the same with their memory: what the filters identify
+    terms : the same and the terms of presliding: what the filters identify
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
     time : since the restart [s]
     unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
+    strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class KalmanFriction:
     ) -> None:
         self._motors = motors = robot.motors
         names = laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names)
-        self.laws, self.terms = JointLaws(names), JointLaws(names, memory=True)
+        self.laws, self.terms = JointLaws(names), JointLaws(names, presliding=True)
         self.frozen = False
         self.bank = LimbBank(config, robot, self.terms, history)
         self._schedule = LimbSchedule(self.bank)
@@ -139,7 +140,7 @@ class KalmanFriction:
         self.time = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
         self._window_length = self._window
-        self.strain = np.zeros((len(self._motors.names), len(PRESLIDING)))
+        self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), len(PRESLIDING))), np.ones(shape)
 
     def forget(self) -> None:
         """Reset, and drop law and calibration too."""
@@ -165,7 +166,9 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
-        law = law_now(self.terms, self._motors, self.bank.estimates, motion, frame.effort, dt, self.strain)
+        law = law_now(
+            self.terms, self._motors, self.bank.estimates, motion, frame.effort, dt, self.strain, self.unknown
+        )
         disturbance = self._watch_disturbance(frame, dynamics, motion, law)
         self._identify(frame, attitude, motion, law)
         return self._friction(frame, attitude, phase, dynamics, law, disturbance)
@@ -304,8 +307,10 @@ class KalmanFriction:
             measurement_variance=np.zeros(n),
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
-            memory=estimates.parameters[:, p:],
-            memory_covariance=estimates.covariance[:, p : self.terms.parameter_count, p : self.terms.parameter_count],
+            presliding=estimates.parameters[:, p:],
+            presliding_covariance=estimates.covariance[
+                :, p : self.terms.parameter_count, p : self.terms.parameter_count
+            ],
         )
 
     def note_sensors(self, wrong: bool, wrong_for: float) -> None:
@@ -336,7 +341,8 @@ class KalmanFriction:
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
         row_of = dict(zip(here, there, strict=True))
-        p, memory, spread = self.laws.parameter_count, identified.memory, identified.memory_covariance
+        p = self.laws.parameter_count
+        torques, spread = identified.presliding, identified.presliding_covariance
         width = min(p, identified.values.shape[1])
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
             states = joint_state_indices(
@@ -353,8 +359,8 @@ class KalmanFriction:
                         identified.values[saved, :width],
                         identified.covariance[saved, :width, :width],
                     )
-                    if memory is not None and spread is not None and np.isfinite(spread[saved]).all():
-                        limb_filter.replace(states[row, p:-1], memory[saved], spread[saved])
+                    if torques is not None and spread is not None and np.isfinite(spread[saved]).all():
+                        limb_filter.replace(states[row, p:-1], torques[saved], spread[saved])
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)

@@ -29,7 +29,7 @@ def filter_of(config: KalmanConfig, bounded: bool = False) -> LimbFilter:
     """Filter of that limb, its law bounded or free."""
     laws = JointLaws(("three_slope",) * JOINTS)
     bounds = law_bounds(laws)
-    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds), laws.memory)
+    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds), laws.presliding)
 
 
 @dataclass
