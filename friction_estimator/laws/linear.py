@@ -229,7 +229,7 @@ def _function(term: Term) -> tuple[Shape, float, int, Side]:
 def fill_regressor(
     phi: FloatArray, codes: IntArray, scales: FloatArray, velocity: float, load: float, strain: FloatArray
 ) -> None:
-    """Write the terms (p,) of one law at one velocity and load, with the strains of its presliding; none: it slides on."""
+    """Write the terms (p,) of one law at one velocity and load, with its strains; without any it slides on."""
     strains = 0
     direction = 1.0 if velocity > 0.0 else (-1.0 if velocity < 0.0 else 0.0)
     push = 1.0 if load > 0.0 else (-1.0 if load < 0.0 else 0.0)
