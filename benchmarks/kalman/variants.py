@@ -91,7 +91,6 @@ VARIANTS = (
     Variant("window 5 ms", {"kalman.window": 0.005}),
     Variant("window 20 ms", {"kalman.window": 0.02}),
     Variant("impacts are not noticed", {"kalman.innovation_gate": 1e6}),
-    Variant("changes of friction are not noticed", {"kalman.change_ratio": 0.0}),
 )
 
 

@@ -25,6 +25,10 @@ class KalmanConfig(Validated):
     calibrate_sensors: bool = advanced(
         True, "Identify usual biases and gain errors of the sensors, even where the section sensors has smaller ones."
     )
+    presliding: bool = parameter(
+        False,
+        "Identify friction that builds up over a distance after each reversal. An estimate takes a tenth longer.",
+    )
     window: float = advanced(0.01, "Duration of the windows of readings that the limb filters use.", "s", 1e-3, 1.0)
     jerk_densities: tuple[float, ...] = advanced(
         (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e7, 1e9),
@@ -60,13 +64,6 @@ class KalmanConfig(Validated):
     model_error_memory: float = advanced(1.5, "Time constant of the model-error variance estimate.", "s", 1e-2, 1e4)
     innovation_gate: float = advanced(
         2.5, "Normalised innovation squared per joint above which a window contains an impact.", "", 1.0, 1e6
-    )
-    change_ratio: float = advanced(
-        0.5,
-        "Uncertainty that is added to each parameter of the law when friction has changed, relative to its value.",
-        "",
-        0.0,
-        10.0,
     )
 
 

@@ -321,6 +321,12 @@ class IdentifiedParameters:
     presliding_covariance: FloatArray | None = None
 
     @property
+    def has_presliding(self) -> bool:
+        """Whether the presliding of any joint is known."""
+        spread = self.presliding_covariance
+        return self.presliding is not None and spread is not None and bool(np.isfinite(spread).any())
+
+    @property
     def parameter_names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the columns that each joint (n) uses."""
         return tuple(make_law(name).parameter_names for name in self.law_names)

@@ -59,6 +59,8 @@ _EVIDENCE, _EVIDENCE_OF_ONE = 6.0, 2.0
 """Bounds on the log-likelihood ratio of friction that is free at rest: in all, and of one window."""
 _CHANGE_TIME = 0.025
 """Impacts of the same direction for this long mean that friction has changed [s]: landings are shorter."""
+_CHANGE_RATIO = 0.5
+"""Standard deviation added to each parameter of a law that has changed, over its value: the next windows decide."""
 _MAX_IMPACT_DURATION = 0.25
 """Impacts of any direction for this long mean that the law is wrong [s]: no impact lasts that long."""
 LAW_INFLATION = 0.2
@@ -459,7 +461,7 @@ class LimbFilter:
     ) -> None:
         self.layout = layout
         self.history: list[Record] | None = [] if history else None
-        self._innovation_gate, self._change_ratio = config.innovation_gate, config.change_ratio
+        self._innovation_gate = config.innovation_gate
         self._model_error_variance, self._model_error_memory = config.model_error_std**2, config.model_error_memory
         self._bounds, self._presliding = bounds, presliding
         self._joints = m = layout.momentum.stop
@@ -657,7 +659,7 @@ class LimbFilter:
         layout, P = self.layout, self.covariance
         more = np.zeros(layout.size)
         known = layout.prior_std[layout.law] > 0.0
-        more[layout.law] = 0.0 if frozen else known * (self._change_ratio * np.abs(self.state[layout.law])) ** 2
+        more[layout.law] = 0.0 if frozen else known * (_CHANGE_RATIO * np.abs(self.state[layout.law])) ** 2
         rows, T, G = self._momentum, window.duration, window.force_columns
         more[layout.model_error] = np.linalg.solve(G[:, layout.model_error], force) ** 2
         into_momentum = -T * G * more

@@ -34,7 +34,6 @@ from friction_estimator.estimation.kalman.limb_state import joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
-from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -115,8 +114,9 @@ class KalmanFriction:
     ) -> None:
         self._motors = motors = robot.motors
         names = laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names)
-        self.laws, self.terms = JointLaws(names), JointLaws(names, presliding=True)
+        self.laws, self.terms = JointLaws(names), JointLaws(names, config.kalman.presliding)
         self.frozen = False
+        self._distances = self.terms.parameter_count - self.laws.parameter_count
         self.bank = LimbBank(config, robot, self.terms, history)
         self._schedule = LimbSchedule(self.bank)
         self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
@@ -140,7 +140,7 @@ class KalmanFriction:
         self.time = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
         self._window_length = self._window
-        self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), len(PRESLIDING))), np.ones(shape)
+        self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), self._distances)), np.ones(shape)
 
     def forget(self) -> None:
         """Reset, and drop law and calibration too."""
@@ -307,10 +307,8 @@ class KalmanFriction:
             measurement_variance=np.zeros(n),
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
-            presliding=estimates.parameters[:, p:],
-            presliding_covariance=estimates.covariance[
-                :, p : self.terms.parameter_count, p : self.terms.parameter_count
-            ],
+            presliding=estimates.parameters[:, p:] if self._distances else None,
+            presliding_covariance=estimates.covariance[:, p : p + self._distances, p : p + self._distances],
         )
 
     def note_sensors(self, wrong: bool, wrong_for: float) -> None:
@@ -359,7 +357,12 @@ class KalmanFriction:
                         identified.values[saved, :width],
                         identified.covariance[saved, :width, :width],
                     )
-                    if torques is not None and spread is not None and np.isfinite(spread[saved]).all():
+                    if (
+                        self._distances
+                        and torques is not None
+                        and spread is not None
+                        and np.isfinite(spread[saved]).all()
+                    ):
                         limb_filter.replace(states[row, p:-1], torques[saved], spread[saved])
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]

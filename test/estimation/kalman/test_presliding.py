@@ -35,7 +35,7 @@ def with_presliding(instants: Sequence[SwayInstant], length: float) -> list[Sway
 
 
 def estimator_of(urdf_xml: str) -> Estimator:
-    return Estimator(suralp_config(momentum__input_hold="trapezoid"), urdf_xml)
+    return Estimator(suralp_config(momentum__input_hold="trapezoid", kalman__presliding=True), urdf_xml)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,9 @@ def test_friction_follows_the_strain_after_a_reversal_whatever_its_distance(urdf
     assert errors.max() > 0.5 * DRY  # nothing tells how far the strains were at the start,
     assert (errors < 3.0 * stacked(first, "model_sigma")).mean() > 0.95  # as sigma shows
     assert np.median(errors[300:]) < 0.02 * DRY
+
+    (note,) = Estimator(suralp_config(), urdf_xml).restore(load_parameters(tmp_path / "law.yaml"))
+    assert "kalman.presliding: true" in note
 
 
 def test_a_strain_depends_on_the_way_and_not_on_the_speed():
