@@ -52,7 +52,7 @@ class Case:
     required : largest relative error in stance and in swing, and smallest coverage, of the worst joint
     duration : [s]
     start : the estimator gets the samples from here on [s]
-    told : parameters that a user sets who knows of the trouble, beside the datasheet of the sensors
+    settings : parameters that a user who knows of the trouble adds to the noise of the sensors
     """
 
     scenario: str
@@ -61,15 +61,15 @@ class Case:
     causes: tuple[str, ...] = ("uncertainty",)
     duration: float = _DURATION
     start: float = 0.0
-    told: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 CASES = {
     "walk": Case("walk", "paper_std", (0.10, 0.12, 0.93)),
     "stiction_load": Case("friction_load_stiction", "paper_std", (0.10, 0.12, 0.90), _MEMORY),
-    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, told=PRESLIDING),
-    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90), _MEMORY, told=PRESLIDING),
-    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, start=3.4, told=PRESLIDING),
+    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, settings=PRESLIDING),
+    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90), _MEMORY, settings=PRESLIDING),
+    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, start=3.4, settings=PRESLIDING),
     "mixed_rates": Case("walk", "mixed_rates", (0.12, 0.15, 0.93)),
     "mixed_rates_500": Case("walk", "mixed_rates_500", (0.20, 0.20, 0.90)),
     "mixed_rates_200": Case("walk", "mixed_rates_200", (0.20, 0.20, 0.90)),
@@ -159,7 +159,10 @@ def perform(name: str, seed: int) -> dict[str, Outcome]:
     model = RobotModel(robot.config, robot.urdf_xml)
     if name in CASES:
         case, urdf_xml = CASES[name], robot.urdf_xml
-        scenario, datasheet = make_scenario(case.scenario, case.duration), configure(ROBOT, case.noise, dict(case.told))
+        scenario, datasheet = (
+            make_scenario(case.scenario, case.duration),
+            configure(ROBOT, case.noise, dict(case.settings)),
+        )
         configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
     else:
         walk, noise = name.split("/")

@@ -1,4 +1,4 @@
-"""A node of the package as a process of its own, and the ROS node of a robot that talks to it over DDS."""
+"""Starts a node of the package in a separate process, and publishes the sensor messages of a robot to it over DDS."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class NodeProcess:
     parameters : such as ``inputs_reliable:=true``
     executable : of the package
     namespace : of its topics
-    name : of the node, instead of its own
-    params_file : beside that of the robot ``suralp``
+    name : replaces the default name of the node; empty: keep the default
+    params_file : YAML that is read after that of the robot ``suralp``, and overrides it
     """
 
     def __init__(

@@ -59,7 +59,7 @@ STEEPEST = 0.002
 PRESLIDING = 3e-4, 1.5e-3, 7e-3
 """Distances of :data:`PRESLIDING_TERMS` [rad]. Sums of them represent presliding distances from 0.2 to 10 mrad."""
 _PADDING = -1
-_SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _RISING, _STRAIN = (int(shape) for shape in Shape)
+_SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _, _STRAIN = (int(shape) for shape in Shape)
 _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
 _ROLES = {Shape.LINEAR: Role.VISCOUS, Shape.CONSTANT: Role.OFFSET, Shape.FADING: Role.STRIBECK}
 _SATURATED = 20.0
@@ -422,6 +422,6 @@ PRESLIDING_TERMS = tuple(
 )
 """``sum_k m_k (z_k - tanh(dq / 0.002))``: after a reversal dry friction builds up over a distance.
 
-``dz_k/dt = (dq - |dq| z_k) / s_k`` (Dahl 1968) with the distances :data:`PRESLIDING`. The terms stand beside those of a
-law, which then is the friction of a motor that slides on.
+``dz_k/dt = (dq - |dq| z_k) / s_k`` (Dahl 1968) with the distances :data:`PRESLIDING`. The terms are added to
+those of a law, which then is the friction of a motor that slides on.
 """
