@@ -31,12 +31,15 @@ AnyPath = str | os.PathLike[str]
 _FIRST_WORKER = 60.0  # time in which a scheduler must have a worker [s]
 _CONNECTION = 10.0  # time in which a scheduler must answer [s]
 _REVIVE = 5.0  # interval at which missing workers of this machine are started [s]
-_UNWATCHED = {
+_LOCAL = {
+    "distributed.worker.multiprocessing-method": "forkserver",  # workers share one import of the estimator
     "distributed.worker.profile.enabled": False,  # keeps 0.4 MB a second, for an hour
     "distributed.admin.tick.interval": "1s",  # 20 ms and 100 ms would take 3 % of a core here and 2 % in every worker
     "distributed.worker.memory.monitor-interval": "1s",
 }
-"""How often the processes of Dask look after themselves."""
+"""How Dask starts workers on this machine, and how often its processes look after themselves."""
+_PRELOAD = ["distributed", "friction_estimator.fleet.preload"]
+"""Imported by the process from which workers are forked."""
 _LOST = (CancelledError, TimeoutError, OSError)
 
 
@@ -176,7 +179,8 @@ def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterat
     """Client of a scheduler, or of a cluster on this machine that ends with the context."""
     if scheduler is None:
         count = workers or CPU_COUNT
-        with _without_interrupts(), dask.config.set(_UNWATCHED):
+        with _without_interrupts(), dask.config.set(_LOCAL):
+            distributed.utils.get_mp_context().set_forkserver_preload(_PRELOAD)
             cluster = distributed.LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,

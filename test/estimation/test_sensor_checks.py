@@ -22,12 +22,19 @@ from friction_estimator.simulation import SimulationSample, Simulator, make_nois
 
 ROBOT = load_robot("suralp")
 KNEE = 3
+RATE = 500
+"""Of all sensors [Hz]."""
 Change = Callable[[SimulationSample], SimulationSample]
 
 
 def recorded(scenario: str, duration: float, noise: str = "realistic") -> list[SimulationSample]:
     simulator = Simulator(ROBOT.config, ROBOT.urdf_xml, make_scenario(scenario, duration), make_noise(noise), seed=3)
-    return [simulator.step() for _ in range(round(duration * 1000))]
+    return [simulator.step() for _ in range(round(duration * 1000))][:: 1000 // RATE]
+
+
+def between(samples: Sequence[SimulationSample], start: float, end: float) -> Sequence[SimulationSample]:
+    """Samples between two times [s]."""
+    return samples[round(start * RATE) : round(end * RATE)]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +47,7 @@ def stand() -> list[SimulationSample]:
     return recorded("stand", 2.3)
 
 
-def config(noise: str = "realistic", period: float = 1e-3) -> Config:
+def config(noise: str = "realistic", period: float = 1.0 / RATE) -> Config:
     """With the cheapest observer: what is checked does not depend on it."""
     return replace(ROBOT.config, observer="momentum", sensors=make_noise(noise).datasheet(period))
 
@@ -63,9 +70,9 @@ def test_good_sensors_have_no_finding(walk):
     assert findings(walk) == ()
 
 
-@pytest.mark.parametrize(("every", "rate"), [(10, ""), (40, "joint_states: 2[56] Hz"), (1000, "joint_states: 1 Hz")])
+@pytest.mark.parametrize(("every", "rate"), [(5, ""), (20, "joint_states: 2[56] Hz"), (500, "joint_states: 1 Hz")])
 def test_a_rate_too_low_to_identify_friction_is_named_with_the_lowest_useful_one(walk, every, rate):
-    estimator = Estimator(config(period=1e-3 * every), ROBOT.urdf_xml)
+    estimator = Estimator(config(period=every / RATE), ROBOT.urdf_xml)
     feed(estimator, walk[::every])
     texts = [text for text in estimator.warnings() if "is too low" in text]
     assert len(texts) == bool(rate)
@@ -73,13 +80,13 @@ def test_a_rate_too_low_to_identify_friction_is_named_with_the_lowest_useful_one
 
 
 def test_a_slow_foot_sensor_is_named(walk):
-    slow = [s if k % 50 == 0 else replace(s, wrenches=s.wrenches[:1]) for k, s in enumerate(walk)]
-    (finding,) = findings(slow[:2300])
+    slow = [s if k % 25 == 0 else replace(s, wrenches=s.wrenches[:1]) for k, s in enumerate(walk)]
+    (finding,) = findings(between(slow, 0.0, 2.3))
     assert re.match(r"r_foot/wrench: 2\d Hz is too low", finding)
 
 
 def test_a_pause_is_no_low_rate(walk):
-    assert findings([*walk[:1500], *walk[3000:5500]]) == ()
+    assert findings([*between(walk, 0.0, 1.5), *between(walk, 3.0, 5.5)]) == ()
 
 
 def later(milliseconds: float, imu: bool) -> Change:
@@ -99,13 +106,13 @@ def later(milliseconds: float, imu: bool) -> Change:
     ("lag", "text"),
     [
         (3.0, ""),
-        (10.0, r"1[01]\.\d ms behind those of joint_states.* set synchronizer.max_wait above 0.01"),
+        (12.0, r"1[2-4]\.\d ms behind those of joint_states.* set synchronizer.max_wait above 0.01"),
         (5000.0, r"500\d\.\d ms behind those of joint_states.*: correct the stamps"),
-        (-2000.0, r"1999|2000\.\d ms ahead of those of joint_states"),
+        (-2000.0, r"(1998|1999|2000)\.\d ms ahead of those of joint_states"),
     ],
 )
 def test_stamps_that_lag_are_measured_and_the_parameter_is_named(walk, imu, topic, lag, text):
-    found = findings(walk[1000:3500], later(lag, imu))
+    found = findings(between(walk, 1.0, 3.5), later(lag, imu))
     assert len(found) == bool(text) and all(re.match(f"{topic}: its stamps are .*({text})", one) for one in found)
 
 
@@ -123,29 +130,29 @@ def test_stamps_that_do_not_advance_are_named_as_stamps_and_not_as_silence(walk,
         return replace(sample, wrenches=(sample.wrenches[0], held(sample.wrenches[1])))
 
     estimator = Estimator(config(), ROBOT.urdf_xml)
-    feed(estimator, map(stop, walk[:3500]))
+    feed(estimator, map(stop, between(walk, 0.0, 3.5)))
     (finding,) = estimator.health.findings
     assert finding.startswith(f"{topic}: its stamps do not advance although readings arrive")
     assert estimator.health.late == 0
 
 
 @pytest.mark.parametrize("silent", ["imu/data", "r_foot/wrench"])
-@pytest.mark.parametrize("first", [0, 1500], ids=["from the start", "later"])
+@pytest.mark.parametrize("first", [0.0, 1.5], ids=["from the start", "later"])
 def test_a_sensor_that_falls_silent_is_named_without_a_lag_and_cleared_when_it_comes_back(walk, silent, first):
     estimator, foot = Estimator(config(), ROBOT.urdf_xml), 1 if "foot" in silent else 5
-    feed(estimator, walk[:first])
-    feed(estimator, walk[first:3500], () if foot == 1 else range(4000), (foot, range(4000)))
+    feed(estimator, between(walk, 0.0, first))
+    feed(estimator, between(walk, first, 3.5), () if foot == 1 else range(4000), (foot, range(4000)))
     (finding,) = estimator.health.findings
     assert finding.startswith(f"{silent}: no usable reading arrives: check that the driver")
     assert any(finding in text for text in estimator.warnings())
-    feed(estimator, walk[3500:])
+    feed(estimator, between(walk, 3.5, 6.5))
     assert estimator.health.findings == ()
 
 
 def test_a_flipped_wrench_is_named_and_other_advice_waits_for_it(walk):
     estimator = Estimator(config(), ROBOT.urdf_xml)
     flip = with_wrench(0, np.negative)
-    for sample in walk[:5000]:
+    for sample in between(walk, 0.0, 5.0):
         feed(estimator, [flip(sample)])
         if sample.joints.stamp_ns > 1_500_000_000:  # it does not flicker with the steps
             (finding,) = estimator.health.findings
@@ -157,8 +164,8 @@ def test_a_flipped_wrench_is_named_and_other_advice_waits_for_it(walk):
 
 def test_a_wrench_with_the_right_sign_again_is_cleared(walk):
     flip = with_wrench(0, np.negative)
-    first = [flip(sample) for sample in walk[:1200]]
-    assert findings(first) != () and findings([*first, *walk[1200:]]) == ()
+    first = [flip(sample) for sample in between(walk, 0.0, 1.2)]
+    assert findings(first) != () and findings([*first, *walk[round(1.2 * RATE) :]]) == ()
 
 
 def turned(axis: int, degrees: float) -> np.ndarray:
@@ -232,7 +239,7 @@ WRONG: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_units_signs_and_frames_are_named_by_topic_cause_and_parameter(walk, kind):
     change, text = WRONG[kind]
-    (finding,) = findings(walk[:2300], change)
+    (finding,) = findings(between(walk, 0.0, 2.3), change)
     assert re.match(text, finding)
 
 
@@ -250,17 +257,17 @@ def test_a_sensor_that_is_right_again_is_cleared_within_five_seconds(walk, kind)
     """Also where four blocks are needed to find the error, as for the heading of the IMU."""
     change, _ = WRONG[kind]
     estimator = Estimator(config(), ROBOT.urdf_xml)
-    feed(estimator, map(change, walk[:3400]))
+    feed(estimator, map(change, between(walk, 0.0, 3.4)))
     assert len(estimator.health.findings) == 1
-    feed(estimator, walk[3400:])
+    feed(estimator, walk[round(3.4 * RATE) :])
     assert estimator.health.findings == () and len(estimator.health.events) == 1
 
 
 def test_an_error_that_comes_after_the_clock_has_jumped_back_is_found(walk):
     """By the Kalman filters, too, which go back to what they had learned before the error."""
     estimator = Estimator(replace(config(), observer="kalman"), ROBOT.urdf_xml)
-    feed(estimator, walk[2000:4500])
-    feed(estimator, map(with_wrench(0, np.negative), walk[:1500]))
+    feed(estimator, between(walk, 2.0, 4.5))
+    feed(estimator, map(with_wrench(0, np.negative), between(walk, 0.0, 1.5)))
     assert any("set feet.l_foot.flip" in text for text in estimator.health.findings)
 
 
@@ -298,7 +305,7 @@ def keeps(kind: str, field: str, joint: int | None = None, foot: int = 0) -> Cha
     ],
 )
 def test_a_sensor_that_keeps_its_reading_while_the_robot_moves_is_stuck(walk, change, text):
-    (finding,) = findings(walk[:3600], change)
+    (finding,) = findings(between(walk, 0.0, 3.6), change)
     assert re.match(text, finding)
 
 

@@ -18,10 +18,10 @@ def fleet_bags(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scheduler():
     """Address of a scheduler with two workers."""
-    import distributed
+    from friction_estimator.fleet.run import local_or_given_cluster
 
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        yield cluster.scheduler_address
+    with local_or_given_cluster(None, 2) as client:
+        yield client.cluster.scheduler_address

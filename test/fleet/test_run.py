@@ -36,9 +36,8 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 
 JOINTS = 12
-WHOLE, BROKEN = 5, 1
-"""Bags with rows, one of which is cut off, and bags without any message."""
-
+WHOLE, OF_UNIT_1, BROKEN = 5, 3, 1
+"""Bags with rows of the fleet and of its first robot, one of which is cut off, and bags without any message."""
 
 _KILLED_WRITER = """
 import os, signal, sys
@@ -120,11 +119,12 @@ def test_the_largest_bag_starts_first_and_an_error_that_nobody_expected_is_the_r
     monkeypatch.setattr("friction_estimator.fleet.run.process_bag", fail_once)
     one_thread = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**one_thread) as cluster:
-        run = fleet.replay(fleet_bags, fleet_bags / "fleet.yaml", output=tmp_path, scheduler=cluster.scheduler_address)
-    sizes = {bag.url: bag.size for bag in find_bags([str(fleet_bags)])}
+        unit_1, address = fleet_bags / "unit_1", cluster.scheduler_address
+        run = fleet.replay(unit_1, fleet_bags / "fleet.yaml", output=tmp_path, scheduler=address)
+    sizes = {bag.url: bag.size for bag in find_bags([str(unit_1)])}
     assert [sizes[result.bag] for result in run.results] == sorted(sizes.values(), reverse=True)
     assert [result.reason for result in run.failed] == ["OSError: the disk is broken"]
-    assert len(run.finished) == WHOLE
+    assert len(run.finished) == OF_UNIT_1
 
 
 def test_rows_that_are_only_on_the_disk_of_a_worker_end_the_run(
@@ -201,11 +201,11 @@ def test_a_bag_that_kills_every_worker_fails_and_all_others_are_finished(
     deadly = FleetRobots(tuple(DeadlyRobot(robot.serial, robot.robot, robot.bags) for robot in robots))
     monkeypatch.setattr("friction_estimator.fleet.run.load_fleet_robots", lambda path: deadly)
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
-        run = fleet.replay(fleet_bags, fleet_bags / "fleet.yaml", output=tmp_path, workers=2)
+        run = fleet.replay(fleet_bags / "unit_1", fleet_bags / "fleet.yaml", output=tmp_path, workers=2)
     reasons = {Path(result.bag).name: result.reason for result in run.failed}
-    assert reasons.keys() == {"cut_off", "lost"} and len(run.finished) == WHOLE - 1
+    assert reasons.keys() == {"cut_off", "lost"} and len(run.finished) == OF_UNIT_1 - 1
     assert reasons["cut_off"].startswith("its worker died 1 times, although it had no other bag")
-    others = pa.compute.invert(pa.compute.match_substring(one_by_one["bag"], "cut_off"))
+    others = pa.compute.match_substring_regex(one_by_one["bag"], "unit_1/20")
     assert read_table([str(tmp_path)]).equals(one_by_one.filter(others))
 
 
@@ -221,17 +221,18 @@ def test_a_lost_scheduler_ends_the_run_clearly_and_the_next_run_does_what_is_mis
             assert lost.poll() is None
             time.sleep(0.1)
         address = json.loads(file.read_text())["address"]
-        robots = fleet_bags / "fleet.yaml"
-        with pytest.raises(FleetError, match="the connection to the scheduler was lost after 1 of 6 bags"):
-            fleet.replay(fleet_bags, robots, output=output, scheduler=address, progress=lambda *ignored: lost.kill())
+        bags, robots = fleet_bags / "unit_1", fleet_bags / "fleet.yaml"
+        with pytest.raises(FleetError, match="the connection to the scheduler was lost after 1 of 4 bags"):
+            fleet.replay(bags, robots, output=output, scheduler=address, progress=lambda *ignored: lost.kill())
     finally:
         lost.kill()
         worker.kill()
         lost.wait()
         worker.wait()
-    run = fleet.replay(fleet_bags, robots, output=output, scheduler=scheduler)
-    assert len(run.skipped) >= 1 and len(run.skipped) + len(run.finished) == WHOLE
-    assert read_table([str(output)]).equals(one_by_one)
+    run = fleet.replay(bags, robots, output=output, scheduler=scheduler)
+    assert len(run.skipped) >= 1 and len(run.skipped) + len(run.finished) == OF_UNIT_1
+    of_unit_1 = pa.compute.equal(one_by_one["serial"], "unit_1")
+    assert read_table([str(output)]).equals(one_by_one.filter(of_unit_1))
 
 
 def test_bags_and_rows_may_be_in_an_object_store(fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path) -> None:

@@ -16,7 +16,10 @@ LEFT, RIGHT, BOTH = (True, False), (False, True), (True, True)
 
 
 def measure(instant: Instant, robot: RobotModel, **changes: object):
-    observer = FootBaseSensorEstimation(suralp_config(**changes), robot)
+    return measured_by(FootBaseSensorEstimation(suralp_config(**changes), robot), instant, robot)
+
+
+def measured_by(observer: FootBaseSensorEstimation, instant: Instant, robot: RobotModel):
     dynamics = robot.dynamics(
         instant.frame.position,
         instant.frame.velocity,
@@ -85,8 +88,9 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, urdf_xml, 
         "sensors__specific_force_std": 0.02,
         "sensors__angular_velocity_std": 5e-3,
     }
-    noise = suralp_config(**changes).sensors
-    reference = measure(instant, robot, **changes)
+    config = suralp_config(**changes)
+    noise, observer = config.sensors, FootBaseSensorEstimation(config, robot)
+    reference = measured_by(observer, instant, robot)
     errors = []
     for _ in range(600):
         frame, attitude = instant.frame, instant.attitude
@@ -104,7 +108,7 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, urdf_xml, 
             ),
             attitude=replace(attitude, angular_velocity=omega, specific_force=force),
         )
-        errors.append(measure(noisy, robot, **changes).friction - reference.friction)
+        errors.append(measured_by(observer, noisy, robot).friction - reference.friction)
     known = reference.available
     ratio = np.std(np.array(errors)[:, known], axis=0) / reference.sigma[known]
     np.testing.assert_allclose(ratio, 1.0, atol=0.13)
