@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -37,7 +37,6 @@ WRONG, UNCOVERED = 0.25, 0.85
 """A joint is wrong with a larger relative error in stance or swing, or a smaller part of errors within 1.96 sigma."""
 ACCURACY_NOISE = ("paper_std", "realistic")
 _DURATION = 22.0
-PRESLIDING = {"kalman.presliding": True}
 _LAW, _MEMORY = ("law", "uncertainty"), ("law", "disturbance", "uncertainty")
 
 
@@ -52,7 +51,6 @@ class Case:
     required : largest relative error in stance and in swing, and smallest coverage, of the worst joint
     duration : [s]
     start : the estimator gets the samples from here on [s]
-    settings : parameters that a user who knows of the trouble adds to the noise of the sensors
     """
 
     scenario: str
@@ -61,15 +59,14 @@ class Case:
     causes: tuple[str, ...] = ("uncertainty",)
     duration: float = _DURATION
     start: float = 0.0
-    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 CASES = {
     "walk": Case("walk", "paper_std", (0.10, 0.12, 0.93)),
     "stiction_load": Case("friction_load_stiction", "paper_std", (0.10, 0.12, 0.90), _MEMORY),
-    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, settings=PRESLIDING),
-    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90), _MEMORY, settings=PRESLIDING),
-    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, start=3.4, settings=PRESLIDING),
+    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY),
+    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90), _MEMORY),
+    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, start=3.4),
     "mixed_rates": Case("walk", "mixed_rates", (0.12, 0.15, 0.93)),
     "mixed_rates_500": Case("walk", "mixed_rates_500", (0.20, 0.20, 0.90)),
     "mixed_rates_200": Case("walk", "mixed_rates_200", (0.20, 0.20, 0.90)),
@@ -161,7 +158,7 @@ def perform(name: str, seed: int) -> dict[str, Outcome]:
         case, urdf_xml = CASES[name], robot.urdf_xml
         scenario, datasheet = (
             make_scenario(case.scenario, case.duration),
-            configure(ROBOT, case.noise, dict(case.settings)),
+            configure(ROBOT, case.noise, {}),
         )
         configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
     else:

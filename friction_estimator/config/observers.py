@@ -25,10 +25,6 @@ class KalmanConfig(Validated):
     calibrate_sensors: bool = advanced(
         True, "Identify usual biases and gain errors of the sensors, even where the section sensors has smaller ones."
     )
-    presliding: bool = parameter(
-        False,
-        "Identify friction that builds up over a distance after each reversal. An estimate takes a tenth longer.",
-    )
     window: float = advanced(0.01, "Duration of the windows of readings that the limb filters use.", "s", 1e-3, 1.0)
     jerk_densities: tuple[float, ...] = advanced(
         (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e7, 1e9),

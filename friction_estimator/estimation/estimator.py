@@ -311,8 +311,8 @@ class Estimator:
         self._pipeline.friction.restore(fitting)
         self.monitor.forget(parameters_sigma(self.identified))
         anew = [name for name in names if name not in identified.joint_names]
-        if identified.has_presliding and not (self.config.observer == "kalman" and self.config.kalman.presliding):
-            notes = (*notes, "the saved presliding is not used: set observer: kalman and kalman.presliding: true")
+        if identified.has_presliding and self.config.observer != "kalman":
+            notes = (*notes, "the saved presliding is not used: only observer: kalman does")
         return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
 
     def diagnose(self) -> tuple[JointDiagnosis, ...]:

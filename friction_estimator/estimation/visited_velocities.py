@@ -101,10 +101,20 @@ class VisitedVelocities:
     """
 
     def __init__(self, laws: JointLaws) -> None:
+        self._lay_out(laws)
+        self.forget()
+
+    def _lay_out(self, laws: JointLaws) -> None:
         self._laws = laws
         apart = np.isin(laws.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
         self._odd = 1.0 - apart
-        self.forget()
+
+    def use_laws(self, laws: JointLaws) -> None:
+        """Go on with laws that lack the last parameters of the present ones."""
+        self._lay_out(laws)
+        p = laws.parameter_count
+        self._moments = np.ascontiguousarray(self._moments[..., :p])
+        self.rows = np.ascontiguousarray(self.rows[..., :p])
 
     @property
     def moving_time(self) -> FloatArray:

@@ -305,8 +305,8 @@ class IdentifiedParameters:
     measurement_variance : (n,) variance of the noise in the measured friction [(N m)^2]
     samples : (n,) how many measurements the values rest on
     velocity_range : (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
-    presliding, presliding_covariance : (n, s), (n, s, s) torques of the presliding terms [N m], infinite covariance
-        where unknown; None: all unknown
+    presliding, presliding_covariance : (n, s), (n, s, s) torques of the presliding terms [N m]; infinite covariance
+        where unknown, zero where there is no presliding; None: all unknown
     """
 
     joint_names: tuple[str, ...]
@@ -322,9 +322,9 @@ class IdentifiedParameters:
 
     @property
     def has_presliding(self) -> bool:
-        """Whether the presliding of any joint is known."""
+        """Whether any joint may have presliding, by what is known of it."""
         spread = self.presliding_covariance
-        return self.presliding is not None and spread is not None and bool(np.isfinite(spread).any())
+        return spread is not None and bool((np.isfinite(spread) & (spread != 0.0)).any())
 
     @property
     def parameter_names(self) -> tuple[tuple[str, ...], ...]:

@@ -19,6 +19,7 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_filter import FREE_AT_REST, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     Limb,
+    LimbState,
     LimbWindow,
     find_limbs,
     law_bounds,
@@ -281,6 +282,7 @@ class LimbBank:
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws, history: bool = False) -> None:
         group = robot.motors.group.shape[1]
+        self._config, self._floating = config, bool(robot.base_dofs)
         self._names = robot.joint_names
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
@@ -289,7 +291,7 @@ class LimbBank:
         self._motors = [robot.motors.select(limb.joints) for limb in self.limbs]
         self.filters = [
             LimbFilter(
-                lay_out(limb, laws, config.kalman, config.sensors, bool(robot.base_dofs)),
+                self._layout(limb, laws),
                 config.kalman,
                 self._bounds[limb.joints],
                 laws.presliding[limb.joints],
@@ -318,12 +320,32 @@ class LimbBank:
             limb_filter.restart()
         self.refresh()
 
-    def forget(self) -> None:
-        """Drop law, calibration and visited velocities, and reset."""
-        self.visited.forget()
+    def _layout(self, limb: Limb, laws: JointLaws) -> LimbState:
+        return lay_out(limb, laws, self._config.kalman, self._config.sensors, self._floating)
+
+    def know_no_presliding(self) -> None:
+        """Use that the torques of presliding are zero, from now on."""
         for limb_filter in self.filters:
-            limb_filter.forget()
-        self.reset()
+            limb_filter.know_no_presliding()
+        self.refresh()
+
+    def use_laws(self, laws: JointLaws) -> None:
+        """Leave the terms of presliding out, after :meth:`know_no_presliding`; not with a history."""
+        n, _, k, g = self._shape
+        p = laws.parameter_count
+        self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
+        self.visited.use_laws(laws)
+        self._dynamics.laws = laws
+        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
+            limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
+        empty = LimbEstimates.empty(*self._shape)
+        self._next = dataclasses.replace(
+            self.estimates,
+            parameters=empty.parameters,
+            parameters_sigma=empty.parameters_sigma,
+            covariance=empty.covariance,
+        )
+        self.refresh()
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""

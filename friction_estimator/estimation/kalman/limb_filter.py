@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 
@@ -446,6 +447,7 @@ class LimbFilter:
 
     Attributes
     ----------
+    layout, presliding : as given, or of the law alone after :meth:`use_law`
     state, covariance : (size,), (size, size)
     model_error_variance : (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
     variance_at_rest : (m,) what motors that rest in the newest window have more [(N m)^2]
@@ -459,20 +461,27 @@ class LimbFilter:
     def __init__(
         self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, presliding: FloatArray, history: bool = False
     ) -> None:
-        self.layout = layout
         self.history: list[Record] | None = [] if history else None
-        self._innovation_gate = config.innovation_gate
-        self._model_error_variance, self._model_error_memory = config.model_error_std**2, config.model_error_memory
-        self._bounds, self._presliding = bounds, presliding
+        self._config = config
+        self._model_error_variance = config.model_error_std**2
         self._joints = m = layout.momentum.stop
         self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
-        part = layout.calibration
+        self._innovation, self._S = np.empty(m), np.empty((m, m))
+        self._lay_out(layout, bounds, presliding)
+        self.forget()
+
+    def _lay_out(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
+        self.layout, self.presliding, self._bounds = layout, presliding, bounds
+        part, config = layout.calibration, self._config
         self._law_noise = np.zeros(layout.size)
         self._law_noise[layout.law] = (config.law_process_noise * layout.prior_std[layout.law]) ** 2
-        self._innovation, self._S = np.empty(m), np.empty((m, m))
         self._direction = np.empty(layout.law.stop - layout.law.start)
         self._calibration_noise = config.calibration_process_noise**2 * layout.prior_covariance()[part, part]
-        self.forget()
+
+    @property
+    def coulomb_weights(self) -> FloatArray:
+        """(m, p) F_c of each motor is the product of its row with the law's parameters."""
+        return self._bounds[:, -1]
 
     def forget(self) -> None:
         """Back to the prior."""
@@ -585,7 +594,7 @@ class LimbFilter:
             transition = Transition(self._momentum, window.duration * window.force_columns)
             self._record(transition, Decay(layout.model_error, factor))
         self.consistency = consistency
-        impact = distance > self._innovation_gate * self._joints
+        impact = distance > self._config.innovation_gate * self._joints
         if impact:
             self._impacts.add(innovation, S, distance, window.duration)
             if not touching and self._impacts.is_change:
@@ -603,12 +612,12 @@ class LimbFilter:
                 self._record(ConstraintStep(layout.law, self._direction.copy()))
             self.windows += 1
         if not impact:
-            part = window.duration / self._model_error_memory
+            part = window.duration / self._config.model_error_memory
             adapt_model_error(
                 self.state,
                 self.covariance,
                 window.force_columns,
-                self._presliding,
+                self.presliding,
                 part,
                 self._model_error_variance,
                 self.model_error_variance,
@@ -637,6 +646,40 @@ class LimbFilter:
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance, *used, gain)
             self._record(Measurement(rows, *used, gain.T))
 
+    def know_no_presliding(self) -> None:
+        """Use that the torques of presliding are zero, from now on.
+
+        With a history that is a measurement without noise, and the smoother uses it for the windows before, too.
+        """
+        layout, (m, p) = self.layout, self.presliding.shape
+        prior = layout.prior_std.copy()
+        for motor in range(m):
+            columns = np.flatnonzero(self.presliding[motor])
+            rows = slice(start := layout.law.start + motor * p + int(columns[0]), start + columns.size)
+            prior[rows] = self._law_noise[rows] = 0.0
+            if self.covariance[rows, rows].any():
+                innovation, S = -self.state[rows], np.ascontiguousarray(self.covariance[rows, rows])
+                gain = np.empty((columns.size, layout.size))
+                correct_limb(self.state, self.covariance, rows.start, innovation, S, layout.size, gain)
+                self._record(Measurement(rows, innovation, S, gain.T))
+                self._clear(rows)
+        self.layout = replace(layout, prior_std=prior)
+
+    def use_law(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
+        """Leave out the parameters that :meth:`know_no_presliding` has set to zero; not with a history.
+
+        Parameters
+        ----------
+        layout, bounds, presliding : of the filter without them
+        """
+        law = self.layout.law
+        kept = np.ones(self.layout.size, dtype=bool)
+        kept[law] = self.presliding.ravel() == 0.0
+        self.state, self.covariance = self.state[kept], np.ascontiguousarray(self.covariance[kept][:, kept])
+        self._copies.clear()
+        self._copied_at = math.nan
+        self._lay_out(layout, bounds, presliding)
+
     def inflate_law_covariance(self) -> None:
         """Inflate the covariance of the law: a torque that was taken for a push has lasted too long."""
         law = self.layout.law
@@ -651,7 +694,7 @@ class LimbFilter:
     def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
         """Inflate the covariance of the momentum after an impact, at landing for instance; the rest stays as it is."""
         rows = self._momentum
-        unexplained = 1.0 - self._innovation_gate * self._joints / distance
+        unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT * unexplained)
 
     def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:

@@ -415,8 +415,7 @@ class KalmanSmoother:
         self._motion = MotionSmoother(config.kalman, config.sensors)
         self._given = SmoothedMotions(self._motion)
         self.stage = KalmanFriction(config, robot, self._given, history=True)
-        bank = self.stage.bank
-        self._windows = WindowSmoother(self.stage.terms, robot.motors, bank.limbs, bank.visited)
+        self._motors = robot.motors
         self._ahead = _MOTION_MEMORIES * MOTION_MEMORY
         self._lag = lag
         self._block = max(_BLOCK, 0.5 * lag)
@@ -482,7 +481,9 @@ class KalmanSmoother:
         count = sum(passed.time <= until for passed in self._passed)
         ready, self._passed = self._passed[:count], self._passed[count:]
         self.stage.finish_pending_updates()
-        windows = self._windows.sweep(self.stage.bank.filters, until)
+        bank = self.stage.bank
+        smoother = WindowSmoother(self.stage.terms, self._motors, bank.limbs, bank.visited)
+        windows = smoother.sweep(bank.filters, until)
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 
     def _frictions(self, ready: list[FilteredFrame], windows: SmoothedWindows) -> list[JointFriction]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.kalman import presliding
 from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.estimation.kalman.frame_friction import (
     REGRESSOR_VARIANCE,
@@ -34,6 +35,7 @@ from friction_estimator.estimation.kalman.limb_state import joint_state_indices
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
+from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -101,7 +103,7 @@ class KalmanFriction:
     Attributes
     ----------
     laws : friction laws of the motors
-    terms : the same and the terms of presliding: what the filters identify
+    terms : what the filters identify: the laws, and the terms of presliding until the data show that there is none
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
     time : since the restart [s]
@@ -112,13 +114,10 @@ class KalmanFriction:
     def __init__(
         self, config: Config, robot: RobotModel, motion: MotionSource | None = None, history: bool = False
     ) -> None:
+        self._config, self._robot, self._history = config, robot, history
         self._motors = motors = robot.motors
-        names = laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names)
-        self.laws, self.terms = JointLaws(names), JointLaws(names, config.kalman.presliding)
+        self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
         self.frozen = False
-        self._distances = self.terms.parameter_count - self.laws.parameter_count
-        self.bank = LimbBank(config, robot, self.terms, history)
-        self._schedule = LimbSchedule(self.bank)
         self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
@@ -126,7 +125,16 @@ class KalmanFriction:
         self._disturbance = DisturbanceObserver(config, robot)
         self._window = config.kalman.window
         self._correction = FbseCorrection(config, robot)
-        self._watch = DisturbanceWatch(self.bank.limbs, len(robot.joint_names))
+        self.forget()
+
+    def forget(self) -> None:
+        """Start from the prior: without law and calibration, and with the terms of presliding."""
+        self.terms = JointLaws(self.laws.law_names, presliding=True)
+        self._presliding_known = self._sensors_wrong = False
+        self.bank = LimbBank(self._config, self._robot, self.terms, self._history)
+        self.bank.retune(self._noise.noise)
+        self._schedule = LimbSchedule(self.bank)
+        self._watch = DisturbanceWatch(self.bank.limbs, len(self._robot.joint_names))
         self.reset()
 
     def reset(self) -> None:
@@ -137,15 +145,15 @@ class KalmanFriction:
         self._schedule.reset()
         self.bank.reset()
         self._publish_law()
-        self.time = 0.0
+        self.time = self._looked_at = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
         self._window_length = self._window
         self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), self._distances)), np.ones(shape)
 
-    def forget(self) -> None:
-        """Reset, and drop law and calibration too."""
-        self.bank.forget()
-        self.reset()
+    @property
+    def _distances(self) -> int:
+        """Number of presliding distances among the terms."""
+        return self.terms.parameter_count - self.laws.parameter_count
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
         """Use one frame.
@@ -157,6 +165,7 @@ class KalmanFriction:
             :meth:`reset` mends the rest.
         """
         if self._schedule.step(self.frozen):
+            self._look_for_presliding()
             self._publish_law()
             self._buffer.wrench_delay = self.bank.wrench_delay()
         dt = self._clock.interval(frame.dt, frame.position)
@@ -172,6 +181,24 @@ class KalmanFriction:
         disturbance = self._watch_disturbance(frame, dynamics, motion, law)
         self._identify(frame, attitude, motion, law)
         return self._friction(frame, attitude, phase, dynamics, law, disturbance)
+
+    def _look_for_presliding(self) -> None:
+        """Leave the terms of presliding as soon as the data show that no motor has any."""
+        due = not self._presliding_known and self.time - self._looked_at >= presliding.PERIOD
+        if due and not self.frozen and not self._sensors_wrong:
+            self._looked_at = self.time
+            if presliding.is_absent(self.bank.filters):
+                self._leave_presliding()
+
+    def _leave_presliding(self) -> None:
+        """Use that no motor has presliding, from now on."""
+        self._presliding_known = True
+        self.bank.know_no_presliding()
+        if not self._history:  # the smoother needs states that stay the same
+            self.terms = self.laws
+            self.bank.use_laws(self.laws)
+            self._buffer.use_parameters(self.laws.parameter_count)
+            self.strain, self.unknown = (np.ascontiguousarray(part[:, :0]) for part in (self.strain, self.unknown))
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
@@ -295,7 +322,10 @@ class KalmanFriction:
         """Parameters worth keeping over a restart; joints that share motors are saved motor by motor."""
         self.finish_pending_updates()
         estimates, n, p = self.bank.estimates, len(self._motors.names), self.laws.parameter_count
-        samples = np.zeros(n)
+        samples, s = np.zeros(n), len(PRESLIDING)
+        torques, spread = np.zeros((n, s)), np.zeros((n, s, s))
+        if self._distances:
+            torques, spread = estimates.parameters[:, p:], estimates.covariance[:, p : p + s, p : p + s]
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
             samples[limb.joints] = limb_filter.windows
         return IdentifiedParameters(
@@ -307,8 +337,8 @@ class KalmanFriction:
             measurement_variance=np.zeros(n),
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
-            presliding=estimates.parameters[:, p:] if self._distances else None,
-            presliding_covariance=estimates.covariance[:, p : p + self._distances, p : p + self._distances],
+            presliding=torques,
+            presliding_covariance=spread,
         )
 
     def note_sensors(self, wrong: bool, wrong_for: float) -> None:
@@ -317,6 +347,7 @@ class KalmanFriction:
         What was identified from wrong readings is dropped when they are right again: the limbs go back to what they had
         learned before.
         """
+        self._sensors_wrong = wrong
         if wrong:
             self.bank.hold_copies(wrong_for)
         else:
@@ -332,12 +363,16 @@ class KalmanFriction:
     def restore(self, identified: IdentifiedParameters) -> None:
         """Start from parameters of an earlier run; joints that it does not name keep their present ones.
 
+        A run that has found no presliding saves torques of zero without variance: then this one has no terms for it.
+
         Raises
         ------
         ConfigError
             When the parameters belong to other friction laws, or to none of these joints.
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
+        if identified.has_presliding and not self._distances:
+            self.forget()
         row_of = dict(zip(here, there, strict=True))
         p = self.laws.parameter_count
         torques, spread = identified.presliding, identified.presliding_covariance
@@ -367,5 +402,7 @@ class KalmanFriction:
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)
+        if len(here) == len(self._motors.names) and spread is not None and not spread[there].any():
+            self._leave_presliding()
         self.bank.refresh()
         self._publish_law()

@@ -347,10 +347,11 @@ class WindowDynamics:
     ----------
     config : ``sensors``, ``kalman``
     robot : whose model is used
+    laws : of the motors; may be replaced
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
-        self._robot, self._laws = robot, laws
+        self._robot, self.laws = robot, laws
         self._links = LinkColumns(robot)
         self._dry_speed = np.full(len(robot.joint_names), _DRY_SPEED)
         self.retune(config.sensors)
@@ -397,7 +398,7 @@ class WindowDynamics:
             effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
             wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
             speed=robot.motors.velocity(speed),
-            dry_regressor=self._laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
+            dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
         )
         return self._before
 

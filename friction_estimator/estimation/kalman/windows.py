@@ -521,15 +521,26 @@ class WindowBuffer:
 
     def _grow(self, n: int, k: int, p: int) -> None:
         """Make room for more samples of n joints, k feet and p law parameters a joint."""
-        ends = np.cumsum([1, n, n, 3, 3, n, n, 3, 6 * k, 1, k, n, n, n * p]).tolist()
-        self._columns = _Columns(*(slice(a, b) for a, b in zip([0, *ends], ends, strict=False)))
-        self._shape = n, k, p
+        self._lay_out(n, k, p)
         if self.wrench_delay.size != k:
             self.wrench_delay = np.zeros(k)
-        rows = np.empty((max(64, 2 * len(self._rows)), ends[-1]))
+        rows = np.empty((max(64, 2 * len(self._rows)), self._columns.regressor.stop))
         if self._size:
             rows[: self._size] = self._rows[: self._size]
         self._rows = rows
+
+    def _lay_out(self, n: int, k: int, p: int) -> None:
+        ends = np.cumsum([1, n, n, 3, 3, n, n, 3, 6 * k, 1, k, n, n, n * p]).tolist()
+        self._columns = _Columns(*(slice(a, b) for a, b in zip([0, *ends], ends, strict=False)))
+        self._shape = n, k, p
+
+    def use_parameters(self, count: int) -> None:
+        """Go on with this many parameters of each law, the first ones."""
+        if len(self._rows):
+            (n, k, p), start = self._shape, self._columns.regressor.start
+            kept = start + p * np.arange(n)[:, None] + np.arange(count)
+            self._rows = np.concatenate((self._rows[:, :start], self._rows[:, kept.ravel()]), axis=1)
+            self._lay_out(n, k, count)
 
     def _set_length(self) -> bool:
         """Set the number of samples a window once the period is known; False before."""

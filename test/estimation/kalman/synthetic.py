@@ -32,6 +32,21 @@ def filter_of(config: KalmanConfig, bounded: bool = False) -> LimbFilter:
     return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds), laws.presliding)
 
 
+def random_windows(layout: LimbState, rng: np.random.Generator, count: int = 12) -> list[LimbWindow]:
+    """Windows of a limb of two joints whose columns, torques and momenta are random."""
+    windows = []
+    for _ in range(count):
+        columns = rng.normal(size=(2, layout.size))
+        columns[:, layout.momentum] = 0.0
+        columns[:, layout.model_error] = np.eye(2)
+        root = rng.normal(size=(2, 2, 2))
+        windows.append(
+            LimbWindow(WINDOW, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
+                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)))
+        )  # fmt: skip
+    return windows
+
+
 @dataclass
 class SyntheticLimb:
     """Draws the truth from the prior and generates windows.

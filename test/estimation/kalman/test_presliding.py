@@ -1,4 +1,4 @@
-"""Claims about friction that builds up over a distance after a reversal, on an exact swaying motion."""
+"""Claims about friction that builds up over a distance after a reversal, and about finding out whether there is any."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.kalman.history import Snapshot, sweep
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, lay_out
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.joint_laws import JointLaws, advance_strain
 from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.metrics import joint_errors
 from test.biped import suralp_config
+from test.estimation.kalman.synthetic import random_windows
 from test.feeding import feed, stacked
 from test.sway import SwayInstant, sway
 
@@ -35,12 +40,22 @@ def with_presliding(instants: Sequence[SwayInstant], length: float) -> list[Sway
 
 
 def estimator_of(urdf_xml: str) -> Estimator:
-    return Estimator(suralp_config(momentum__input_hold="trapezoid", kalman__presliding=True), urdf_xml)
+    return Estimator(suralp_config(momentum__input_hold="trapezoid"), urdf_xml)
 
 
 @pytest.fixture(scope="module")
 def motion(urdf_xml) -> list[SwayInstant]:
     return list(sway(urdf_xml, 3.0, amplitude=0.02, turn=0.05))
+
+
+def without_memory(instants: Sequence[SwayInstant]) -> list[SwayInstant]:
+    """The same motion with as much friction, that of the velocity alone."""
+    changed = []
+    for instant in instants:
+        friction = DRY * np.tanh(instant.joints.velocity / 0.01) + VISCOUS * instant.joints.velocity
+        joints = dataclasses.replace(instant.joints, effort=instant.joints.effort + friction - instant.friction)
+        changed.append(dataclasses.replace(instant, joints=joints, friction=friction))
+    return changed
 
 
 @pytest.mark.parametrize("length", [5e-4, 5e-3])
@@ -55,6 +70,8 @@ def test_friction_follows_the_strain_after_a_reversal_whatever_its_distance(urdf
     within = np.abs(stacked(estimates, "friction") - truth) < 3.0 * stacked(estimates, "sigma")
     assert within[1500:].mean(axis=0).min() > 0.9
 
+    assert estimator.identified.has_presliding
+
     save_parameters(tmp_path / "law.yaml", estimator.identified)
     again = estimator_of(urdf_xml)
     again.restore(load_parameters(tmp_path / "law.yaml"))
@@ -64,8 +81,82 @@ def test_friction_follows_the_strain_after_a_reversal_whatever_its_distance(urdf
     assert (errors < 3.0 * stacked(first, "model_sigma")).mean() > 0.95  # as sigma shows
     assert np.median(errors[300:]) < 0.02 * DRY
 
-    (note,) = Estimator(suralp_config(), urdf_xml).restore(load_parameters(tmp_path / "law.yaml"))
-    assert "kalman.presliding: true" in note
+    (note,) = Estimator(suralp_config(observer="fbse", identifier__law="six_slope_load"), urdf_xml).restore(load_parameters(tmp_path / "law.yaml"))
+    assert "the saved presliding is not used" in note
+
+
+def test_where_friction_has_no_memory_the_terms_of_presliding_are_left_and_stay_left(urdf_xml, motion, tmp_path):
+    estimator = estimator_of(urdf_xml)
+    instants = without_memory(motion)
+    estimates = feed(estimator, instants)
+    assert not estimator.identified.has_presliding
+    truth = np.array([instant.friction for instant in instants])[-len(estimates) :]
+    errors = np.abs(stacked(estimates, "friction") - truth)
+    assert (errors < 3.0 * stacked(estimates, "sigma")).mean() > 0.98  # before, then and after
+    assert errors[1500:].max() < 0.1 * DRY
+
+    save_parameters(tmp_path / "law.yaml", estimator.identified)
+    again = estimator_of(urdf_xml)
+    assert again.identified.has_presliding  # nothing is known yet
+    again.restore(load_parameters(tmp_path / "law.yaml"))
+    assert not again.identified.has_presliding
+    again.forget()
+    assert again.identified.has_presliding
+
+
+def test_no_decision_is_made_without_motion(urdf_xml):
+    estimator = estimator_of(urdf_xml)
+    feed(estimator, without_memory(list(sway(urdf_xml, 2.0, amplitude=1e-5))))
+    assert estimator.identified.has_presliding
+
+
+LIMB = Limb(np.array([0, 1]), np.array([0]))
+FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, model_error_memory=1e4)
+TERMS = JointLaws(("coulomb_viscous",) * 2, presliding=True)
+
+
+def filter_with(laws: JointLaws, history: bool = False) -> LimbFilter:
+    layout = lay_out(LIMB, laws, FREE, SensorNoise(), floating=True)
+    return LimbFilter(layout, FREE, np.zeros_like(law_bounds(laws)), laws.presliding, history)
+
+
+def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
+    law = JointLaws(TERMS.law_names)
+    wide, narrow = filter_with(TERMS), filter_with(law)
+    kept = np.ones(wide.layout.size, dtype=bool)
+    kept[wide.layout.law] = TERMS.presliding.ravel() == 0.0
+    windows = random_windows(wide.layout, np.random.default_rng(3))
+    for limb_filter in (wide, narrow):
+        limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
+    for k, window in enumerate(windows[1:]):
+        wide_now = wide.layout.size == kept.size
+        small = dataclasses.replace(window, force_columns=np.ascontiguousarray(window.force_columns[:, kept]))
+        wide.step(window if wide_now else small, frozen=False, touching=False)
+        narrow.step(small, frozen=False, touching=False)
+        if k == len(windows) // 2:
+            assert np.abs(wide.state[kept] - narrow.state).max() > 1e-2
+            wide.know_no_presliding()
+            wide.use_law(narrow.layout, np.zeros_like(law_bounds(law)), law.presliding)
+    np.testing.assert_allclose(wide.state, narrow.state, atol=1e-4)
+    np.testing.assert_allclose(wide.covariance, narrow.covariance, atol=1e-4)
+
+
+def test_smoothed_windows_before_that_knowledge_have_no_presliding_either():
+    limb_filter = filter_with(TERMS, history=True)
+    windows = random_windows(limb_filter.layout, np.random.default_rng(3))
+    limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
+    for k, window in enumerate(windows[1:]):
+        limb_filter.step(window, frozen=False, touching=False)
+        limb_filter.close(float(k))
+    limb_filter.know_no_presliding()
+    torques = 2 + np.flatnonzero(TERMS.presliding.ravel())  # after the model errors
+    for (_, state, _), record in zip(
+        sweep(limb_filter.history, np.inf),
+        (record for record in limb_filter.history if isinstance(record, Snapshot)),
+        strict=True,
+    ):
+        assert np.abs(record.state[torques]).max() > 1e-2
+        np.testing.assert_allclose(state[torques], 0.0, atol=1e-9)
 
 
 def test_a_strain_depends_on_the_way_and_not_on_the_speed():

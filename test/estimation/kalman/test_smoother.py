@@ -18,6 +18,7 @@ from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.biped import suralp_config
+from test.estimation.kalman.synthetic import random_windows
 from test.one_leg import one_leg
 
 CONFIG = KalmanConfig(innovation_gate=1e6, law_process_noise=0.1, calibration_process_noise=0.1)
@@ -28,20 +29,6 @@ EMPTY = (4, 9)
 BIAS_VARIANCE = np.full(6, 0.5)
 NOISE = SensorNoise(position_std=3e-4, velocity_std=0.045, angular_velocity_std=0.01, force_std=1.0, moment_std=0.1)
 Samples = Sequence[tuple[JointSample, ImuSample, tuple[WrenchSample, ...]]]
-
-
-def random_windows(layout: LimbState, rng: np.random.Generator) -> list[LimbWindow]:
-    windows = []
-    for _ in range(WINDOWS):
-        columns = rng.normal(size=(2, layout.size))
-        columns[:, layout.momentum] = 0.0
-        columns[:, layout.model_error] = np.eye(2)
-        root = rng.normal(size=(2, 2, 2))
-        windows.append(
-            LimbWindow(DURATION, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
-                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)))
-        )  # fmt: skip
-    return windows
 
 
 def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[LimbFilter, list[np.ndarray]]:
@@ -110,7 +97,7 @@ def test_the_backward_sweep_is_the_batch_least_squares_solution() -> None:
     rng = np.random.default_rng(2)
     limb = Limb(np.array([0, 1]), np.array([0]))
     layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, NOISE, floating=True)
-    windows = random_windows(layout, rng)
+    windows = random_windows(layout, rng, WINDOWS)
     limb_filter, variances = filtered(layout, windows)
     mean, covariance = batch(layout, windows, variances)
     smoothed = sweep(limb_filter.history, np.inf)
@@ -129,7 +116,7 @@ def test_windows_that_teach_nothing_teach_nothing_when_smoothed_either() -> None
     limb = Limb(np.array([0, 1]), np.array([0]))
     layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, NOISE, floating=True)
     limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)), history=True)
-    windows = random_windows(layout, rng)
+    windows = random_windows(layout, rng, WINDOWS)
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     resting = (3, 4, 5)
     for k, window in enumerate(windows[1:], start=1):
@@ -152,7 +139,7 @@ def test_a_bound_that_was_reached_late_is_known_early() -> None:
     laws = JointLaws(("coulomb_viscous",) * 2)
     layout = lay_out(limb, laws, CONFIG, NOISE, floating=True)
     limb_filter = LimbFilter(layout, CONFIG, np.tile(np.eye(2), (2, 1, 1)), np.zeros((2, 2)), history=True)
-    windows = random_windows(layout, rng)
+    windows = random_windows(layout, rng, WINDOWS)
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     limb_filter.close(0.0)
     limb_filter.state[layout.law.start] = -1e3  # far out, and so moved back by the next window
