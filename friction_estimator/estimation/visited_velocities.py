@@ -109,13 +109,6 @@ class VisitedVelocities:
         apart = np.isin(laws.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
         self._odd = 1.0 - apart
 
-    def use_laws(self, laws: JointLaws) -> None:
-        """Go on with laws that lack the last parameters of the present ones."""
-        self._lay_out(laws)
-        p = laws.parameter_count
-        self._moments = np.ascontiguousarray(self._moments[..., :p])
-        self.rows = np.ascontiguousarray(self.rows[..., :p])
-
     @property
     def moving_time(self) -> FloatArray:
         """How long every motor was in motion, (n,) [s]."""
@@ -127,6 +120,13 @@ class VisitedVelocities:
         self._gram, self._moments, self.rows = np.zeros((n, 3)), np.zeros((n, 2, p)), np.empty((2, n, p))
         self._times, self.velocity_range = np.zeros((n, _BINS)), np.full((n, 2), np.nan)
         self._imagine(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
+
+    def use_laws(self, laws: JointLaws) -> None:
+        """Go on with laws that lack the last parameters of the present ones."""
+        self._lay_out(laws)
+        p = laws.parameter_count
+        self._moments = np.ascontiguousarray(self._moments[..., :p])
+        self.rows = np.ascontiguousarray(self.rows[..., :p])
 
     def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
         """Count the present velocities.

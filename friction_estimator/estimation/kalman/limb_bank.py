@@ -38,6 +38,11 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCali
 
 _RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
+_LEARNED = 0.5
+"""A motor shows something of presliding when the standard deviation of its torque has fallen to this part of the prior."""
+_NO_MOTOR, _ALL_MOTORS = 2.0, 40.0
+"""No motor has presliding when no z is above the first, and the squares of the negative ones exceed those of the
+positive ones by the second."""
 
 
 @record(frozen=True, slots=True)
@@ -262,6 +267,24 @@ def write_calibration(
             wrench_gain[feet[place], axis] = x[foot_gain + 6 * place + axis]
 
 
+def presliding_evidence(limb_filter: LimbFilter) -> FloatArray:
+    """Whether the friction of each motor of a limb builds up over a distance, (m,); zero where the data show nothing.
+
+    ``z = c / sigma_c`` of ``c = sum_k m_k - F_c / 2`` with the torques m of presliding: the sum is near F_c with
+    presliding and near zero without, also where the law misses something else.
+    """
+    layout, built_up = limb_filter.layout, limb_filter.presliding
+    m, p = built_up.shape
+    states = layout.law.start + np.arange(m * p).reshape(m, p)
+    law, P = limb_filter.state[states], limb_filter.covariance[states[:, :, None], states[:, None, :]]
+    beyond_half = built_up - 0.5 * limb_filter.coulomb_weights
+    c = (beyond_half * law).sum(axis=1)
+    variance, spread = (np.einsum("mi,mij,mj->m", weights, P, weights) for weights in (beyond_half, built_up))
+    prior = (built_up * layout.prior_std[states] ** 2).sum(axis=1)
+    shown = (spread < _LEARNED**2 * prior) & (variance > 0.0)
+    return np.divide(c, np.sqrt(np.where(shown, variance, 1.0)), out=np.zeros(m), where=shown)
+
+
 class LimbBank:
     """The filters of all limbs and what follows from them.
 
@@ -322,6 +345,14 @@ class LimbBank:
 
     def _layout(self, limb: Limb, laws: JointLaws) -> LimbState:
         return lay_out(limb, laws, self._config.kalman, self._config.sensors, self._floating)
+
+    def shows_no_presliding(self) -> bool:
+        """True when the data show that no motor has presliding; see :func:`presliding_evidence`.
+
+        Motors of a robot are alike, and some hardly move, so all of them decide together.
+        """
+        z = np.concatenate([presliding_evidence(limb_filter) for limb_filter in self.filters])
+        return bool((z < _NO_MOTOR).all() and -(z * np.abs(z)).sum() > _ALL_MOTORS)
 
     def know_no_presliding(self) -> None:
         """Use that the torques of presliding are zero, from now on."""

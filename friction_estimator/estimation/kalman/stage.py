@@ -18,7 +18,6 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman import presliding
 from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.estimation.kalman.frame_friction import (
     REGRESSOR_VARIANCE,
@@ -53,6 +52,8 @@ _LOAD_ERROR, _TIMING_ERROR, _PERIOD_ERROR = 2e-4, 1.5e-4, 0.05
 its change in a time [s] and in a part of the reading interval of the slowest sensor (timing)."""
 _EFFORT_MEMORY = 0.05
 """Time constant of the rate of change of the motor torque [s]."""
+_LOOK_PERIOD = 0.5
+"""Interval between two looks for presliding [s]."""
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
@@ -184,10 +185,10 @@ class KalmanFriction:
 
     def _look_for_presliding(self) -> None:
         """Leave the terms of presliding as soon as the data show that no motor has any."""
-        due = not self._presliding_known and self.time - self._looked_at >= presliding.PERIOD
+        due = not self._presliding_known and self.time - self._looked_at >= _LOOK_PERIOD
         if due and not self.frozen and not self._sensors_wrong:
             self._looked_at = self.time
-            if presliding.is_absent(self.bank.filters):
+            if self.bank.shows_no_presliding():
                 self._leave_presliding()
 
     def _leave_presliding(self) -> None:

@@ -81,7 +81,9 @@ def test_friction_follows_the_strain_after_a_reversal_whatever_its_distance(urdf
     assert (errors < 3.0 * stacked(first, "model_sigma")).mean() > 0.95  # as sigma shows
     assert np.median(errors[300:]) < 0.02 * DRY
 
-    (note,) = Estimator(suralp_config(observer="fbse", identifier__law="six_slope_load"), urdf_xml).restore(load_parameters(tmp_path / "law.yaml"))
+    (note,) = Estimator(suralp_config(observer="fbse", identifier__law="six_slope_load"), urdf_xml).restore(
+        load_parameters(tmp_path / "law.yaml")
+    )
     assert "the saved presliding is not used" in note
 
 
