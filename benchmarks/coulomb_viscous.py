@@ -109,8 +109,8 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     config = configure(robot_name, noise, {"observer": observer})
     estimator = Estimator(config, experiment.estimator_urdf(robot.urdf_xml, seed))
     stage = estimator._pipeline.friction
-    part = stage.bank if isinstance(stage, KalmanFriction) else stage.identifier
-    part.visited = truth = TrueLine(stage.laws, run.friction)
+    part, laws = (stage.bank, stage.terms) if isinstance(stage, KalmanFriction) else (stage.identifier, stage.laws)
+    part.visited = truth = TrueLine(laws, run.friction)
     estimates: list[FrictionEstimate] = []
     for truth.row, sample in enumerate(run.samples):
         for reading in sample.readings:

@@ -46,7 +46,7 @@ def walk():
     """Samples of a walk with noisy sensors, all four motors of the ankles with the same friction."""
     robot = load_robot("suralp", COUPLING)
     scenario = replace(make_scenario("walk", 4.0), friction=(SETTING,))
-    simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("paper"), seed=1)
+    simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("paper"), seed=2)
     return [simulator.step() for _ in range(4000)]
 
 
