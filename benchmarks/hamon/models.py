@@ -16,7 +16,7 @@ from friction_estimator.identification.inverse_dynamics.observation import Obser
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.inverse_dynamics.refinement import insignificant
 from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.least_squares import ORDINARY, solve
+from friction_estimator.identification.least_squares import ORDINARY, solve, solve_values
 from friction_estimator.identification.linear_problem import (
     LinearFit,
     LinearProblem,
@@ -162,6 +162,6 @@ def _held_out(fit: LinearFit, estimate: Estimate | None) -> FloatArray:
     prediction = held_out_prediction(
         problem,
         fold_numbers(problem.segment),
-        lambda rows: solve(select_rows(problem, rows), ORDINARY, prior).values,
+        lambda rows: solve_values(select_rows(problem, rows), ORDINARY, prior).values,
     )
     return problem.y - prediction

@@ -8,7 +8,6 @@ own.
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import shlex
 import signal
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.ros.executables import on_end_signals
+from friction_estimator.ros.executables import import_module, on_end_signals
 
 VERBS = {
     "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
@@ -100,7 +99,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _module(verb: str) -> ModuleType:
-    return importlib.import_module(f"friction_estimator.cli.{verb}")
+    return import_module(f"friction_estimator.cli.{verb}")
 
 
 def _missing_module(error: ModuleNotFoundError) -> str:

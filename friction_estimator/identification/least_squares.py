@@ -55,10 +55,26 @@ class _Triangle:
     scale: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Values (p,) of a problem, weights (r,) of its rows, and the prior (p,) in the unit of the weighted rows."""
+
+    values: FloatArray
+    weights: FloatArray
+    prior_std: FloatArray | None
+
+
 def solve(
     problem: LinearProblem, options: SolverOptions = SolverOptions(), prior_std: FloatArray | None = None
 ) -> LinearFit:
-    """Solve ``y = W chi + rho`` by QR (Hamon et al. 2010, eqs. 11-16).
+    """Values with their uncertainty; parameters and errors are those of :func:`solve_values`."""
+    return with_uncertainty(problem, solve_values(problem, options, prior_std))
+
+
+def solve_values(
+    problem: LinearProblem, options: SolverOptions = SolverOptions(), prior_std: FloatArray | None = None
+) -> Solution:
+    """Solve ``y = W chi + rho`` by QR (Hamon et al. 2010, eqs. 11-16), without the uncertainty, which takes longer.
 
     Parameters
     ----------
@@ -84,7 +100,7 @@ def solve(
         values = _solution(_triangle(problem, weights, prior_std), bounds)
     if options.weighted or options.robust:
         values, weights = _reweight(problem, options, values, prior_std)
-    return _finish(problem, values, weights, prior_std)
+    return Solution(values, weights, prior_std)
 
 
 def column_condition(W: FloatArray) -> float:
@@ -151,7 +167,9 @@ def _solution(triangle: _Triangle, nonnegative: BoolArray) -> FloatArray:
     return np.asarray(values / triangle.scale)
 
 
-def _finish(problem: LinearProblem, values: FloatArray, weights: FloatArray, prior_std: FloatArray | None) -> LinearFit:
+def with_uncertainty(problem: LinearProblem, solution: Solution) -> LinearFit:
+    """Fit of a problem that has been solved."""
+    values, weights, prior_std = solution.values, solution.weights, solution.prior_std
     residual = problem.y - problem.W @ values
     p = problem.W.shape[1]
     variance = float((weights * residual**2).sum() / max(np.count_nonzero(weights) - p, 1))  # eq. 14

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.laws.law import FrictionLaw, make_law, torque_gradient
@@ -172,6 +171,8 @@ def _bounded(rows: FloatArray, right: FloatArray, nonnegative: BoolArray) -> Flo
     values = np.linalg.lstsq(rows, right, rcond=None)[0]
     small = _ZERO * np.abs(values).max(initial=0.0)
     if (nonnegative & (values < -small)).any():
+        from scipy.optimize import lsq_linear  # takes 0.05 s, and a node that starts with no saved law does without
+
         values = lsq_linear(rows, right, (np.where(nonnegative, 0.0, -np.inf), np.inf), method="bvls").x
     return np.where(nonnegative & (values < small), 0.0, values)
 

@@ -6,13 +6,14 @@ the standard library, handles signals before it imports a node.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import FrameType
+from types import FrameType, ModuleType
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals that ask a process to end: Ctrl-C, ``kill``, a terminal or ssh connection that closes, Ctrl-backslash."""
@@ -42,7 +43,16 @@ def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
     """
     on_end_signals(_leave)  # until the node sets its own handlers
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: threads slow down operations on small matrices
-    return int(importlib.import_module(f"friction_estimator.ros.{name}").main(arguments))
+    return int(import_module(f"friction_estimator.ros.{name}").main(arguments))
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a module without garbage collection, which takes a tenth of the time and finds nothing."""
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.enable()
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

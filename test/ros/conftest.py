@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,9 +65,10 @@ class TalkingRobot(RobotNode):
     def send(self, count: int, change: Callable[[dict[str, object]], object] | None = None) -> None:
         """Publish samples; ``change`` may alter or drop messages of each (a dict by topic) before they leave."""
         for _ in range(count):
-            sample = self._samples[len(self.sent) % len(self._samples)]
-            messages = self._at_stamp(sample)
+            messages: dict[str, object] = self._built(self._samples[len(self.sent) % len(self._samples)])
             if change is not None:
+                classes = {topic.name: message_class(topic.type) for topic in self._messages.topics}
+                messages = {name: deserialize_message(raw, classes[name]) for name, raw in messages.items()}
                 change(messages)
             for topic, message in messages.items():
                 self.publishers[topic].publish(message)
@@ -74,15 +76,10 @@ class TalkingRobot(RobotNode):
             self.stamp_ns += PERIOD_NS
             self.executor.spin_once(timeout_sec=0.0005)
 
-    def _at_stamp(self, sample: SimulationSample) -> dict[str, object]:
-        built = {
-            topic.name: deserialize_message(raw, message_class(topic.type))
-            for topic, raw in self._messages.build(sample.readings)
-        }
-        for message in built.values():
-            stamp = message.header.stamp
-            stamp.sec, stamp.nanosec = self.stamp_ns // 10**9, self.stamp_ns % 10**9
-        return built
+    def _built(self, sample: SimulationSample) -> dict[str, bytes]:
+        """Serialized messages of a sample, with the next stamp."""
+        readings = [replace(reading, stamp_ns=self.stamp_ns) for reading in sample.readings]
+        return {topic.name: raw for topic, raw in self._messages.build(readings)}
 
     def estimated(self) -> list[int]:
         """Stamps of all estimates so far."""

@@ -46,7 +46,7 @@ def test_with_mob_net_the_wrench_is_published_for_base_and_foot_while_the_limb_c
     values[:, 0, names.index("r_knee")] = 1e-9
     Thresholds(names, values, torque_source(robot.config, model)).save(file)
     parameters = "inputs_reliable:=true", f"collision_thresholds:={file}", f"mob_net_model:={model}"
-    process = NodeProcess("estimator_node", workplace, *parameters, namespace="wrench")
+    process = NodeProcess(workplace, *parameters, namespace="wrench")
     talking = TalkingRobot("wrench", robot, samples)
     talking.listen(topics.FRICTION, topics.SIGMA, topics.COLLISION, topics.COLLISION_WRENCH, topics.LIMB_WRENCH)
     try:
@@ -60,9 +60,9 @@ def test_with_mob_net_the_wrench_is_published_for_base_and_foot_while_the_limb_c
         assert header_stamp(talking.received[topics.COLLISION.name][0]) == header_stamp(of_base[0])
         forces = [np.linalg.norm([f.x, f.y, f.z]) for f in (one.wrench.force for one in (of_base[0], of_limb[0]))]
         assert forces[0] == pytest.approx(forces[1]) and forces[0] > 0.0
-        assert process.end() == 0, process.output()
+        assert process.end() == 0, process.output
     finally:
-        process.kill()
+        process.close()
         talking.close()
 
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
+from rclpy.parameter import Parameter
+from rclpy.parameter_client import AsyncParameterClient
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
 
@@ -45,6 +46,25 @@ BAD_MESSAGES = {
     "infinite gyroscope": ("imu/data", _infinite_gyro, "angular velocity y = inf cannot be true"),
     "wrong foot frame": ("l_foot/wrench", _strange_sole, "frame_id is 'r_sole'"),
 }
+
+
+def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
+    """Torques of the wrong sign: nothing that friction could be."""
+
+    def flip(messages: dict) -> None:
+        _joints(messages, effort=[-value for value in messages["joint_states"].effort])
+
+    for _ in range(4):
+        talking.send(1000, flip)
+        talking.await_estimate(talking.sent[-1])
+    sign = re.compile(r"joint_states: the effort of joint [^;]*'l_knee'[^;]* has the opposite sign")
+    pushed = re.compile(r"correct the sensors first [^;]*l_knee")
+    talking.await_report(
+        lambda d: bool(sign.search(d["sensors"].message) and pushed.search(d["friction diagnosis"].message)),
+        "the sign of the left knee's torque",
+    )
+    assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.WARN
+    assert "disturbance: pushed" in talking.value("friction diagnosis", "l_knee")
 
 
 def test_every_joint_state_gets_one_estimate_and_its_sigma(talking):
@@ -193,26 +213,23 @@ def test_saving_without_a_file_names_the_missing_parameter(talking):
     assert not answer.success and "identified_parameters" in answer.message
 
 
-def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
-    """Torques of the wrong sign: nothing that friction could be."""
+def test_only_what_needs_no_new_filter_may_change_while_running(talking):
+    client = AsyncParameterClient(talking.node, "friction_estimator")
+    assert client.wait_for_services(10.0)
 
-    def flip(messages: dict) -> None:
-        _joints(messages, effort=[-value for value in messages["joint_states"].effort])
+    def change(name: str, value: float) -> object:
+        future = client.set_parameters([Parameter(name, value=value)])
+        talking.spin_until(future.done, name)
+        return future.result().results[0]
 
-    def send(count: int, change: Callable[[dict], None] | None = None) -> None:
-        for _ in range(count // 1000):
-            talking.send(1000, change)
-            talking.await_estimate(talking.sent[-1])
-
-    talking.send((3000 - len(talking.sent)) % 4000)  # both legs stand next
-    send(4000)  # earlier findings end
-    talking.stamp_ns += 3_600_000_000_000  # the checks use no evidence of before a pause
-    send(5000, flip)
-    sign = re.compile(r"joint_states: the effort of joint [^;]*'l_knee'[^;]* has the opposite sign")
-    pushed = re.compile(r"correct the sensors first [^;]*l_knee")
-    talking.await_report(
-        lambda d: bool(sign.search(d["sensors"].message) and pushed.search(d["friction diagnosis"].message)),
-        "the sign of the left knee's torque",
-    )
-    assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.WARN
-    assert "disturbance: pushed" in talking.value("friction diagnosis", "l_knee")
+    assert change("output.slow_rate", 10.0).successful
+    assert not change("output.slow_rate", -1.0).successful
+    assert "read-only" in change("momentum.gain", 20.0).reason
+    before = len(talking.received[topics.COULOMB.name])
+    talking.send(400)
+    talking.await_estimate(talking.sent[-1])
+    assert 4 <= len(talking.received[topics.COULOMB.name]) - before <= 5
+    described = client.describe_parameters(["momentum.gain"])
+    talking.spin_until(described.done, "description")
+    descriptor = described.result().descriptors[0]
+    assert "rad/s" in descriptor.description and descriptor.floating_point_range[0].step == 0.0

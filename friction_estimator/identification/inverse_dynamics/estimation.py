@@ -10,7 +10,7 @@ import numpy as np
 from friction_estimator.errors import InputError
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
-from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.least_squares import SolverOptions, solve_values, with_uncertainty
 from friction_estimator.identification.linear_problem import LinearFit, LinearProblem, select_columns
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
 from friction_estimator.laws import Role
@@ -207,15 +207,17 @@ def estimate(
         problem = model.problem(observations, loads, usable, values)
         columns = permitted & ~model.of_load if turn == 0 else permitted
         kept, names = _identifiable_columns(problem, columns, prior)
-        fit = solve(select_columns(problem, kept), solver, prior[kept])
+        chosen = select_columns(problem, kept)
+        solution = solve_values(chosen, solver, prior[kept])
         values = np.zeros(len(model.names))
-        values[kept] = fit.values
+        values[kept] = solution.values
         if model.depends_on_load:
             predicted = [model.output_torque(observation, values) for observation in observations]
             change = sum(np.square(new - old).sum() for new, old in zip(predicted, loads, strict=True))
             loads = predicted
             if turn and change < _CONVERGED**2 * sum(np.square(load).sum() for load in loads):
                 break
+    fit = with_uncertainty(chosen, solution)
     return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior[kept], names, values)
 
 

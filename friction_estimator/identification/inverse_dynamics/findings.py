@@ -10,7 +10,7 @@ from friction_estimator.identification.inverse_dynamics.estimation import Estima
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import delay_error
-from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.least_squares import SolverOptions, solve_values
 from friction_estimator.identification.linear_problem import (
     LinearProblem,
     fold_numbers,
@@ -71,7 +71,7 @@ def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> F
     if not solution.model.depends_on_load:
         prior = solution.prior_std
         return problem.y - held_out_prediction(
-            problem, fold, lambda rows: solve(select_rows(problem, rows), solver, prior).values
+            problem, fold, lambda rows: solve_values(select_rows(problem, rows), solver, prior).values
         )
     allowed = np.isin(np.arange(solution.values.size), solution.kept)
     error = np.empty_like(problem.y)
@@ -96,7 +96,9 @@ def _rows(solution: Estimate, sides: Sequence[FloatArray]) -> FloatArray:
 def _rigid_error(problem: LinearProblem, fold: IntArray, solver: SolverOptions) -> FloatArray:
     if not problem.names:
         return problem.y
-    return problem.y - held_out_prediction(problem, fold, lambda rows: solve(select_rows(problem, rows), solver).values)
+    return problem.y - held_out_prediction(
+        problem, fold, lambda rows: solve_values(select_rows(problem, rows), solver).values
+    )
 
 
 def outlier_shares(solution: Estimate) -> FloatArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.least_squares import SolverOptions, solve, solve_values
 from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
 from friction_estimator.identification.motor.problem import (
     INERTIA,
@@ -109,7 +109,7 @@ def fit_motor_friction(
     if not unknowns.search:
         return _result(samples.motor, law, solve(problem, solver, weak_prior(problem)), unknowns)
     for _ in range(_ROUNDS):  # weights and Stribeck velocity each as if the other were known
-        weights = solve(problem, solver, weak_prior(problem)).weights
+        weights = solve_values(problem, solver, weak_prior(problem)).weights
         law = best_stribeck_velocity(samples, law, measured, unknowns.extra, weights)
         problem = friction_problem(samples, law, measured, unknowns.extra)
     best = solve(problem, solver, weak_prior(problem))

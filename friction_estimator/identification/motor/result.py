@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
-from friction_estimator.identification.least_squares import SolverOptions, solve
+from friction_estimator.identification.least_squares import SolverOptions, solve_values
 from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, rms, select_rows
 from friction_estimator.identification.motor.fit import UNITS, DriveFit, MotorFriction
 from friction_estimator.identification.motor.problem import OFFSET, weak_prior
@@ -97,7 +97,7 @@ def motor_score(result: MotorResult, solver: SolverOptions, folds: int) -> Joint
 
     def estimate(rows: BoolArray) -> FloatArray:
         seen = select_rows(problem, rows)
-        return solve(seen, solver, weak_prior(seen)).values
+        return solve_values(seen, solver, weak_prior(seen)).values
 
     held_out = held_out_prediction(problem, fold_numbers(problem.segment, folds), estimate)
     torque = result.free.torque[used] - result.driving[used]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -41,6 +42,7 @@ def low_pass(signal: FloatArray, period: float, cutoff_hz: float, order: int) ->
     return np.asarray(sosfiltfilt(sos, signal, axis=0, padlen=pad))
 
 
+@cache
 def low_pass_edge(period: float, cutoff_hz: float, order: int) -> int:
     """How many samples at each end the ends themselves disturb."""
     slowest = 2.0 * math.pi * cutoff_hz * period * math.sin(math.pi / (2 * order))  # decay of its slowest pole
@@ -50,6 +52,7 @@ def low_pass_edge(period: float, cutoff_hz: float, order: int) -> int:
     return int(np.flatnonzero(response > _FORGOTTEN * response.max())[-1]) + 1
 
 
+@cache  # a design takes longer than its use, and an identification needs the same few a hundred times
 def _design(period: float, cutoff_hz: float, order: int) -> FloatArray:
     if not 0.0 < cutoff_hz * period <= HIGHEST:
         raise InputError(
