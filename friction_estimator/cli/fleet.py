@@ -17,13 +17,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from friction_estimator import fleet
 from friction_estimator.cli.arguments import look_ahead, output_console, positive, whole_number
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.fleet.bag_task import SKIPPED
 from friction_estimator.fleet.page import drift_table
-from friction_estimator.fleet.wear import LOWER, WORN
+from friction_estimator.fleet.wear import LOWER, UNKNOWN, WORN
 from friction_estimator.identification.methods import METHODS
-from friction_estimator.tables import Cell, Column, Table, terminal_table
+from friction_estimator.tables import Cell, Column, Table, percent, terminal_table
 
 WORN_CODE = 3
 """Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
+_RATE_PERIOD = 86_400.0  # over which the rate is taken for the time left: a bag may take an hour [s]
 _WIDTH = 160
 _ROWS = 40
 """Joints in the table on the terminal, the worst ones."""
@@ -42,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"fixed-lag smoothing, as of the verb replay; {SMOOTHING_LAG:g} s when no number is given",
     )
-    replay.add_argument("--reports", action="store_true", help="also write an HTML report of every bag, 5 MB each")
+    replay.add_argument("--reports", action="store_true", help="also write an HTML report of every bag, 7 MB each")
     identify = _action(actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint")
     _add_run_options(identify)
     identify.add_argument("--method", choices=tuple(METHODS), help="when not given, the first that the data allow")
@@ -116,7 +118,11 @@ def _drift(arguments: argparse.Namespace) -> int:
         if joint.state in (WORN, LOWER):
             console.print(f"{joint.name}: {joint.verdict}", markup=False, soft_wrap=True)
     worn, joints = len(found.worn), len(found.joints)
-    print(f"{worn} of {joints} joints are worn: their friction has grown by more than {arguments.threshold:.0%}")
+    few = sum(joint.state == UNKNOWN for joint in found.joints)
+    print(
+        f"{worn} of {joints} joints are worn: their friction has grown by more than {percent(arguments.threshold)}"
+        + (f"; {few} have too few days" if few else "")
+    )
     return WORN_CODE if found.worn else 0
 
 
@@ -160,15 +166,20 @@ def _progress(title: str) -> Iterator[tuple[fleet.Progress, Callable[[str], None
         TextColumn("{task.fields[bags]} bags, {task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
+    hidden = not sys.stderr.isatty()
+    with Progress(*columns, console=console, transient=True, disable=hidden, speed_estimate_period=_RATE_PERIOD) as bar:
         task = bar.add_task(title, total=None, bags=0, rate="")
-        count = 0
+        worked = before = skipped = 0
 
         def progress(result: fleet.BagResult, done: int, total: int) -> None:
-            nonlocal count
-            count += 1
+            nonlocal worked, before, skipped
+            if result.status == SKIPPED:  # takes no time, so it must not count for the rate
+                skipped += done - before
+            else:
+                worked += 1
+            before = done
             elapsed = bar.tasks[0].elapsed or 0.0
-            rate = f"{60.0 * count / elapsed:.1f} bags/min" if elapsed else ""
-            bar.update(task, completed=done, total=total, bags=count, rate=rate)
+            rate = f"{60.0 * worked / elapsed:.1f} bags/min" if elapsed else ""
+            bar.update(task, completed=done - skipped, total=total - skipped, bags=worked, rate=rate)
 
         yield progress, announce

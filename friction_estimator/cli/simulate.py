@@ -15,6 +15,7 @@ from friction_estimator.cli.arguments import (
     warn,
     whole_number,
 )
+from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.learning.walks import UNCERTAINTIES, RandomWalks, write_walks
 from friction_estimator.ros.processes import core_count
@@ -77,10 +78,12 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.fleet is not None:
         from friction_estimator.fleet.simulated import FleetPlan, simulate_fleet
 
+        if arguments.scenario != "walk":
+            raise ConfigError("the robots of a simulated fleet walk: leave out --scenario")
         with progress_bar("simulating") as progress:
             robots, days = arguments.fleet
-            plan = FleetPlan(robots, days, duration, arguments.seed)
-            count = simulate_fleet(arguments.output, robot, plan, progress)
+            plan = FleetPlan(robots, days, duration, arguments.seed, arguments.noise)
+            count = simulate_fleet(arguments.output, robot, plan, progress, arguments.storage, arguments.overwrite)
         print(f"{arguments.output}: {count} bags, two of them broken, and fleet.yaml")
         return
     simulator, source = make_simulator(robot, arguments.scenario, duration, arguments.noise, arguments.seed)

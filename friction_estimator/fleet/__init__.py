@@ -134,5 +134,5 @@ def drift(
     if page is not None:
         from friction_estimator.fleet.page import write_drift_page
 
-        write_drift_page(page, found, places[0])
+        write_drift_page(page, found)
     return found

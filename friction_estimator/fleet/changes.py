@@ -31,6 +31,7 @@ _OUTLIER = 3.0  # residuals larger than this many sigma get less weight: varianc
 _CONSTANT = 10.0  # prior standard deviation of the constant
 _INTERVAL = 0.9
 _SAME = 1e-9
+_SAME_LEVEL = 0.1  # part of a change by which days before it may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +241,56 @@ def _shares(logarithms: FloatArray) -> FloatArray:
 
 def trend(days: DaySeries) -> tuple[float, float]:
     """Slope of the logarithm over all days, and its standard deviation [1/d]."""
-    design = np.column_stack((np.ones(days.day.size), days.day - days.day[0]))
-    weighted = np.linalg.solve(days.error_covariance(_without_outliers(days)), design)
-    covariance = np.linalg.inv(design.T @ weighted)
-    return float((covariance @ weighted.T @ days.value)[1]), float(np.sqrt(covariance[1, 1]))
+    covariance = days.error_covariance(_without_outliers(days))
+    (_, slope), spread = _fit_line(days.day - days.day[0], days.value, covariance)
+    return slope, float(np.sqrt(spread[1, 1]))
+
+
+def share_of_change(days: DaySeries, model: ChangeModel, since: int, values: FloatArray) -> tuple[float, float]:
+    """Relative change of one parameter from a day of the lowest or highest level to the newest day.
+
+    A parameter that follows the level of the model is a line over this level, and its two ends are what is compared.
+    So days between them count, too, and a change within days is not averaged out. The fit takes the level as known, so
+    the relative standard deviation is at least that of the whole change.
+
+    Parameters
+    ----------
+    days : the friction of the joint
+    model : of the same days
+    since : number of that day
+    values : (n, 2) parameter on each day, and its standard deviation
+
+    Returns
+    -------
+    tuple
+        Change and its standard deviation; NaN where the parameter is not known to be positive on that day.
+    """
+    height = np.exp(model.level - model.level[since])
+    shape = (height - 1.0) / (height[-1] - 1.0)
+    elsewhere = np.flatnonzero(np.abs(shape[:since]) > _SAME_LEVEL)
+    used = np.arange(elsewhere[-1] + 1 if elsewhere.size else 0, days.day.size)
+    value, sigma = values[used].T
+    alike = days.error_covariance(_without_outliers(days))[np.ix_(used, used)]
+    covariance = float(np.median(value)) ** 2 * alike + np.diag(sigma**2)
+    (before, change), spread = _fit_line(shape[used], value, covariance)
+    if not before > 2.0 * np.sqrt(spread[0, 0]):
+        return np.nan, np.nan
+    ratio = change / before
+    slope = np.array([-ratio, 1.0]) / before
+    whole = model.growth if height[-1] > 1.0 else model.drop
+    least = abs(ratio) * float(np.exp(whole.mean) * whole.sigma / abs(np.expm1(whole.mean)))
+    return ratio, max(float(np.sqrt(slope @ spread @ slope)), least)
+
+
+def _fit_line(x: FloatArray, y: FloatArray, covariance: FloatArray) -> tuple[tuple[float, float], FloatArray]:
+    """Offset and slope, and their covariance (2, 2), larger where the points scatter more than their covariance."""
+    design = np.column_stack((np.ones(x.size), x))
+    weighted = np.linalg.solve(covariance, design)
+    spread = np.linalg.inv(design.T @ weighted)
+    offset, slope = (spread @ weighted.T @ y).tolist()
+    rest = y - offset - slope * x
+    excess = float(rest @ np.linalg.solve(covariance, rest)) / max(x.size - 2, 1)
+    return (offset, slope), spread * max(1.0, excess)
 
 
 def _without_outliers(days: DaySeries) -> FloatArray:

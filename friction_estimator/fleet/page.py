@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from friction_estimator.fleet.wear import CERTAIN, LOWER, STEADY, UNKNOWN, WORN, FleetDrift, JointDrift, date_of
-from friction_estimator.reports.drawing import ESTIMATE, LEFT_OUT, MODELLED, PanelGrid, band, dots, line, padded
+from friction_estimator.reports.drawing import ESTIMATE, FAINT, MODELLED, PanelGrid, band, dots, line, padded
 from friction_estimator.reports.page import Page, Section, figure_html, write_page
 from friction_estimator.tables import UNKNOWN as NO_NUMBER
 from friction_estimator.tables import Cell, Column, Style, Table, html_table, percent
@@ -28,8 +28,8 @@ def drift_table(joints: Sequence[JointDrift]) -> Table:
         Column("joint", align="left"),
         Column("serial", align="left"),
         Column("state", align="left"),
-        Column("friction ± 2 sigma", group="since the lowest level"),
-        Column("probability", group="since the lowest level"),
+        Column("friction ± 2 sigma", group="since the reference level"),
+        Column("probability", group="since the reference level"),
         Column("trend ± 2 sigma", "in 30 days"),
         Column("temperature", "1/K"),
         Column("days"),
@@ -44,7 +44,7 @@ def _row(joint: JointDrift) -> tuple[Cell, ...]:
         Cell(series.joint),
         Cell(series.serial),
         Cell(joint.state, _STYLE.get(joint.state, "")),
-        Cell(_spread(joint.growth, joint.growth_sigma)),
+        Cell(_change(joint)),
         Cell(percent(joint.probability)),
         Cell(_spread(joint.trend, joint.trend_sigma)),
         Cell(_spread(joint.days.factor, joint.days.factor_sigma, 1)),
@@ -53,20 +53,20 @@ def _row(joint: JointDrift) -> tuple[Cell, ...]:
     )
 
 
+def _change(joint: JointDrift) -> str:
+    if joint.state == STEADY and not joint.changes:
+        return "no change"
+    return _spread(joint.drop, joint.drop_sigma) if joint.state == LOWER else _spread(joint.growth, joint.growth_sigma)
+
+
 def _spread(value: float, sigma: float, decimals: int = 0) -> str:
     if not np.isfinite(value):
         return NO_NUMBER
     return f"{100.0 * value:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %"
 
 
-def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift, folder: str = "") -> None:
-    """Write the page of a fleet.
-
-    Parameters
-    ----------
-    path : of the page
-    drift : of all joints
-    folder : output folder or URL below which the reports of the bags are; empty: no links
+def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift) -> None:
+    """Write the page of a fleet, with links to the reports of the bags where there are any.
 
     Raises
     ------
@@ -83,17 +83,18 @@ def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift, folder: st
         (
             ("first day", f"{date_of(first):%Y-%m-%d}"),
             ("last day", f"{date_of(last):%Y-%m-%d}"),
-            ("bags", f"{len({(one.days.series.serial, t) for one in joints for t in one.days.series.time.tolist()})}"),
+            ("bags", str(_bag_count(joints))),
             ("threshold", percent(drift.threshold)),
         ),
         tuple((state, str(number), "joints") for state, number in count.items()),
         (
-            Section("verdicts", "Verdicts", _verdict_text(drift), _verdict_list(joints, path, folder)),
+            Section("verdicts", "Verdicts", _verdict_text(drift), _verdict_list(joints, path)),
             Section(
                 "time",
                 "Friction over time",
-                f"The {len(shown)} worst joints relative to their reference day, at one temperature: mean of each day "
-                "(points), model of steps and ramps with two standard deviations, threshold (dashed).",
+                f"The {len(shown)} worst joints relative to their reference level, at one temperature: mean of each "
+                "day (points), model of steps and ramps with two standard deviations, threshold of the states worn "
+                "and lower (dashed).",
                 figure_html(_over_time(shown, float(first), drift.threshold), "figure-time") if shown else "",
             ),
             Section(
@@ -106,7 +107,8 @@ def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift, folder: st
             Section(
                 "joints",
                 "All joints",
-                f"At most the {_ROWS} worst.",
+                f"At most the {_ROWS} worst. The reference is the lowest level so far; for a joint that is lower, it "
+                "is the highest one.",
                 html_table(drift_table(joints[:_ROWS])),
             ),
         ),
@@ -114,31 +116,42 @@ def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift, folder: st
     write_page(path, page.render())
 
 
+def _bag_count(joints: Sequence[JointDrift]) -> int:
+    """Bags of all robots; those of one robot may start at the same time."""
+    found: set[tuple[str, float, int]] = set()
+    for joint in joints:
+        time = joint.days.series.time
+        same = np.arange(time.size) - np.searchsorted(time, time)
+        found.update((joint.days.series.serial, *bag) for bag in zip(time.tolist(), same.tolist(), strict=True))
+    return len(found)
+
+
 def _verdict_text(drift: FleetDrift) -> str:
-    worn = len(drift.worn)
     return (
-        f"The friction of {worn} joints has grown by more than {escape(percent(drift.threshold))}, with a probability "
-        f"of at least {percent(CERTAIN)}. Figures behind ± are two standard deviations."
+        f"{len(drift.worn)} of {len(drift.joints)} joints are worn: their friction has grown by more than "
+        f"{escape(percent(drift.threshold))}, with a probability of at least {percent(CERTAIN)}. Figures behind ± are "
+        "two standard deviations."
     )
 
 
-def _verdict_list(joints: Sequence[JointDrift], path: str | os.PathLike[str], folder: str) -> str:
+def _verdict_list(joints: Sequence[JointDrift], path: str | os.PathLike[str]) -> str:
     items = []
     for joint in joints[:_ROWS]:
         if joint.state in (WORN, LOWER):
-            link = _link(joint.days.series.report, path, folder)
+            link = _link(joint.days.series.report, path)
             items.append(f"<li><b>{escape(joint.name)}</b>: {escape(joint.verdict)}{link}</li>")
     return f"<ul>{''.join(items)}</ul>" if items else "<p>No joint has changed.</p>"
 
 
-def _link(report: str, path: str | os.PathLike[str], folder: str) -> str:
+def _link(report: str, path: str | os.PathLike[str]) -> str:
     """Link to the report of the newest bag."""
-    if not (report and folder):
+    if not report:
         return ""
-    place = f"{folder.rstrip('/')}/{report}"
-    if "://" not in place:
-        place = os.path.relpath(place, Path(path).expanduser().resolve().parent)
-    return f' (<a href="{escape(place)}">newest bag</a>)'
+    if "://" not in report:
+        if not Path(report).is_file():  # of a table that was copied without its reports
+            return ""
+        report = os.path.relpath(report, Path(path).expanduser().resolve().parent)
+    return f' (<a href="{escape(report)}">newest bag</a>)'
 
 
 def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> object:
@@ -154,11 +167,14 @@ def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> 
         values = _relative(days.value, reference)
         spread = 2.0 * np.exp(model.level - reference) * model.level_sigma * 100.0
         grid.add(panel, band(x, level, spread))
-        grid.add(panel, dots(x, values, "day", LEFT_OUT, 4.5))
+        grid.add(panel, dots(x, values, "day", FAINT, 5.5))
         grid.add(panel, line(x, level, "model", ESTIMATE, width=1.8))
         ends = np.array([x[0], x[-1]])
-        grid.add(panel, line(ends, np.full(2, 100.0 * (1.0 + threshold)), "threshold", MODELLED, "dash"))
-        grid.limit_y(panel, *padded(np.concatenate((values, level + spread, level - spread, ends * 0.0 + 100.0)), 99.5))
+        limit = 100.0 * (1.0 / (1.0 + threshold) if joint.state == LOWER else 1.0 + threshold)
+        grid.add(panel, line(ends, np.full(2, limit), "threshold", MODELLED, "dash"))
+        low, high = padded(np.concatenate((values, level + spread, level - spread)), 99.5)
+        both = (99.0, 101.0, limit - 1.0, limit + 1.0)
+        grid.limit_y(panel, min(low, *both), max(high, *both))
     return grid.figure
 
 
@@ -169,7 +185,7 @@ def _over_temperature(joints: Sequence[JointDrift]) -> object:
         if model is None:
             continue
         place = np.searchsorted(days.day, np.floor(series.time))
-        grid.add(panel, dots(series.temperature, _relative(series.value, model.level[place]), "bag", LEFT_OUT))
+        grid.add(panel, dots(series.temperature, _relative(series.value, model.level[place]), "bag", FAINT, 4.5))
         known = series.temperature[np.isfinite(series.temperature)]
         if known.size:
             x = np.array([known.min(), known.max()])

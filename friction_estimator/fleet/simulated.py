@@ -13,7 +13,7 @@ import numpy as np
 from friction_estimator import compiled
 from friction_estimator.api.simulate import simulated, write_simulation
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.documents import write_atomically, yaml_text
 from friction_estimator.io.robot import Robot
 from friction_estimator.simulation import (
@@ -49,12 +49,14 @@ class FleetPlan:
     robots, days : how many
     duration : of the longest bag; the shortest has half of it [s]
     seed : of everything random
+    noise : sensor noise level
     """
 
     robots: int
     days: int
     duration: float
     seed: int = 0
+    noise: str = "paper_std"
 
     def start(self, robot: int, day: int) -> datetime:
         """When a robot walks on a day."""
@@ -91,7 +93,12 @@ class FleetPlan:
 
 
 def simulate_fleet(
-    folder: Path, robot: Robot, plan: FleetPlan, progress: Callable[[float, float], None] | None = None
+    folder: Path,
+    robot: Robot,
+    plan: FleetPlan,
+    progress: Callable[[float, float], None] | None = None,
+    storage: str = STORAGES[0],
+    overwrite: bool = False,
 ) -> int:
     """Write the bags of a fleet and their ``fleet.yaml``; return the number of bags.
 
@@ -113,7 +120,7 @@ def simulate_fleet(
         if progress is not None:
             progress(done, len(walks))
         path = folder / f"unit_{number + 1}" / f"{plan.start(number, day):%Y-%m-%d_%H%M}"
-        _write_walk(path, robot, plan, number, day)
+        _write_walk(path, robot, plan, number, day, storage, overwrite)
         paths.append(path)
     _damage(folder / "unit_1" / "cut_off", paths[0], keep=0.5)
     _damage(folder / "unit_1" / "lost", paths[0], keep=0.0)
@@ -125,18 +132,20 @@ def simulate_fleet(
     return len(walks) + 2
 
 
-def _write_walk(path: Path, robot: Robot, plan: FleetPlan, number: int, day: int) -> None:
+def _write_walk(
+    path: Path, robot: Robot, plan: FleetPlan, number: int, day: int, storage: str, overwrite: bool
+) -> None:
     duration, start_ns = plan.bag_duration(number, day), int(plan.start(number, day).timestamp() * 1e9)
     scenario = make_scenario("walk", duration=duration)
     seed = plan.seed + day * plan.robots + number
-    named = Simulator(robot.config, robot.urdf_xml, scenario, make_noise("paper_std"), seed)
+    named = Simulator(robot.config, robot.urdf_xml, scenario, make_noise(plan.noise), seed)
     joints = tuple(
         (joint, plan.friction(number, leg, place, day))
         for leg, names in enumerate(named.leg_joint_names)
         for place, joint in enumerate(names)
     )
     walk = replace(scenario, friction=(FrictionSetting(joints=joints),))
-    simulator = Simulator(robot.config, robot.urdf_xml, walk, make_noise("paper_std"), seed, start_ns)
+    simulator = Simulator(robot.config, robot.urdf_xml, walk, make_noise(plan.noise), seed, start_ns)
 
     def write_temperature(writer: BagWriter) -> None:
         kind = "sensor_msgs/msg/Temperature"
@@ -145,7 +154,7 @@ def _write_walk(path: Path, robot: Robot, plan: FleetPlan, number: int, day: int
 
     source = f"simulated fleet, seed {plan.seed}, robot {number + 1}, day {day + 1}"
     samples = simulated(simulator, duration)
-    write_simulation(path, samples, robot, simulator.joint_names, source, more=write_temperature)
+    write_simulation(path, samples, robot, simulator.joint_names, source, storage, overwrite, write_temperature)
 
 
 def _damage(path: Path, whole: Path, keep: float) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
@@ -95,7 +96,7 @@ def _text(settings: Mapping[str, str]) -> bytes:
 
 
 def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Table:
-    """All rows of friction tables, by serial number, joint and start.
+    """All rows of friction tables, by serial number, joint and start; ``report`` is a whole path or URL.
 
     Parameters
     ----------
@@ -114,19 +115,26 @@ def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Tabl
         if len(method) > 1:
             raise ConfigError(f"{folder} has rows of {' and '.join(METHODS)}: give {folder}/{METHODS[0]}, or the other")
         root = f"{place}/{method[0]}" if method else place
+        output = folder.rstrip("/")
+        if not method and PurePosixPath(output).name in METHODS:
+            output = output.rpartition("/")[0]
         files = sorted(path for path in fs.find(root) if path.endswith(".parquet"))
         if since is not None:
             files = [path for path in files if _month(path) >= f"{since:%Y-%m}"]
         try:
-            tables.append(ds.dataset(files, SCHEMA, format="parquet", filesystem=fs).to_table())
+            rows = ds.dataset(files, SCHEMA, format="parquet", filesystem=fs).to_table()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise ConfigError(f"{folder} holds a file that is no friction table: {error}") from None
+        reports = pc.binary_join_element_wise(output, rows["report"], "/")
+        tables.append(rows.set_column(SCHEMA.get_field_index("report"), SCHEMA.field("report"), reports))
     rows = pa.concat_tables(tables)
     if since is not None:
         rows = rows.filter(ds.field("start") >= pa.scalar(since, SCHEMA.field("start").type))
     if not rows.num_rows:
-        when = "" if since is None else f" since {since:%Y-%m-%d}"
-        raise ConfigError(f"there is no friction{when} in {', '.join(folders)}: run `fleet replay` first")
+        places = ", ".join(folders)
+        if since is None:
+            raise ConfigError(f"there is no friction in {places}: run `fleet replay` first")
+        raise ConfigError(f"there is no friction since {since:%Y-%m-%d} in {places}: choose an earlier day")
     return rows.sort_by([("serial", "ascending"), ("joint", "ascending"), ("start", "ascending")])
 
 

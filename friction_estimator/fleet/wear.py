@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.fleet.changes import Change, ChangeModel, find_changes, trend
+from friction_estimator.fleet.changes import Change, ChangeModel, find_changes, share_of_change, trend
 from friction_estimator.fleet.series import WEEK, DaySeries, Series, day_series, joint_series
 from friction_estimator.types import FloatArray
 
@@ -21,6 +21,8 @@ CERTAIN = 0.8
 FEWEST_DAYS = 10
 """Days with bags that a verdict needs."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_KNOWN = (np.nan, np.nan)
+_SMALLEST = 1e-6  # standard deviation of a parameter [N m, N m s/rad]
 _NOTABLE = 0.5  # part of the whole change that makes a step the reason for it
 
 
@@ -34,12 +36,12 @@ class JointDrift:
     model : constant, steps and ramps; None with fewer than :data:`FEWEST_DAYS` days
     state : ``worn``, ``lower``, ``steady`` or ``too few days``
     growth, growth_sigma : from the lowest level so far to the newest day
-    probability : that the growth is above the threshold
-    since : last day of the lowest level
+    probability : that the growth is above the threshold; that the drop is, where the state is ``lower``
+    since : last day of the lowest level, where the state is ``lower`` of the highest one
     drop, drop_sigma : from the highest level so far to the newest day, negative
     trend, trend_sigma : slope over all days, relative in 30 days
     temperature_effect : part by which the friction differs since then because of the temperature
-    coulomb, viscous : growth of F_c and F_v between these days, with its standard deviation; NaN where unknown
+    coulomb, viscous : change of F_c and F_v since then with its standard deviation; NaN where steady or unknown
     verdict : all this in one sentence
     """
 
@@ -55,8 +57,8 @@ class JointDrift:
     trend: float = np.nan
     trend_sigma: float = np.nan
     temperature_effect: float = np.nan
-    coulomb: tuple[float, float] = (np.nan, np.nan)
-    viscous: tuple[float, float] = (np.nan, np.nan)
+    coulomb: tuple[float, float] = _NOT_KNOWN
+    viscous: tuple[float, float] = _NOT_KNOWN
     verdict: str = ""
 
     @property
@@ -135,20 +137,21 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
     effect = days.factor * (
         _near(days.day, days.warmth, days.day[last]) - _near(days.day, days.warmth, days.day[since])
     )
+    changed = state in (WORN, LOWER)
     joint = JointDrift(
         days,
         model,
         state,
         *_relative(model.growth.mean, model.growth.sigma),
-        probability=grown,
+        probability=fallen if state == LOWER else grown,
         since=date_of(days.day[since]),
         drop=_relative(model.drop.mean, model.drop.sigma)[0],
         drop_sigma=_relative(model.drop.mean, model.drop.sigma)[1],
         trend=_relative(30.0 * slope, 30.0 * slope_sigma)[0],
         trend_sigma=_relative(30.0 * slope, 30.0 * slope_sigma)[1],
         temperature_effect=float(np.expm1(effect)),
-        coulomb=_part(days, days.series.coulomb, since),
-        viscous=_part(days, days.series.viscous, since),
+        coulomb=share_of_change(days, model, since, _by_day(days, days.series.coulomb)) if changed else _NOT_KNOWN,
+        viscous=share_of_change(days, model, since, _by_day(days, days.series.viscous)) if changed else _NOT_KNOWN,
     )
     return replace(joint, verdict=_verdict(joint))
 
@@ -162,23 +165,14 @@ def _near(time: FloatArray, values: FloatArray, day: float) -> float:
     return float(np.mean(values[np.abs(time - day) <= 0.5 * WEEK]))
 
 
-def _part(days: DaySeries, values: FloatArray, since: int) -> tuple[float, float]:
-    """Relative change of one parameter from the week before a day ends to the last one, and its standard deviation."""
+def _by_day(days: DaySeries, values: FloatArray) -> FloatArray:
+    """Mean (n, 2) of one parameter on each day at one temperature, and its standard deviation."""
     warmth = np.nan_to_num(days.series.temperature - days.reference)
-    values = values * np.exp(-days.factor * warmth)[:, None]
-    means = []
-    for day in (days.day[since], days.day[-1]):
-        age = day + 1.0 - days.series.time
-        here = values[(age > 0.0) & (age <= WEEK)]
-        weight = 1.0 / np.maximum(here[:, 1], 1e-12) ** 2
-        mean = float((weight * here[:, 0]).sum() / weight.sum())
-        scatter = max(1.0, float((weight * (here[:, 0] - mean) ** 2).sum()) / max(len(here) - 1, 1))
-        means.append((mean, float(np.sqrt(scatter / weight.sum()))))
-    (before, before_sigma), (after, after_sigma) = means
-    if not before > 2.0 * before_sigma:
-        return np.nan, np.nan
-    ratio = after / before
-    return ratio - 1.0, float(np.hypot(after_sigma, ratio * before_sigma) / before)
+    value, sigma = (values * np.exp(-days.factor * warmth)[:, None]).T
+    place = np.searchsorted(days.day, np.floor(days.series.time))
+    weight = 1.0 / np.maximum(sigma, _SMALLEST) ** 2
+    total = np.bincount(place, weights=weight)
+    return np.column_stack((np.bincount(place, weights=weight * value) / total, np.sqrt(1.0 / total)))
 
 
 def _verdict(joint: JointDrift) -> str:

@@ -79,6 +79,21 @@ def test_new_lubricant_is_a_step_down_on_its_day_and_no_wear(simulated, drift) -
     assert "maintenance" in joint.verdict
 
 
+def test_coulomb_friction_that_has_grown_four_days_ago_is_named_as_the_part_that_has_grown() -> None:
+    rows, _ = simulate_table(Case(bags=3, colder=0.0), np.random.default_rng(8), 1)
+    start = rows["start"].to_numpy()
+    late = (start >= start.max().astype("datetime64[D]") - np.timedelta64(3, "D")) & (
+        rows["joint"].to_numpy() == "joint_00"
+    )
+    grown = pa.array(rows["coulomb"].to_numpy() * np.where(late, 1.5, 1.0))
+    place = rows.schema.get_field_index("coulomb")
+    drift = find_drift(rows.set_column(place, rows.schema.field(place), grown), THRESHOLD)
+    joint = next(joint for joint in drift.worn if joint.days.series.joint == "joint_00")
+    (coulomb, coulomb_sigma), (viscous, viscous_sigma) = joint.coulomb, joint.viscous
+    assert abs(coulomb - 0.5) < 3.0 * coulomb_sigma < 0.3
+    assert abs(viscous) < 3.0 * viscous_sigma < 0.2
+
+
 def test_sigma_that_is_too_small_in_the_table_is_found_out() -> None:
     rows, _ = simulate_table(Case(sigma=0.1, stated=0.3, colder=0.0), np.random.default_rng(4), 1)
     right, _ = simulate_table(Case(sigma=0.1, stated=1.0, colder=0.0), np.random.default_rng(4), 1)
@@ -142,21 +157,35 @@ def test_the_command_ends_with_three_for_wear_and_writes_the_page(
 ) -> None:
     rows, truth = simulated
     page = tmp_path / "drift.html"
-    report = pa.array(["reports/newest.html"] * rows.num_rows)
-    place = rows.schema.get_field_index("report")
-    pq.write_table(rows.set_column(place, rows.schema.field(place), report), tmp_path / "all.parquet")
+    pq.write_table(rows, tmp_path / "all.parquet")
     assert main(["fleet", "drift", str(tmp_path), "-o", str(page)]) == 3
     printed = capsys.readouterr().out
     worn = [k for k in np.flatnonzero(truth.wear[:, -1] >= 0.15)]
     names = [f"joint_{k % JOINTS:02d} of unit_{k // JOINTS:02d}" for k in worn]
     text = page.read_text()
     assert all(f"{name}: friction +" in printed for name in names)
-    assert all(name in text for name in names) and 'href="reports/newest.html"' in text
+    assert all(name in text for name in names)
     places = re.findall(r'<[a-z]+[^>]*\sid="([^"]+)"', text)
     assert {"time", "figure-time", "figure-temperature"} <= set(places) and len(places) == len(set(places))
     assert main(["fleet", "drift", str(tmp_path), "--threshold", "0.8"]) == 0
     healthy = rows.filter(pc.equal(rows["serial"], "unit_00"))
     assert {joint.state for joint in find_drift(healthy, 0.8).joints} <= {STEADY, LOWER}
+
+
+def test_links_of_the_page_lead_to_the_newest_reports_that_are_there(simulated, tmp_path: Path) -> None:
+    rows, page = simulated[0], tmp_path / "drift.html"
+    place = rows.schema.get_field_index("report")
+    reported = rows.set_column(place, rows.schema.field(place), pa.array(["reports/newest.html"] * rows.num_rows))
+    half = pc.less(rows["start"], pa.scalar(datetime(2026, 2, 1), rows["start"].type))
+    for folder, part in (("older", half), ("newer", pc.invert(half))):
+        (tmp_path / folder / "replay").mkdir(parents=True)
+        pq.write_table(reported.filter(part), tmp_path / folder / "replay" / "rows.parquet")
+    (tmp_path / "newer" / "reports").mkdir()
+    (tmp_path / "newer" / "reports" / "newest.html").touch()
+    fleet.drift([tmp_path / "older", tmp_path / "newer" / "replay"], page=page)
+    assert 'href="newer/reports/newest.html"' in page.read_text()
+    fleet.drift(tmp_path / "older", page=page)
+    assert "newest.html" not in page.read_text()
 
 
 def test_a_table_of_both_methods_or_of_none_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
