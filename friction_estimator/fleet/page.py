@@ -62,7 +62,8 @@ def _change(joint: JointDrift) -> str:
 def _spread(value: float, sigma: float, decimals: int = 0) -> str:
     if not np.isfinite(value):
         return NO_NUMBER
-    return f"{100.0 * value:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %"
+    shown = round(100.0 * value, decimals) + 0.0  # no negative zero
+    return f"{shown:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %"
 
 
 def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift) -> None:
@@ -108,7 +109,7 @@ def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift) -> None:
                 "joints",
                 "All joints",
                 f"At most the {_ROWS} worst. The reference is the lowest level so far; for a joint that is lower, it "
-                "is the highest one.",
+                "is the highest one. The probability is that of a change above the threshold.",
                 html_table(drift_table(joints[:_ROWS])),
             ),
         ),
@@ -173,7 +174,7 @@ def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> 
         limit = 100.0 * (1.0 / (1.0 + threshold) if joint.state == LOWER else 1.0 + threshold)
         grid.add(panel, line(ends, np.full(2, limit), "threshold", MODELLED, "dash"))
         low, high = padded(np.concatenate((values, level + spread, level - spread)), 99.5)
-        both = (99.0, 101.0, limit - 1.0, limit + 1.0)
+        both = (95.0, 105.0, limit - 1.0, limit + 1.0)
         grid.limit_y(panel, min(low, *both), max(high, *both))
     return grid.figure
 

@@ -190,7 +190,7 @@ def _verdict(joint: JointDrift) -> str:
     text = f"friction {size} {_how_long(joint, step)}"
     text += f" ({', '.join(parts)})" if parts else ""
     if np.isfinite(joint.days.reference):
-        text += f", temperature explains {100.0 * joint.temperature_effect:+.0f} %"
+        text += f", temperature explains {round(100.0 * joint.temperature_effect):+d} %"
     return f"{text}: {_advice(joint.state, step is not None)}"
 
 
@@ -205,7 +205,7 @@ def _main_step(joint: JointDrift) -> Change | None:
 
 
 def _spread(value: float, sigma: float) -> str:
-    return f"{100.0 * value:+.0f} ± {200.0 * sigma:.0f} %"
+    return f"{round(100.0 * value):+d} ± {200.0 * sigma:.0f} %"
 
 
 def _how_long(joint: JointDrift, step: Change | None) -> str:
