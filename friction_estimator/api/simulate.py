@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.simulated import SensorMessages, TruthMessages
-from friction_estimator.simulation import PERIOD_NS, SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import FloatArray
+
+if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not where a simulation may be read
+    from friction_estimator.simulation import SimulationSample, Simulator
 
 Progress = Callable[[float, float], None]
 """Called now and then with the amount of work that is done, and with the whole."""
@@ -128,6 +131,8 @@ def simulate(
 
 def make_simulator(robot: Robot, scenario: str, duration: float, noise: str, seed: int) -> tuple[Simulator, str]:
     """Simulator of a robot in a scenario, and what it simulates in words."""
+    from friction_estimator.simulation import Simulator, make_noise, make_scenario
+
     chosen, level = make_scenario(scenario, duration=duration), make_noise(noise)
     compiled.prepare()
     simulator = Simulator(robot.config, robot.urdf_xml, chosen, level, seed=seed, start_ns=_START_NS)
@@ -136,6 +141,8 @@ def make_simulator(robot: Robot, scenario: str, duration: float, noise: str, see
 
 def simulated(simulator: Simulator, duration: float, progress: Progress | None = None) -> Iterator[SimulationSample]:
     """Samples of a simulation, one a control period."""
+    from friction_estimator.simulation import PERIOD_NS
+
     steps = round(duration * 1e9 / PERIOD_NS)
     for step in range(steps):
         if progress is not None and step % _PROGRESS_STRIDE == 0:
