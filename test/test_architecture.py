@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,12 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
 NOT_IN_HOT_ROOMS = {"time", "datetime", "logging", "pathlib", "os", "io", "sys", "subprocess", "threading", "random"}
 
 
-def imported(source: str, module: str) -> Iterator[str]:
+parsed = cache(ast.parse)
+
+
+def imported(tree: ast.Module, module: str) -> Iterator[str]:
     """Full names of the modules that a module imports anywhere, also in functions; a package imports as __init__."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -87,7 +91,7 @@ def wrong_arrows(source: str, module: str) -> list[str]:
     if room not in ROOMS:  # __init__, __main__ and the modules beside the rooms
         return []
     wrong = []
-    for name in imported(source, module):
+    for name in imported(parsed(source), module):
         top, _, rest = name.partition(".")
         if top == "friction_estimator":
             target = rest.split(".")[0]
@@ -117,20 +121,17 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     paths = {module_name(path).removesuffix(".__init__"): path for path in PACKAGE.rglob("*.py")}
     graph = {name: set[str]() for name in paths}
     for name, path in paths.items():
-        for target in imported(without_type_checking(path.read_text()), module_name(path)):
+        for target in imported(without_type_checking(parsed(path.read_text())), module_name(path)):
             while target and target not in paths:
                 target = target.rpartition(".")[0]
             graph[name] |= {target} - {name, ""}
     assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(paths)  # a cycle is an error
 
 
-def without_type_checking(source: str) -> str:
-    """Source without the blocks that only type checkers read."""
-    tree = ast.parse(source)
-    tree.body = [
-        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
-    ]
-    return ast.unparse(tree)
+def without_type_checking(tree: ast.Module) -> ast.Module:
+    """A module without the blocks that only type checkers read."""
+    read = [node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))]
+    return ast.Module(read, [])
 
 
 def test_every_room_on_disk_has_its_place_in_the_table() -> None:
@@ -157,7 +158,7 @@ def test_only_the_command_line_and_the_nodes_print() -> None:
     printing = [
         module_name(path)
         for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert [name for name in printing if name.split(".")[1] not in ("cli", "ros")] == []

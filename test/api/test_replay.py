@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import friction_estimator as fe
+from friction_estimator.api.replay import ReplayResult
 from friction_estimator.api.simulate import Simulation
 from friction_estimator.io.bags.recording import read_recording
 
@@ -18,6 +19,11 @@ pytest.importorskip("rosbags", reason="rosbags is not installed")
 @pytest.fixture(scope="module")
 def walk() -> Simulation:
     return fe.simulate("suralp", duration=2.0)
+
+
+@pytest.fixture(scope="module")
+def replayed(walk: Simulation) -> ReplayResult:
+    return fe.replay(walk)
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +40,8 @@ def test_a_simulation_gives_the_sensors_and_the_true_friction_as_arrays(walk: Si
         assert signal.shape == (m, n) and np.isfinite(signal).all()
 
 
-def test_a_simulation_and_its_bag_give_the_same_estimates(walk: Simulation, bag: Path) -> None:
-    in_memory, recorded = fe.replay(walk), fe.replay(bag)
+def test_a_simulation_and_its_bag_give_the_same_estimates(walk: Simulation, replayed: ReplayResult, bag: Path) -> None:
+    in_memory, recorded = replayed, fe.replay(bag)
     assert recorded.joint_names == in_memory.joint_names == walk.joint_names
     for name in ("stamp_ns", "friction", "sigma", "coulomb", "position_base_in_world", "rotation_base_to_world"):
         np.testing.assert_array_equal(getattr(recorded, name), getattr(in_memory, name), name)
@@ -54,16 +60,18 @@ def test_another_observer_is_a_setting_of_the_robot_and_the_bag_can_be_written(b
     np.testing.assert_array_equal(written.friction, result.friction)
 
 
-def test_a_run_can_start_from_the_parameters_of_another(walk: Simulation, tmp_path: Path) -> None:
-    first = fe.replay(walk)
+def test_a_run_can_start_from_the_parameters_of_another(
+    walk: Simulation, replayed: ReplayResult, tmp_path: Path
+) -> None:
+    first = replayed
     first.save_parameters(tmp_path / "params.yaml")
     second = fe.replay(walk, parameters=tmp_path / "params.yaml")
     assert (second.coulomb_sigma[0] < first.coulomb_sigma[0]).all()
     np.testing.assert_array_equal(second.friction, fe.replay(walk, parameters=first.identified).friction)
 
 
-def test_smoothing_uses_later_data(walk: Simulation) -> None:
-    live, smoothed = fe.replay(walk), fe.replay(walk, smooth=1.0)
+def test_smoothing_uses_later_data(walk: Simulation, replayed: ReplayResult) -> None:
+    live, smoothed = replayed, fe.replay(walk, smooth=1.0)
     np.testing.assert_array_equal(smoothed.stamp_ns, live.stamp_ns)
     assert smoothed.errors(0.5).rmse.mean() < live.errors(0.5).rmse.mean()
 

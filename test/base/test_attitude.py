@@ -64,15 +64,14 @@ def motion(seed: int, seconds: float, acceleration_std: float):
     amplitude, frequency, shift = rng.uniform(0.02, 0.1, 3), rng.uniform(0.3, 1.0, 3), rng.uniform(0, 6, 3)
     acceleration, decay = np.zeros(3), np.exp(-DT / 0.2)
 
-    def pose(t):
-        return Rotation.from_euler("ZYX", (amplitude * np.sin(2 * np.pi * frequency * t + shift)))
+    def poses(t):
+        return Rotation.from_euler("ZYX", amplitude * np.sin(2 * np.pi * frequency * t[:, None] + shift))
 
-    for k in range(round(seconds / DT)):
-        t = k * DT
-        here = pose(t)
-        rate = (pose(t - 1e-5).inv() * pose(t + 1e-5)).as_rotvec() / 2e-5
+    time = DT * np.arange(round(seconds / DT))
+    rates = (poses(time - 1e-5).inv() * poses(time + 1e-5)).as_rotvec() / 2e-5
+    for here, rate in zip(poses(time).as_matrix(), rates, strict=True):
         acceleration = decay * acceleration + acceleration_std * np.sqrt(1 - decay**2) * rng.normal(size=3)
-        yield here.as_matrix(), rate, here.as_matrix().T @ (acceleration - GRAVITY)
+        yield here, rate, here.T @ (acceleration - GRAVITY)
 
 
 def test_noiseless_sway_is_followed_to_the_integration_error():

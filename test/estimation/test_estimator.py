@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -37,6 +38,12 @@ def run(urdf_xml, instants, **changes):
     return estimator, feed(estimator, instants) + estimator.flush()
 
 
+@pytest.fixture(scope="module")
+def on_swaying(urdf_xml, swaying):
+    """Estimator and estimates of the whole motion, once for each set of changed parameters."""
+    return cache(partial(run, urdf_xml, swaying))
+
+
 def errors(estimates, instants, since=1.5):
     late = [(e, i) for e, i in zip(estimates, instants, strict=True) if e.stamp_ns * 1e-9 > since]
     return np.array([e.friction - i.friction for e, i in late])
@@ -47,16 +54,15 @@ def test_every_joint_sample_becomes_one_estimate_at_its_stamp(urdf_xml, swaying)
     assert [e.stamp_ns for e in estimates] == [i.joints.stamp_ns for i in swaying[:200]]
 
 
-def test_fbse_in_double_support_is_good_to_the_differentiated_gyro(urdf_xml, swaying):
-    _, estimates = run(urdf_xml, swaying, observer="fbse", fbse__base_angular_acceleration="gyro", **QUIET)
+def test_fbse_in_double_support_is_good_to_the_differentiated_gyro(on_swaying, swaying):
+    _, estimates = on_swaying(observer="fbse", fbse__base_angular_acceleration="gyro", **QUIET)
     assert all(e.measured.all() for e in estimates[100:])
     assert np.abs(errors(estimates, swaying)).max() < 0.08
 
 
-def test_printed_fbse_pays_for_the_minimum_norm_when_the_trunk_turns(urdf_xml, swaying):
-    fbse = {"observer": "fbse", **QUIET}
-    printed = errors(run(urdf_xml, swaying, **fbse)[1], swaying)
-    gyro = errors(run(urdf_xml, swaying, fbse__base_angular_acceleration="gyro", **fbse)[1], swaying)
+def test_printed_fbse_pays_for_the_minimum_norm_when_the_trunk_turns(on_swaying, swaying):
+    printed = errors(on_swaying(observer="fbse", **QUIET)[1], swaying)
+    gyro = errors(on_swaying(observer="fbse", fbse__base_angular_acceleration="gyro", **QUIET)[1], swaying)
     assert np.sqrt((printed**2).mean()) > 3.0 * np.sqrt((gyro**2).mean())
 
 
@@ -72,20 +78,20 @@ def test_momentum_observer_is_the_low_passed_truth(urdf_xml, swaying):
     assert np.abs(difference).max() < 5e-3
 
 
-def test_identified_law_is_the_injected_one(urdf_xml, swaying):
+def test_identified_law_is_the_injected_one(on_swaying):
     """0.6 N m and 0.9 N m s/rad went in; the smooth sign costs a little."""
-    estimator, estimates = run(urdf_xml, swaying, observer="momentum")
+    estimator, estimates = on_swaying(observer="momentum")
     moving = estimates[-1].parameters_sigma[:, 1] < 0.2
     assert moving.sum() >= 6
     np.testing.assert_allclose(estimates[-1].coulomb[moving], 0.6, atol=0.1)
     np.testing.assert_allclose(estimator.identified.values, estimates[-1].parameters)
 
 
-def test_joints_may_have_different_laws(urdf_xml, swaying):
+def test_joints_may_have_different_laws(urdf_xml, on_swaying):
     """Three laws in one robot: where there is motion all find the same F_c and F_v, and no joint sees the others."""
     entries = ("*_knee=three_slope", "l_hip_*=tanh_load")
-    mixed, estimates = run(urdf_xml, swaying, observer="momentum", identifier__joint_laws=entries)
-    single, plain = run(urdf_xml, swaying, observer="momentum")
+    mixed, estimates = on_swaying(observer="momentum", identifier__joint_laws=entries)
+    single, plain = on_swaying(observer="momentum")
     laws = dict(zip(mixed.joint_names, mixed.identified.law_names, strict=True))
     assert (laws["r_knee"], laws["l_hip_roll"]) == ("three_slope", "tanh_load")
     others = [k for k, law in enumerate(laws.values()) if law == "coulomb_viscous"]
@@ -102,8 +108,8 @@ def test_joints_may_have_different_laws(urdf_xml, swaying):
         single.restore(mixed.identified)
 
 
-def test_base_state_follows_the_trunk(urdf_xml, swaying):
-    _, estimates = run(urdf_xml, swaying)
+def test_base_state_follows_the_trunk(on_swaying, swaying):
+    _, estimates = on_swaying(observer="kalman")
     late = list(zip(estimates, swaying, strict=True))[1000:]
     position = np.array([e.base.position_base_in_world - i.position for e, i in late])
     velocity = np.array([e.base.linear_velocity - i.velocity for e, i in late])
@@ -155,14 +161,16 @@ def test_a_silent_foot_falls_back_to_the_law_and_recovers(urdf_xml, swaying):
 
 @pytest.mark.parametrize("observer", ["fbse", "momentum"])
 @pytest.mark.parametrize("silent", [range(1000, 1060), range(1000, 1700)])
-def test_a_foot_sensor_that_drops_out_spoils_neither_the_friction_nor_the_law(urdf_xml, swaying, observer, silent):
+def test_a_foot_sensor_that_drops_out_spoils_neither_the_friction_nor_the_law(
+    urdf_xml, swaying, on_swaying, observer, silent
+):
     """What a silent sensor last said is not a measurement: no error grows, and the law is not poisoned."""
 
     def worst(estimates):
         pairs = list(zip(estimates, swaying, strict=True))[900:]
         return max(np.where(e.measured, np.abs(e.friction - i.friction) / e.sigma, 0.0).max() for e, i in pairs)
 
-    undisturbed, reference = run(urdf_xml, swaying, observer=observer)
+    undisturbed, reference = on_swaying(observer=observer)
     estimator = Estimator(suralp_config(observer=observer), urdf_xml)
     estimates = feed(estimator, swaying, without_foot=(0, silent)) + estimator.flush()
     assert not any(estimates[k].measured[:6].any() for k in silent[2:])
@@ -234,6 +242,12 @@ def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
         np.testing.assert_array_equal(estimate.base.position_base_in_world, position)
 
 
+@pytest.fixture(scope="module")
+def learned(urdf_xml, swaying):
+    """An estimator after half a second, which stays as it is."""
+    return run(urdf_xml, swaying[:500])[0]
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -245,21 +259,20 @@ def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
         ("position", 1e100, r"l_hip_roll = 1e\+100 cannot be true; by the URDF it is between -6.78"),
     ],
 )
-def test_a_glitch_is_refused_and_changes_nothing(urdf_xml, swaying, field, value, message):
-    estimator, _ = run(urdf_xml, swaying[:500])
-    before = estimator.identified.values
+def test_a_glitch_is_refused_and_changes_nothing(learned, swaying, field, value, message):
+    before = learned.identified.values
     sample = swaying[500].joints
     broken = getattr(sample, field).copy()
     broken[1] = value
     with pytest.raises(InputError, match=message):
-        estimator.add_joints(replace(sample, **{field: broken}))
-    np.testing.assert_array_equal(estimator.identified.values, before)
+        learned.add_joints(replace(sample, **{field: broken}))
+    np.testing.assert_array_equal(learned.identified.values, before)
     with pytest.raises(InputError, match="angular velocity y = 500.0 cannot be true"):
-        estimator.add_imu(replace(swaying[500].imu, angular_velocity=np.array([0.0, 500.0, 0.0])))
+        learned.add_imu(replace(swaying[500].imu, angular_velocity=np.array([0.0, 500.0, 0.0])))
     with pytest.raises(InputError, match="specific force x = -inf cannot be true"):
-        estimator.add_imu(replace(swaying[500].imu, specific_force=np.array([-np.inf, 0.0, 9.8])))
+        learned.add_imu(replace(swaying[500].imu, specific_force=np.array([-np.inf, 0.0, 9.8])))
     with pytest.raises(InputError, match="wrench of r_foot force z = nan cannot be true"):
-        estimator.add_wrench(replace(swaying[500].wrenches[1], wrench=np.array([0, 0, np.nan, 0, 0, 0])))
+        learned.add_wrench(replace(swaying[500].wrenches[1], wrench=np.array([0, 0, np.nan, 0, 0, 0])))
 
 
 def test_a_joint_without_limits_may_turn_for_long_but_not_jump(urdf_xml):
@@ -286,8 +299,8 @@ def test_a_joint_sample_of_another_robot_is_refused(urdf_xml, swaying):
 
 
 @pytest.mark.parametrize("observer", ["fbse", "kalman"])
-def test_one_torque_spike_below_the_limits_does_not_spoil_the_law(urdf_xml, swaying, observer):
-    _, undisturbed = run(urdf_xml, swaying, observer=observer)
+def test_one_torque_spike_below_the_limits_does_not_spoil_the_law(urdf_xml, swaying, on_swaying, observer):
+    _, undisturbed = on_swaying(observer=observer)
     joints = swaying[1500].joints
     spiked = [
         *swaying[:1500],

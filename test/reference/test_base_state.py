@@ -64,7 +64,7 @@ C = np.array([[1.0, 0.0]])
 Q_TRUE, R_TRUE = np.array([0.0, 1e-4]), np.array([0.04])
 
 
-def run(process_window, measurement_window, q0, r0, steps=20_000, seed=0):
+def run(process_window, measurement_window, q0, r0, steps=12_000, seed=0):
     rng = np.random.default_rng(seed)
     x = np.zeros(2)
     kalman = AdaptiveKalmanFilter(
