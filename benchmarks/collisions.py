@@ -1,6 +1,6 @@
 """How soon does the external torque of MOB-Net, or of the momentum observer alone, show that a walking biped is hit?
 
-    python -m benchmarks.collisions MODEL [--pushes 60] [--minutes 10] [--walks FOLDER]
+    python -m benchmarks.collisions MODEL END_TO_END [--pushes 60] [--minutes 10] [--walks FOLDER]
 
 After section 5.3 and Table 9 of Lim et al. 2024: pushes on foot, ankle and knee of the swinging leg, from the front and
 from the outer side, with the force of half a sine of 100 to 200 N and 60 to 100 ms, at random moments of the swing. The
@@ -43,14 +43,21 @@ METHODS = {
     "MOB-Net, OR": ("MOB-Net", (0, 1)),
     "MOB-Net, torque": ("MOB-Net", (0,)),
     "MOB-Net, sigma": ("MOB-Net", (1,)),
+    "FTS-e2e, torque": ("FTS-e2e", (0,)),
+    "FTS-e2e, sigma": ("FTS-e2e", (1,)),
     "MOB": ("MOB", (0,)),
+    "Kalman observer": ("Kalman observer", (0,)),
+    "fused, torque": ("fused", (0,)),
 }
 """Source of the external torque, and which of torque and sigma are compared."""
 CASES = tuple(f"{part}, {side}" for side in ("front", "side") for part in LEG_TARGETS)
 """Where and from where the legs are pushed, in the order of the pushes."""
 LEVELS = {"first touch": 0.0, "20 N": 20.0, "50 N": 50.0, "half the largest force": math.nan}
 """Forces from which delays count [N]; NaN: half of the largest."""
-PAPER = {"MOB-Net, OR": (60, 11.9), "MOB-Net, torque": (53, 12.5), "MOB-Net, sigma": (58, 13.7), "MOB": (39, 20.2)}
+PAPER = {
+    "MOB-Net, OR": (60, 11.9), "MOB-Net, torque": (53, 12.5), "MOB-Net, sigma": (58, 13.7),
+    "FTS-e2e, torque": (53, 28.3), "FTS-e2e, sigma": (1, 261.0), "MOB": (39, 20.2),
+}  # fmt: skip
 """Table 9: detected of 60, mean delay [ms]."""
 PUSHED_JOINTS = {"knee": "knee", "ankle": "ankle_pitch"}
 PERIOD = 1e-3
@@ -60,6 +67,7 @@ PERIOD = 1e-3
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("collisions", __doc__)
     parser.add_argument("model", type=Path, help="model of the built-in biped")
+    parser.add_argument("end_to_end", type=Path, help="model of FTS-e2e, which benchmarks.torque_step trains")
     parser.add_argument("--pushes", type=count, default=60, help="number of pushes")
     parser.add_argument(
         "--minutes", type=longer_than(0.0), default=10.0, help="walking for the thresholds, and for false alarms"
@@ -67,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--walks", type=Path, default=Path("collision_walks"), help="folder of the simulated walks")
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
-    study = Study(robot, Walks(robot, load_model(options.model, robot), options.walks))
+    models = (load_model(path, robot) for path in (options.model, options.end_to_end))
+    study = Study(robot, Walks(robot, *models, options.walks))
     walks = math.ceil(60.0 * options.minutes / LENGTH - 1e-9)
     study.learn(walks)
     study.count_false_alarms(walks)
@@ -142,7 +151,8 @@ class Study:
         for method in METHODS:
             seen = np.isfinite(self._delays[method])
             hit = [np.sum(seen & [one == case for one in self.cases]) for case in CASES]
-            texts = (*hit, f"{seen.sum()} of {seen.size}", *_places(self._false[last][method]), *PAPER[method])
+            paper = PAPER.get(method, ("", ""))
+            texts = (*hit, f"{seen.sum()} of {seen.size}", *_places(self._false[last][method]), *paper)
             print(row((method, *map(str, texts))))
         print("\nMean delay [ms] from the moment at which the force reaches\n")
         print(header(("method", *LEVELS)))
@@ -156,7 +166,7 @@ class Study:
             print(row((method, *(f"{air} + {contact}" for air, contact in places))))
         print("\nThresholds of the external torque in the air [N m]\n")
         print(header(("", *self._robot.joint_names)))
-        for method in ("MOB-Net, torque", "MOB"):
+        for method in (name for name, (_, signals) in METHODS.items() if signals == (0,)):
             values = self._thresholds[last][method].values[FREE, 0]
             print(row((method, *(f"{value:.1f}" for value in values))))
         print("\nError of the identified wrench where the force behind the low-pass of the residual is largest\n")

@@ -20,6 +20,8 @@ from friction_estimator.io.robot import Robot, as_robot, load_robot
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from friction_estimator.learning.external_torque import MobNetEstimator
+
 _POINT, _BODY = 4, 10
 """Numbers of a payload: mass and centre of mass; with the inertia."""
 
@@ -40,6 +42,36 @@ def add_robot_arguments(
         default=[],
         help="replace one parameter of the robot, e.g. identifier.phases=all; may be repeated",
     )
+
+
+def add_mob_net_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--mob-net`` and ``--fused``, see :func:`mob_net_estimator`."""
+    parser.add_argument(
+        "--mob-net", type=Path, metavar="MODEL", help="model of `train`: the external torque is that of MOB-Net"
+    )
+    parser.add_argument(
+        "--fused",
+        action="store_true",
+        help="with --mob-net: the external torque is that of MOB-Net and the observer, weighted by their errors",
+    )
+
+
+def mob_net_estimator(arguments: argparse.Namespace, robot: Robot) -> MobNetEstimator | None:
+    """Estimator with the external torque of MOB-Net; None without ``--mob-net``.
+
+    Raises
+    ------
+    ConfigError, LearningError
+        When there is no model, or it is not one of this robot.
+    """
+    if arguments.mob_net is None:
+        if arguments.fused:
+            raise ConfigError("--fused needs a model of MOB-Net: add --mob-net MODEL")
+        return None
+    from friction_estimator.learning.external_torque import MobNetEstimator
+    from friction_estimator.learning.network import load_model
+
+    return MobNetEstimator(robot.config, robot.urdf_xml, load_model(arguments.mob_net, robot), arguments.fused)
 
 
 def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -> None:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from friction_estimator import compiled
-from friction_estimator.cli.arguments import add_robot_arguments, output_console, progress_bar, robot_of, warn
+from friction_estimator.cli.arguments import (
+    add_mob_net_arguments,
+    add_robot_arguments,
+    mob_net_estimator,
+    output_console,
+    progress_bar,
+    robot_of,
+    warn,
+)
 from friction_estimator.collision.detector import Collision, CollisionDetector
 from friction_estimator.collision.identification import base_wrench
 from friction_estimator.collision.thresholds import ThresholdLearner, Thresholds, load_thresholds, torque_source
@@ -19,8 +27,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
-from friction_estimator.learning.network import load_model
+from friction_estimator.learning.external_torque import MobNetEstimate
 from friction_estimator.messages.recording import Recording
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.tables import Cell, Column, Table, number, terminal_table
@@ -60,9 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--learn", action="store_true", help="write the thresholds: the bags are normal walking without a collision"
     )
     add_robot_arguments(parser)
-    parser.add_argument(
-        "--mob-net", type=Path, metavar="MODEL", help="model of `train`: the external torque is that of MOB-Net"
-    )
+    add_mob_net_arguments(parser)
     parser.add_argument("--params", type=Path, help="parameter file with identified friction to start from")
     parser.add_argument("--namespace", default="", help="namespace of the topics in the bags")
 
@@ -71,8 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Replay the bags; learn, or detect and print."""
     robot = robot_of(arguments)
     model_of_robot = RobotModel(robot.config, robot.urdf_xml)
-    source = torque_source(robot.config, arguments.mob_net)
-    model = None if arguments.mob_net is None else load_model(arguments.mob_net, robot)
+    source = torque_source(robot.config, arguments.mob_net, arguments.fused)
     start = load_parameters(arguments.params) if arguments.params else None
     learner, detector, found = ThresholdLearner(model_of_robot), None, list[Found]()
     if not arguments.learn:
@@ -93,9 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
                 if detector.hit and isinstance(estimate, MobNetEstimate):
                     found[-1].note(base_wrench(estimate.whole_body))
 
-        estimator = Estimator(robot.config, robot.urdf_xml)
-        if model is not None:
-            estimator = MobNetEstimator(robot.config, robot.urdf_xml, model)
+        estimator = mob_net_estimator(arguments, robot) or Estimator(robot.config, robot.urdf_xml)
         with progress_bar(f"reading {bag.name}") as progress:
             summary = replay(
                 bag,
@@ -111,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
         for text in summary.warnings:
             warn(f"{bag}: {text}")
     if detector is None:
-        thresholds = learner.thresholds(source, with_sigma=model is not None)
+        thresholds = learner.thresholds(source, with_sigma=arguments.mob_net is not None)
         thresholds.save(arguments.thresholds)
         output_console().print(terminal_table(threshold_table(thresholds)))
         print(f"thresholds written to {arguments.thresholds}")

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
     robot = robot_of(arguments)
     model = load_model(arguments.model, robot)
     compiled.prepare()
-    errors = evaluate(model, recordings_of(arguments, robot))
+    errors = evaluate(model, recordings_of(arguments, robot, with_observer=True))
     Console().print(terminal_table(error_table(errors)))
     print(f"{errors.samples} samples")
 
@@ -36,16 +36,17 @@ def error_table(errors: ExternalTorqueErrors) -> Table:
     columns = (
         Column("row", align="left"),
         Column("RMS"),
-        *(Column(name, group="RMSE") for name in ("MOB", "MOB-fric", "MOB-Net")),
-        Column("within 1.96 sigma"),
+        *(Column(name, group="RMSE") for name in errors.rms),
+        *(Column(name, group="within 1.96 sigma") for name in errors.coverage),
     )
-    figures = (errors.truth_rms, errors.observer, errors.friction, errors.network, errors.coverage)
+    figures = (errors.truth_rms, *errors.rms.values(), *errors.coverage.values())
     values = [(name, [float(figure[row]) for figure in figures]) for row, name in enumerate(errors.rows)]
     base = sum(name.startswith("base ") for name in errors.rows)
     groups = {"joints": slice(base, None), "base forces": slice(0, 3), "base moments": slice(3, 6)}
     for name, part in groups.items():
         if base or name == "joints":
             values.append((f"mean of the {name}", [average(figure[part]) for figure in figures]))
-    texts = [(name, *(number(value) for value in row[:-1]), percent(row[-1])) for name, row in values]
+    parts = len(errors.coverage)
+    texts = [(name, *map(number, row[:-parts]), *map(percent, row[-parts:])) for name, row in values]
     rows = tuple(tuple(Cell(text) for text in row) for row in texts)
     return Table("External torque [N m, N]: size and errors", columns, rows)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from friction_estimator.cli.arguments import add_robot_arguments, look_ahead, progress_bar, robot_of, warn
+from friction_estimator.cli.arguments import (
+    add_mob_net_arguments,
+    add_robot_arguments,
+    look_ahead,
+    mob_net_estimator,
+    progress_bar,
+    robot_of,
+    warn,
+)
 from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.io.parameters import load_parameters, save_parameters
-from friction_estimator.learning.external_torque import MobNetEstimator
-from friction_estimator.learning.network import load_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fixed-lag smoothing: each estimate also uses this many seconds of later data, inf: all of it; "
         f"{SMOOTHING_LAG:g} s when no number is given; only with the observer kalman",
     )
-    parser.add_argument(
-        "--mob-net", type=Path, metavar="MODEL", help="model of `train`: the external torque is that of MOB-Net"
-    )
+    add_mob_net_arguments(parser)
     parser.add_argument("--params", type=Path, help="parameter file with identified friction to start from")
     parser.add_argument(
         "--save-params", type=Path, help="parameter file to write at the end, with the identified friction"
@@ -48,11 +52,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Replay and write."""
     robot = robot_of(arguments, observer=arguments.observer)
     start = load_parameters(arguments.params) if arguments.params else None
-    estimator = None
-    if arguments.mob_net is not None:
-        if arguments.smooth is not None:
-            raise ConfigError("--mob-net and --smooth contradict each other: its external torque is not smoothed")
-        estimator = MobNetEstimator(robot.config, robot.urdf_xml, load_model(arguments.mob_net, robot))
+    if arguments.mob_net is not None and arguments.smooth is not None:
+        raise ConfigError("--mob-net and --smooth contradict each other: its external torque is not smoothed")
+    estimator = mob_net_estimator(arguments, robot)
     with progress_bar("replaying") as progress:
         summary = replay(
             arguments.bag,

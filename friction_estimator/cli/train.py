@@ -50,8 +50,8 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
 
 
-def recordings_of(arguments: argparse.Namespace, robot: Robot) -> list[SignalRecording]:
-    """Recordings of all data sets and bags.
+def recordings_of(arguments: argparse.Namespace, robot: Robot, with_observer: bool = False) -> list[SignalRecording]:
+    """Recordings of all data sets and bags; of bags also with the external torque of the friction stage.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def recordings_of(arguments: argparse.Namespace, robot: Robot) -> list[SignalRec
             recordings += Dataset(path, identity).recordings()
             continue
         with progress_bar(f"reading {path.name}") as progress:
-            recording, warnings = read_bag(path, robot, arguments.namespace, progress)
+            recording, warnings = read_bag(path, robot, arguments.namespace, progress, with_observer)
         recordings.append(recording)
         for text in warnings:
             warn(f"{path}: {text}")

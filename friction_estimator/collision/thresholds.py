@@ -110,12 +110,13 @@ def load_thresholds(path: Path) -> Thresholds:
         raise LearningError(f"{path} holds no collision thresholds ({error!r}): learn them with `collisions`") from None
 
 
-def torque_source(config: Config, model: str | os.PathLike[str] | None) -> str:
-    """What gives the external torque: the observer, or this file of a model of MOB-Net, by its digest."""
+def torque_source(config: Config, model: str | os.PathLike[str] | None, fused: bool = False) -> str:
+    """What gives the external torque: the observer, this file of a model of MOB-Net, by its digest, or both (fused)."""
     if not model:
         return f"the observer {config.observer}"
+    both = f"the observer {config.observer} and " if fused else ""
     try:
-        return f"the MOB-Net model {hashlib.sha256(Path(model).read_bytes()).hexdigest()[:16]}"
+        return f"{both}the MOB-Net model {hashlib.sha256(Path(model).read_bytes()).hexdigest()[:16]}"
     except OSError as error:
         raise LearningError(f"there is no model at {model}: {error.strerror}") from None
 

@@ -65,6 +65,15 @@ ESTIMATOR_FIELDS = (
         Range("Model that the verb train wrote: the external torque is that of MOB-Net. Empty: of the friction stage."),
     ),
     ParameterField(
+        "external_torque_source",
+        str,
+        "mob_net",
+        Range(
+            "External torque where mob_net_model is set: of MOB-Net, of the observer, or of both by their errors.",
+            choices=("mob_net", "kalman", "fused"),
+        ),
+    ),
+    ParameterField(
         "collision_thresholds",
         str,
         "",

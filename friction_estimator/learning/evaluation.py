@@ -6,11 +6,12 @@ The truth is the low-passed torque of the true foot wrenches in simulation, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.learning.fusion import Fusion
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.recording import Float32Array, SignalRecording
 from friction_estimator.types import FloatArray
@@ -30,18 +31,18 @@ class ExternalTorqueErrors:
     rows : (nv,) names: force and moment on the base, then the joints
     samples : number of samples
     truth_rms : (nv,) root mean square of the true external torque
-    observer, friction, network : (nv,) root mean square error of the momentum observer alone, with a friction model of
-        velocity and motor torque fitted to the training data (after Lee et al. 2015), and with MOB-Net
-    coverage : (nv,) part of the samples whose error is below 1.96 sigma of MOB-Net; .95 is consistent
+    rms : (nv,) root mean square error of each method: the momentum observer alone (MOB), with a friction model of
+        velocity and motor torque fitted to the training data (MOB-fric, after Lee et al. 2015), and MOB-Net; where the
+        friction stage has run, also its observer, which needs the foot sensors, and both together (fused), NaN in the
+        rows of the base
+    coverage : (nv,) part of the samples whose error is below 1.96 sigma, of the methods with a sigma; .95 is consistent
     """
 
     rows: tuple[str, ...]
     samples: int
     truth_rms: FloatArray
-    observer: FloatArray
-    friction: FloatArray
-    network: FloatArray
-    coverage: FloatArray
+    rms: Mapping[str, FloatArray]
+    coverage: Mapping[str, FloatArray]
 
 
 def friction_columns(velocity: FloatArray, effort: FloatArray) -> FloatArray:
@@ -75,7 +76,7 @@ def predicted(model: Model, recording: SignalRecording) -> tuple[FloatArray, Flo
 def evaluate(model: Model, recordings: Sequence[SignalRecording]) -> ExternalTorqueErrors:
     """Errors over all samples of some recordings."""
     joints = len(model.identity.joint_names)
-    squares, inside, samples = np.zeros((4, model.rows)), np.zeros(model.rows), 0
+    truths, errors, sigmas = list[FloatArray](), dict[str, list[FloatArray]](), dict[str, list[FloatArray]]()
     for recording in recordings:
         truth = recording.external if recording.true_external is None else recording.true_external
         torque, sigma = predicted(model, recording)
@@ -83,15 +84,56 @@ def evaluate(model: Model, recordings: Sequence[SignalRecording]) -> ExternalTor
         for joint in range(joints):
             columns = _columns(recording.inputs, joints, joint)
             friction[:, joint - joints] = -columns @ model.friction[joint]
-        error = recording.residual - truth
-        for number, values in enumerate((truth, error, error - friction, error - torque)):
-            squares[number] += np.sum(values.astype(float) ** 2, axis=0)
-        inside += np.sum(np.abs(error - torque) < 1.96 * sigma, axis=0)
-        samples += len(recording)
+        error = (recording.residual - truth).astype(float)
+        of_methods = {"MOB": error, "MOB-fric": error - friction, "MOB-Net": error - torque}
+        with_sigma = {"MOB-Net": sigma}
+        if recording.observed is not None:
+            observed = _with_observer(recording.observed.astype(float), error - torque, sigma, recording.period)
+            of_methods |= {name: one[0] for name, one in observed.items()}
+            with_sigma |= {name: one[1] for name, one in observed.items()}
+        truths.append(truth.astype(float))
+        for name, values in of_methods.items():
+            errors.setdefault(name, []).append(values)
+        for name, values in with_sigma.items():
+            sigmas.setdefault(name, []).append(values)
     base = ("base force x", "base force y", "base force z", "base moment x", "base moment y", "base moment z")
     rows = (*base[: model.rows - joints], *model.identity.joint_names)
-    truth_rms, observer, with_friction, with_network = np.sqrt(squares / samples)
-    return ExternalTorqueErrors(rows, samples, truth_rms, observer, with_friction, with_network, inside / samples)
+    every = {name: np.concatenate(values) for name, values in errors.items()}
+    rms = {name: _mean(error**2) ** 0.5 for name, error in every.items()}
+    inside = {name: np.abs(every[name]) < 1.96 * np.concatenate(values) for name, values in sigmas.items()}
+    coverage = {name: _mean(np.where(np.isnan(every[name]), np.nan, values)) for name, values in inside.items()}
+    truth_rms = _mean(np.concatenate(truths) ** 2) ** 0.5
+    return ExternalTorqueErrors(rows, sum(map(len, truths)), truth_rms, rms, coverage)
+
+
+def _mean(values: FloatArray) -> FloatArray:
+    """Mean of each column over the samples in which it is known; NaN where there is none."""
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    return np.where(count, np.where(known, values, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
+
+
+def _with_observer(
+    observed: FloatArray, error: FloatArray, sigma: FloatArray, period: float
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Errors and sigmas (m, nv) of the friction stage and of both together; nothing but the ground touches the robot.
+
+    Parameters
+    ----------
+    observed : (m, 2 n) external torque of the friction stage and its sigma
+    error, sigma : (m, nv) of MOB-Net
+    period : between samples [s]
+    """
+    n, rows = observed.shape[1] // 2, error.shape[1]
+    torque, torque_sigma, of_network, network_sigma = (
+        np.ascontiguousarray(part) for part in (observed[:, :n], observed[:, n:], error[:, -n:], sigma[:, -n:])
+    )
+    fusion, no_foot, fused = Fusion(n), (np.empty((0, 6, n)), np.empty((0, 6))), np.empty((2, *torque.shape))
+    for k in range(len(error)):
+        fused[:, k] = fusion.step((torque[k], torque_sigma[k]), (of_network[k], network_sigma[k]), *no_foot, period)
+    pairs = {"observer": (torque, torque_sigma), "fused": (fused[0], fused[1])}
+    unknown = np.full((len(error), rows - n), np.nan)
+    return {name: (np.hstack((unknown, one)), np.hstack((unknown, other))) for name, (one, other) in pairs.items()}
 
 
 def average(values: FloatArray) -> float:

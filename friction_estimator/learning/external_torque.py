@@ -1,4 +1,4 @@
-"""External torque by MOB-Net in place of that of the friction stage: ``r - J^T F - tau_u`` with the network's sigma."""
+"""External torque by MOB-Net, ``r - J^T F - tau_u``, in place of that of the friction stage or fused with it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import has_effort
+from friction_estimator.learning.fusion import Fusion
+from friction_estimator.learning.guard import Guard
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage, ground_wrenches
-from friction_estimator.types import BoolArray, Dynamics, FloatArray, FrictionEstimate, SensorFrame, record
-
-MARGIN = 0.25
-"""An input may be outside the range of the training data by this part of the range."""
-_LEAST_MARGIN = 1e-3
-"""Margin of inputs that were constant [rad, rad/s, N m, m/s^2]."""
-_LARGEST_RATE_RATIO = 1.1
-"""The networks count in samples: the rate of the joint states may differ from that of the training data by this."""
-_AVERAGED = 100
-"""Samples over which the rate is averaged."""
+from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, SensorFrame, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +25,16 @@ class WholeBodyTorque:
     ----------
     residual : (nv,) of the momentum observer, without the wrenches of the ground on the feet [N, N m]; NaN: unknown
     uncertainty, sigma : (nv,) uncertainty torque of the networks and its standard deviation [N, N m]
+    external : (nv,) external torque: residual without uncertainty torque [N, N m]; NaN also where the networks have not
+        learned from such motions (:class:`~friction_estimator.learning.guard.Guard`)
     dynamics : of the sample
     """
 
     residual: FloatArray
     uncertainty: FloatArray
     sigma: FloatArray
+    external: FloatArray
     dynamics: Dynamics
-
-    @property
-    def external(self) -> FloatArray:
-        """External torque (nv,) [N, N m]."""
-        return self.residual - self.uncertainty
 
 
 @record(frozen=True, slots=True)
@@ -61,54 +52,59 @@ class MobNetEstimate(FrictionEstimate):
 class MobNetEstimator(Estimator):
     """An :class:`Estimator` whose external torque, and its sigma, are those of MOB-Net (:class:`MobNetEstimate`).
 
-    Where an input is outside the range of the training data, where the rate is another one, and in rows without a foot
-    sensor or before the residual has run for some time constants, they are those of the friction stage. Of the first
-    two, ``health`` gets an event.
+    They are those of the friction stage in rows without a foot sensor, before the residual has run for some time
+    constants, and where the networks have not learned from such a sample (:class:`~friction_estimator.learning.guard.\
+Guard`); of the last ``health`` gets an event.
 
     Parameters
     ----------
     config, urdf_xml : as of :class:`Estimator`
     model : of this robot (:func:`~friction_estimator.learning.network.load_model`)
+    fused : True: the external torque is that of MOB-Net and friction stage together
+        (:class:`~friction_estimator.learning.fusion.Fusion`)
     """
 
-    def __init__(self, config: Config, urdf_xml: str, model: Model) -> None:
+    def __init__(self, config: Config, urdf_xml: str, model: Model, fused: bool = False) -> None:
         super().__init__(config, urdf_xml)
         robot = self._pipeline.robot
         self._base = robot.base_dofs
         self._stage = SignalStage(robot, config.momentum.inputs_are_held)
-        self._network, self._period = model.estimator(), model.period
-        self._mean_step = self._period
-        low, high = model.input_range
-        margin = np.maximum(MARGIN * (high - low), _LEAST_MARGIN)
-        self._low, self._high = low - margin, high + margin
-        self._input_names = _input_names(robot.joint_names, bool(self._base))
+        self._network, self._guard = model.estimator(), Guard(model, bool(self._base), self._health)
+        self._fusion = Fusion(len(robot.joint_names)) if fused else None
 
     def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
         estimates = super()._use(frame)
-        sensed = self._pipeline.sensed
+        sensed, guard = self._pipeline.sensed, self._guard
         if sensed is None or not estimates or not has_effort(frame):
             self._stage.reset()
             self._network.reset()
+            guard.reset()
             return estimates
         if frame.dt == 0.0:
             self._network.reset()
-        wrenches = ground_wrenches(frame.wrenches, sensed.phase.contact)
-        signals = self._stage.step(frame, sensed.attitude, sensed.dynamics, wrenches)
+            guard.reset()
+        ground = ground_wrenches(frame.wrenches, sensed.phase.contact)
+        signals = self._stage.step(frame, sensed.attitude, sensed.dynamics, ground)
         torque, sigma = self._network.step(signals.inputs)
-        if self._is_known(frame, (signals.inputs < self._low) | (signals.inputs > self._high), signals.inputs):
-            whole_body = WholeBodyTorque(signals.residual - signals.external, torque, sigma, sensed.dynamics)
-            estimates[-1] = self._with_external_torque(estimates[-1], whole_body)
+        if guard.knows(signals.inputs, frame.stamp_ns, frame.dt):
+            residual = signals.residual - signals.external
+            external = guard.external_torque(residual, torque, sigma, frame.stamp_ns, frame.dt)
+            whole_body = WholeBodyTorque(residual, torque, sigma, external, sensed.dynamics)
+            estimates[-1] = self._with_external_torque(estimates[-1], whole_body, frame, ground)
         return estimates
 
-    def _with_external_torque(self, estimate: FrictionEstimate, whole_body: WholeBodyTorque) -> MobNetEstimate:
-        """Put the external torque of MOB-Net, where it is known, in place of that of the friction stage."""
-        torque, sigma, joints = whole_body.external[self._base :], whole_body.sigma[self._base :], estimate.joints
-        known = np.isfinite(torque)
-        joints = dataclasses.replace(
-            joints,
-            external_torque=np.where(known, torque, joints.external_torque),
-            external_torque_sigma=np.where(known, sigma, joints.external_torque_sigma),
-        )
+    def _with_external_torque(
+        self, estimate: FrictionEstimate, whole_body: WholeBodyTorque, frame: SensorFrame, ground: FloatArray
+    ) -> MobNetEstimate:
+        """Put the external torque of MOB-Net, where it is known, in place of the friction stage's, or fuse both."""
+        joints, torque, sigma = estimate.joints, whole_body.external[self._base :], whole_body.sigma[self._base :]
+        observed = joints.external_torque, joints.external_torque_sigma
+        if self._fusion is not None:
+            J, unexpected = whole_body.dynamics.foot_jacobian, frame.wrenches - ground
+            torque, sigma = self._fusion.step(observed, (torque, sigma), J, unexpected, frame.dt)
+        else:
+            known = np.isfinite(torque)
+            torque, sigma = np.where(known, torque, observed[0]), np.where(known, sigma, observed[1])
         return MobNetEstimate(
             estimate.stamp_ns,
             estimate.position,
@@ -116,37 +112,7 @@ class MobNetEstimator(Estimator):
             estimate.effort,
             estimate.phase,
             estimate.base,
-            joints,
+            dataclasses.replace(joints, external_torque=torque, external_torque_sigma=sigma),
             estimate.compensation,
             whole_body=whole_body,
         )
-
-    def _is_known(self, frame: SensorFrame, outside: BoolArray, inputs: FloatArray) -> bool:
-        """Whether the networks have learned from samples like this one."""
-        if outside.any():
-            worst = int(np.flatnonzero(outside)[0])
-            self._health.add_lasting_event(
-                "mob_net_input",
-                frame.stamp_ns,
-                f"'{self._input_names[worst]}' = {inputs[worst]:.3g} is outside {self._low[worst]:.3g} to "
-                f"{self._high[worst]:.3g}, for which MOB-Net was trained: the external torque is that of the observer; "
-                "train with such motions",
-            )
-            return False
-        self._mean_step += (frame.dt - self._mean_step) / _AVERAGED if frame.dt > 0.0 else 0.0
-        if not 1.0 / _LARGEST_RATE_RATIO < self._mean_step / self._period < _LARGEST_RATE_RATIO:
-            self._health.add_lasting_event(
-                "mob_net_rate",
-                frame.stamp_ns,
-                f"joint states come every {self._mean_step:.3g} s, MOB-Net was trained with {self._period:.3g} s: "
-                "the external torque is that of the observer; train with recordings of this rate",
-            )
-            return False
-        return True
-
-
-def _input_names(joint_names: tuple[str, ...], floating: bool) -> list[str]:
-    names = [f"{quantity} of {joint}" for quantity in ("position", "velocity", "torque") for joint in joint_names]
-    columns = [f"rotation matrix of the base, row {row}, column {column}" for column in (1, 2) for row in (1, 2, 3)]
-    rates = [f"{quantity} {axis} of the base" for quantity in ("angular velocity", "specific force") for axis in "xyz"]
-    return names + (columns + rates if floating else [])

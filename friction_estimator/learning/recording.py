@@ -34,6 +34,7 @@ class SignalRecording:
     true_external : (m, nv) ``external`` of the true foot wrenches; None without ground truth
     starts : (s,) samples before which there is a gap, the first one included
     period : median time between samples [s]
+    observed : (m, 2 n) external torque of the friction stage and its sigma, NaN while unknown; None: it did not run
     """
 
     inputs: Float32Array
@@ -42,6 +43,7 @@ class SignalRecording:
     true_external: Float32Array | None
     starts: IntArray
     period: float
+    observed: Float32Array | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -58,16 +60,17 @@ class SignalRecording:
 
 
 class SignalReader(Estimator):
-    """An :class:`Estimator` that records the signals instead of estimating friction.
+    """An :class:`Estimator` that records the signals, and estimates friction only where that is wanted.
 
     Samples without torques, and those in which the residual of some row is not known, are left out.
 
     Parameters
     ----------
     config, urdf_xml : as of :class:`Estimator`
+    with_observer : True: the external torque of the friction stage is recorded, too
     """
 
-    def __init__(self, config: Config, urdf_xml: str) -> None:
+    def __init__(self, config: Config, urdf_xml: str, with_observer: bool = False) -> None:
         no_compensation = dataclasses.replace(config.compensation, enabled=False)
         super().__init__(dataclasses.replace(config, stages="friction", compensation=no_compensation), urdf_xml)
         self._robot = self._pipeline.robot
@@ -76,6 +79,7 @@ class SignalReader(Estimator):
         self._truth: dict[int, FloatArray] = {}
         self._with_true_feet = initial_residual(self._rows)
         self._values, self._count = bytearray(), 0
+        self._with_observer = with_observer
         self._starts: list[int] = []
         self._steps: list[float] = []
         self._gap = True
@@ -95,15 +99,16 @@ class SignalReader(Estimator):
         if not self._count:
             raise LearningError("no sample has motor torques, a working IMU and the wrenches of all feet")
         n = self._stage.input_count
-        table = np.frombuffer(bytes(self._values), dtype=np.float32).reshape(self._count, n + 3 * self._rows)
-        inputs, residual, external, true = np.split(table, n + self._rows * np.arange(3), axis=1)
+        table = np.frombuffer(bytes(self._values), dtype=np.float32).reshape(self._count, -1)
+        inputs, residual, external, true, observed = np.split(table, n + self._rows * np.arange(4), axis=1)
         known = None if np.isnan(true).any() else true
+        starts, period = np.array(self._starts, dtype=np.intp), float(np.median(self._steps))
         return SignalRecording(
-            inputs, residual, external, known, np.array(self._starts, dtype=np.intp), float(np.median(self._steps))
+            inputs, residual, external, known, starts, period, observed if self._with_observer else None
         )
 
     def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        sensed = self._pipeline.sense(frame)
+        sensed, joints = self._pipeline.sense(frame), self._pipeline.unknown
         if has_effort(frame):
             if frame.dt == 0.0:
                 self._with_true_feet = initial_residual(self._rows)
@@ -112,13 +117,17 @@ class SignalReader(Estimator):
             true = np.full(self._rows, np.nan)
             if wrenches is not None:
                 true = signals.residual - self._stage.remainder(frame, sensed.dynamics, wrenches, self._with_true_feet)
+            if self._with_observer:
+                joints = self._pipeline.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+                true = np.concatenate((true, joints.external_torque, joints.external_torque_sigma))
             self._add(np.concatenate((signals.inputs, signals.residual, signals.external)), true, frame.dt)
         else:
             self._stage.reset()
             self._gap = True
-        return [estimate_of(frame, sensed.phase, sensed.base, self._pipeline.unknown)]
+        return [estimate_of(frame, sensed.phase, sensed.base, joints)]
 
     def _add(self, known: FloatArray, true: FloatArray, dt: float) -> None:
+        """Keep a sample; ``known`` must be finite."""
         if not np.isfinite(known).all():
             self._gap = True
             return
@@ -131,16 +140,22 @@ class SignalReader(Estimator):
 
 
 def read_bag(
-    bag: str | os.PathLike[str], robot: Robot, namespace: str = "", progress: Callable[[int, int], None] | None = None
+    bag: str | os.PathLike[str],
+    robot: Robot,
+    namespace: str = "",
+    progress: Callable[[int, int], None] | None = None,
+    with_observer: bool = False,
 ) -> tuple[SignalRecording, tuple[str, ...]]:
     """Signals of a bag, and what the user should know about its sensors, one sentence each.
+
+    ``with_observer`` : as of :class:`SignalReader`.
 
     Raises
     ------
     BagError, LearningError
         When the bag lacks a sensor: targets need motor torques, the IMU and the wrenches of all feet.
     """
-    reader = SignalReader(robot.config, robot.urdf_xml)
+    reader = SignalReader(robot.config, robot.urdf_xml, with_observer)
     summary = replay(bag, None, robot.config, robot.urdf_xml, estimator=reader, namespace=namespace, progress=progress)
     try:
         return reader.recording(), summary.warnings

@@ -72,6 +72,10 @@ class EstimatorNode(ManagedNode):
     def __init__(self) -> None:
         super().__init__("friction_estimator")
         self._config, self._own = read_parameters(self, ESTIMATOR_FIELDS)
+        source = self._own["external_torque_source"]
+        self._model, self._fused = "" if source == "kalman" else self._own["mob_net_model"], source == "fused"
+        if self._fused and not self._model:
+            raise ConfigError("external_torque_source = 'fused' needs MOB-Net: set mob_net_model to a model of `train`")
         self._running: Running = rclpy.ok
         self._ros_time = self.get_clock().ros_time_is_active
         self._urdf_on_topic = ""
@@ -177,20 +181,20 @@ class EstimatorNode(ManagedNode):
             self.get_logger().info(f"identified parameters written to {self._file.path}")
 
     def _make_estimator(self, urdf_xml: str) -> Estimator:
-        if not (path := self._own["mob_net_model"]):
+        if not (path := self._model):
             return Estimator(self._config, urdf_xml)
         from friction_estimator.learning.external_torque import MobNetEstimator
         from friction_estimator.learning.network import load_model
 
         model = load_model(Path(path), Robot(self.get_name(), self._config, urdf_xml, None))
-        return MobNetEstimator(self._config, urdf_xml, model)
+        return MobNetEstimator(self._config, urdf_xml, model, self._fused)
 
     def _detect_collisions(self, joint_names: Sequence[str], urdf_xml: str, undo: ExitStack) -> None:
         if not (path := self._own["collision_thresholds"]):
             return
         thresholds = load_thresholds(Path(path))
-        thresholds.check(joint_names, torque_source(self._config, self._own["mob_net_model"]))
-        soles = [foot.frame for foot in self._config.feet] if self._own["mob_net_model"] else []
+        thresholds.check(joint_names, torque_source(self._config, self._model, self._fused))
+        soles = [foot.frame for foot in self._config.feet] if self._model else []
         self._collisions = CollisionPublisher(self, RobotModel(self._config, urdf_xml), thresholds, soles)
         undo.callback(self._collisions.destroy)
         undo.callback(setattr, self, "_collisions", None)

@@ -41,6 +41,7 @@ WRONG = {
     "sigma_coverage": ["--seeds", "0"],
     "sigma_parts": ["--duration", "0"],
     "torque_step": ["walks", "model.safetensors", "other.safetensors", "--walks", "0"],
+    "unknown_motions": ["model.safetensors", "--seconds", "0"],
     "walk_stability": ["--scenario", "dance"],
 }
 

@@ -23,16 +23,13 @@ NORMAL, LENGTH = 3.4, 5.5
 
 
 def without_uncertainty(robot):
-    """Networks that know no uncertainty torque, and a sigma of 0.8 N m."""
+    """Networks that know no uncertainty torque, and a sigma of 4 N m."""
     model, networks = RobotModel(robot.config, robot.urdf_xml), []
     for module in limb_modules(model):
         network = random_network(0, module)
         tensors = {name: np.zeros_like(values) for name, values in network.tensors.items()}
-        networks.append(
-            dataclasses.replace(
-                network, tensors=tensors | {name: np.ones_like(tensors[name]) for name in ("input_std", "output_std")}
-            )
-        )
+        tensors["input_std"][:], tensors["output_std"][:] = 1.0, 5.0
+        networks.append(dataclasses.replace(network, tensors=tensors))
     n = len(model.joint_names)
     limits = np.full((2, 3 * n + 12), 1e6) * [[-1.0], [1.0]]
     return Model(RobotIdentity.of(robot), 1e-3, tuple(networks), limits, np.zeros((n, 5)), {})

@@ -11,6 +11,7 @@ import pytest
 
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
+from friction_estimator.learning.evaluation import evaluate
 from friction_estimator.learning.external_torque import MobNetEstimator
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import limb_modules
@@ -78,6 +79,50 @@ def test_outside_of_the_training_data_it_is_that_of_the_observer_and_the_input_i
     np.testing.assert_array_equal(torque[outside], of_observer[outside])
     assert not np.allclose(torque[~outside][-10:], of_observer[~outside][-10:], equal_nan=True)
     assert any("'torque of knee' = " in text for text in estimator.warnings())
+
+
+def test_evaluate_has_the_observer_and_both_together_where_the_friction_stage_has_run(model, recording):
+    reader = SignalReader(ROBOT.config, HOPPER, with_observer=True)
+    estimates = fed(reader)
+    observed = reader.recording().observed
+    plain = fed(Estimator(ROBOT.config, HOPPER))[-len(observed) :]
+    expected = [np.concatenate((one.external_torque, one.external_torque_sigma)) for one in plain]
+    np.testing.assert_allclose(observed, expected, rtol=1e-5)
+    assert len(estimates) == COUNT and recording.observed is None
+    errors = evaluate(model, [reader.recording()])
+    of_joints = {name: values[6:] for name, values in errors.rms.items()}
+    np.testing.assert_allclose(of_joints["observer"], np.sqrt(np.nanmean(np.square(expected), axis=0))[:2], rtol=1e-5)
+    better, worse = (each(of_joints["observer"], of_joints["MOB-Net"]) for each in (np.minimum, np.maximum))
+    assert ((0.5 * better < of_joints["fused"]) & (of_joints["fused"] < worse)).all()
+    assert list(errors.coverage) == ["MOB-Net", "observer", "fused"]
+    assert list(evaluate(model, [recording]).rms) == ["MOB", "MOB-fric", "MOB-Net"]
+
+
+def test_where_errors_stay_beyond_sigma_it_is_that_of_the_observer_and_fused_the_observers_too(model):
+    certain = [random_network(5, module) for module in limb_modules(RobotModel(ROBOT.config, HOPPER))]
+    for network in certain:
+        network.tensors["output_std"][:] *= 1e-3
+    certain = dataclasses.replace(model, networks=tuple(certain))
+    plain = [one.external_torque for one in fed(Estimator(ROBOT.config, HOPPER))][-10:]
+    estimator = MobNetEstimator(ROBOT.config, HOPPER, certain)
+    np.testing.assert_array_equal([one.external_torque for one in fed(estimator)][-10:], plain)
+    assert any("stays beyond the sigma of MOB-Net" in text for text in estimator.warnings())
+    fused = [one.external_torque for one in fed(MobNetEstimator(ROBOT.config, HOPPER, certain, fused=True))][-10:]
+    np.testing.assert_allclose(fused, plain, atol=1e-9)
+
+
+def test_fused_it_lies_between_both_and_is_neither(model):
+    fused, network, observer = (
+        np.array([one.external_torque for one in fed(estimator)][-50:])
+        for estimator in (
+            MobNetEstimator(ROBOT.config, HOPPER, model, fused=True),
+            MobNetEstimator(ROBOT.config, HOPPER, model),
+            Estimator(ROBOT.config, HOPPER),
+        )
+    )
+    low, high = np.minimum(network, observer), np.maximum(network, observer)
+    assert ((low - 1e-9 <= fused) & (fused <= high + 1e-9)).all()
+    assert np.abs(fused - observer).max() > 1e-3 and np.abs(fused - network).max() > 1e-3
 
 
 def test_at_another_rate_it_is_that_of_the_observer(model):

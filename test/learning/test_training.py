@@ -45,10 +45,10 @@ def test_a_lag_and_a_load_are_learned_down_to_the_noise_with_the_sigma_of_the_no
     model, _ = trained
     unseen = recording(1, 5000)
     errors = evaluate(model, [unseen])
-    assert np.all(errors.network[:6] < 1.03)  # nothing but noise of one
-    left, left_by_friction_model = (one[6:] ** 2 - NOISE**2 for one in (errors.network, errors.friction))
+    assert np.all(errors.rms["MOB-Net"][:6] < 1.03)  # nothing but noise of one
+    left, left_by_friction_model = (errors.rms[name][6:] ** 2 - NOISE**2 for name in ("MOB-Net", "MOB-fric"))
     assert np.all(left < 0.4 * left_by_friction_model)
-    assert np.all((errors.coverage > 0.9) & (errors.coverage < 0.98))
+    assert np.all((errors.coverage["MOB-Net"] > 0.9) & (errors.coverage["MOB-Net"] < 0.98))
 
 
 def test_progress_counts_to_the_end_and_losses_fall(trained):

@@ -57,3 +57,8 @@ def test_a_model_that_train_writes_can_be_evaluated(tmp_path, suralp, capsys, mo
     assert "mean of the joints" in printed and printed.endswith("10000 samples\n")
     assert main(["evaluate", model, str(tmp_path / "data"), "--robot", "g1"]) == 1
     assert "g1" in capsys.readouterr().err
+
+
+def test_fused_without_a_model_is_refused(tmp_path, capsys):
+    assert main(["replay", str(tmp_path), "-o", str(tmp_path / "out"), "--fused"]) == 1
+    assert "--fused needs a model of MOB-Net: add --mob-net MODEL" in capsys.readouterr().err
