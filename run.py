@@ -30,11 +30,12 @@ LOG = VENV / "install.log"
 VERSIONS = ((3, 12), (3, 13), (3, 11), (3, 14))  # CPython with wheels for every requirement, preferred first
 MINIMUM_GLIBC = (2, 28)
 
-# A sourced ROS, an active environment or a wrapper of pip must not reach into ours.
+# A sourced ROS, an active environment or a wrapper of pip must not reach into ours. Without bytecode every process of
+# the demo and of the tests would compile the package again.
 FOREIGN_VARIABLES = (
     "AMENT_CURRENT_PREFIX AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_CURRENT_PREFIX COLCON_PREFIX_PATH CONDA_PREFIX "
-    "PIP_PREFIX PIP_REQUIRE_VIRTUALENV PIP_ROOT PIP_TARGET PYTHONHOME PYTHONPATH PYTHONSAFEPATH RMW_IMPLEMENTATION "
-    "ROS_DISTRO VIRTUAL_ENV _ROS_WHEELS_BOOTSTRAP_COMPLETE __PYVENV_LAUNCHER__"
+    "PIP_PREFIX PIP_REQUIRE_VIRTUALENV PIP_ROOT PIP_TARGET PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH PYTHONSAFEPATH "
+    "RMW_IMPLEMENTATION ROS_DISTRO VIRTUAL_ENV _ROS_WHEELS_BOOTSTRAP_COMPLETE __PYVENV_LAUNCHER__"
 ).split()
 
 
