@@ -14,12 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> ModuleType:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """run.py of a copy of the project in a folder with a space in its name."""
     copy = tmp_path / "a copy"
     copy.mkdir()
     for name in ("run.py", "setup.py", "requirements.txt"):
         shutil.copy(ROOT / name, copy)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the copy holds only what is in the folder of run.py
     spec = importlib.util.spec_from_file_location("run_of_a_copy", copy / "run.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
