@@ -1,4 +1,4 @@
-"""How soon does the external torque of MOB-Net, or of the momentum observer alone, show that a walking biped is hit?
+"""How soon does the external torque of MOB-Net, or of another source, show that a walking biped is hit?
 
     python -m benchmarks.collisions MODEL END_TO_END [--pushes 60] [--minutes 10] [--walks FOLDER]
 
@@ -7,8 +7,9 @@ from the outer side, with the force of half a sine of 100 to 200 N and 60 to 100
 robot walks in place on uneven ground, with the friction, the wrong masses and the sensor noise of the training.
 Thresholds come from other walks than false alarms and pushes, and no walk is among those of the training. Prints, as
 Markdown: detected pushes of each kind with their mean delay from several moments on, false alarms, how they become
-fewer with the length of the walk that shows the thresholds, and the error of the identified wrench. Takes an hour;
-walks that are in the folder already are not simulated again.
+fewer with the length of the walk that shows the thresholds, and the error of the identified wrench. The other sources
+are the momentum observer alone, the Kalman observer, which identifies the friction in a walk before, MOB-Net fused with
+the latter, and FTS-e2e. Takes an hour; walks that are in the folder already are not simulated again.
 """
 
 from __future__ import annotations
