@@ -15,7 +15,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
-from friction_estimator.laws.linear import Shape
+from friction_estimator.laws.linear import Factor, Shape
 from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -107,7 +107,7 @@ class VisitedVelocities:
     def _lay_out(self, laws: JointLaws) -> None:
         self._laws = laws
         apart = np.isin(laws.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
-        self._odd = 1.0 - apart
+        self._odd = 1.0 - (apart | (laws.codes[..., 4] != Factor.NONE))
 
     @property
     def moving_time(self) -> FloatArray:
@@ -122,11 +122,13 @@ class VisitedVelocities:
         self._imagine(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
 
     def use_laws(self, laws: JointLaws) -> None:
-        """Go on with laws that lack the last parameters of the present ones."""
+        """Go on with laws that have other terms beside the same own ones."""
+        here, there = laws.columns(self._laws)
+        moments, rows = self._moments, self.rows
         self._lay_out(laws)
-        p = laws.parameter_count
-        self._moments = np.ascontiguousarray(self._moments[..., :p])
-        self.rows = np.ascontiguousarray(self.rows[..., :p])
+        n, p = self._odd.shape
+        self._moments, self.rows = np.zeros((n, 2, p)), np.zeros((2, n, p))
+        self._moments[..., here], self.rows[..., here] = moments[..., there], rows[..., there]
 
     def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
         """Count the present velocities.

@@ -15,7 +15,9 @@ from friction_estimator.laws.law import FrictionLaw, law_names, make_law
 from friction_estimator.laws.linear import (
     PRESLIDING,
     PRESLIDING_TERMS,
+    RIPPLE_TERMS,
     LinearFrictionLaw,
+    Shape,
     fill_regressor,
     linear_law_names,
     make_linear_law,
@@ -47,11 +49,11 @@ _ROUNDING, _NEGLIGIBLE = 1e-4, 1e-9
 def joints_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Regressors (r, n, p) of all joints at velocities and loads (r, n)."""
     rows, n = velocity.shape
-    phi, no_strain = np.empty((rows, n, scales.shape[1])), np.empty(0)
+    phi, none = np.empty((rows, n, scales.shape[1])), np.empty(0)
     for row in range(rows):
         for joint in range(n):
             fill_regressor(
-                phi[row, joint], codes[joint], scales[joint], velocity[row, joint], load[row, joint], no_strain
+                phi[row, joint], codes[joint], scales[joint], velocity[row, joint], load[row, joint], none, none
             )
     return phi
 
@@ -67,7 +69,7 @@ def regressor_of_motors(
     regressor: FloatArray,
 ) -> None:
     """Write the regressor (n, p) of the motors' laws at velocities and motor torques (n,) of the joints."""
-    n, no_strain = velocity.size, np.empty(0)
+    n, none = velocity.size, np.empty(0)
     for motor in range(n):
         speed, load = 0.0, 0.0
         for joint in range(n):
@@ -75,7 +77,7 @@ def regressor_of_motors(
                 speed += velocity[joint] * to_joints[joint, motor]
             if matrix[joint, motor] != 0.0:
                 load += effort[joint] * matrix[joint, motor]
-        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load, no_strain)
+        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load, none, none)
 
 
 @kernel
@@ -101,13 +103,14 @@ def expected_friction(
     load: FloatArray,
     velocity_std: FloatArray,
     strain: FloatArray,
+    wave: FloatArray,
     mean_phi: FloatArray,
     mean: FloatArray,
     variance: FloatArray,
 ) -> None:
     """Write the mean regressor (n, p), and mean and variance (n,) of the friction for Gaussian velocities.
 
-    ``strain`` (n, s) has the Dahl strains of the presliding terms.
+    ``strain`` (n, s) has the Dahl strains of the presliding terms, ``wave`` (n, 2) sine and cosine of the ripple.
     """
     n, p = scales.shape
     phi, torque = np.empty(p), np.empty(_NODES.size)
@@ -117,7 +120,7 @@ def expected_friction(
         mean_phi[joint], mean[joint], variance[joint] = 0.0, 0.0, 0.0
         for k in range(nodes.size):
             at = velocity[joint] + nodes[k] * velocity_std[joint]
-            fill_regressor(phi, codes[joint], scales[joint], at, load[joint], strain[joint])
+            fill_regressor(phi, codes[joint], scales[joint], at, load[joint], strain[joint], wave[joint])
             torque[k] = 0.0
             for j in range(p):
                 torque[k] += phi[j] * parameters[joint, j]
@@ -142,10 +145,11 @@ def expected_friction_rows(
     variance: FloatArray,
 ) -> None:
     """Write mean regressor (r, n, p), mean and variance (r, n) of the friction at r instants."""
+    no_wave = np.empty((velocity.shape[1], 0))
     for row in range(len(velocity)):
         expected_friction(
-            codes, scales, finest, parameters[row], velocity[row], load[row], velocity_std[row], strain[row], phi[row],
-            mean[row], variance[row],
+            codes, scales, finest, parameters[row], velocity[row], load[row], velocity_std[row], strain[row], no_wave,
+            phi[row], mean[row], variance[row],
         )  # fmt: skip
 
 
@@ -158,6 +162,7 @@ class JointLaws:
     Parameters
     ----------
     names : (n) name of the law of every joint
+    ripple : True: the columns after those of the laws are :data:`~friction_estimator.laws.linear.RIPPLE_TERMS`
     presliding : True: the last columns are those of :data:`~friction_estimator.laws.linear.PRESLIDING_TERMS`
 
     Attributes
@@ -165,6 +170,7 @@ class JointLaws:
     law_names : (n) as given
     parameter_names : (n) names of the parameters of every joint
     parameter_count, own_count : p, and how many of them are the law's own
+    added : names of the other ones
     nonnegative : (n, p) True where it cannot be negative
     prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
@@ -178,29 +184,39 @@ class JointLaws:
         When a law is unknown or not linear.
     """
 
-    def __init__(self, names: Sequence[str], presliding: bool = False) -> None:
+    def __init__(self, names: Sequence[str], presliding: bool = False, ripple: bool = False) -> None:
         self.law_names = tuple(names)
         laws = {name: make_linear_law(name) for name in dict.fromkeys(names)}
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
         self.own_count = own = max(map(len, self.parameter_names))
-        self.parameter_count = own + (len(PRESLIDING_TERMS) if presliding else 0)
+        added = (RIPPLE_TERMS if ripple else ()) + (PRESLIDING_TERMS if presliding else ())
+        self.added = tuple(term.name for term in added)
+        self.parameter_count = own + len(added)
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
         self.prior_std, self.coulomb_weights, self.presliding = np.zeros((3, *shape))
-        self.codes: IntArray = np.empty((*shape, 4), dtype=np.int64)
+        self.codes: IntArray = np.empty((*shape, 5), dtype=np.int64)
         self.scales, self.finest = np.empty(shape), np.empty(len(names))
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))
-            added = PRESLIDING_TERMS if presliding else ()
             self.codes[row], self.scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *added))
             self.finest[row] = min(term.finest for term in (*law.terms, *added))
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
             self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
-        if presliding:
-            self.presliding[:, own:] = 1.0
-            self.nonnegative[:, own:] = [term.nonnegative for term in PRESLIDING_TERMS]
-            self.prior_std[:, own:] = [term.prior_std for term in PRESLIDING_TERMS]
+        self.presliding[:, own:] = [term.shape == Shape.STRAIN for term in added]
+        self.nonnegative[:, own:] = [term.nonnegative for term in added]
+        self.prior_std[:, own:] = [term.prior_std for term in added]
+
+    def columns(self, other: JointLaws) -> tuple[IntArray, IntArray]:
+        """Columns here and in other laws that multiply the same parameters, of the same joints with the same laws."""
+        here = [k for k, name in enumerate(self.added) if name in other.added]
+        there = [other.added.index(self.added[k]) for k in here]
+        own = np.arange(self.own_count)
+        return (
+            np.concatenate((own, self.own_count + np.array(here, dtype=int))),
+            np.concatenate((own, self.own_count + np.array(there, dtype=int))),
+        )
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""

@@ -1,6 +1,6 @@
 """Friction laws that are linear in their parameters, as sums of terms: what filters identify while the robot moves.
 
-    friction = sum_j parameter_j term_j        term = shape of the velocity x power of the load x side
+    friction = sum_j parameter_j term_j        term = shape of the velocity x power of the load x side x factor
 
 A law is a table of terms. The compiled kernels evaluate any such table, so that a new law needs no code.
 """
@@ -54,12 +54,23 @@ class Side(IntEnum):
     """``tau dq < 0``; where the load or the velocity is zero the term counts half."""
 
 
+class Factor(IntEnum):
+    """What else a term is multiplied by; a motor that slides on has none of it."""
+
+    NONE = 0
+    SINE = 1
+    """``sin(k q)`` of the position q of the motor, which has k ripples a turn"""
+    COSINE = 2
+    """``cos(k q)``"""
+
+
 STEEPEST = 0.002
 """Scale of the steepest tangent: a sign to any encoder [rad/s]."""
 PRESLIDING = 3e-4, 1.5e-3, 7e-3
 """Distances of :data:`PRESLIDING_TERMS` [rad]. Sums of them represent presliding distances from 0.2 to 10 mrad."""
 _PADDING = -1
 _SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _, _STRAIN = (int(shape) for shape in Shape)
+_NO_FACTOR = int(Factor.NONE)
 _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
 _ROLES = {Shape.LINEAR: Role.VISCOUS, Shape.CONSTANT: Role.OFFSET, Shape.FADING: Role.STRIBECK}
 _SATURATED = 20.0
@@ -82,6 +93,7 @@ class Term:
     nonnegative : True for a parameter that no passive joint has below zero
     coulomb, viscous : how the parameter counts in F_c and F_v of eq. 57, the mean of both directions without load
     optional : True where inverse dynamics sets the parameter to zero when the data do not show it
+    factor : of the position
     """
 
     name: str
@@ -95,6 +107,7 @@ class Term:
     coulomb: float = 0.0
     viscous: float = 0.0
     optional: bool = False
+    factor: Factor = Factor.NONE
 
     @property
     def finest(self) -> float:
@@ -204,32 +217,44 @@ _STEEP = Term("sign", Shape.TANH, STEEPEST)
 
 
 def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
-    """Codes (p, 4) and scales (p,) of a law's terms for the kernels; None is a term that is zero.
+    """Codes (p, 5) and scales (p,) of a law's terms for the kernels; None is a term that is zero.
 
-    A code is shape, power of the load, side, and the row of an earlier term without load that differs in the power only
-    (its own row where there is none); for a strain the row of the tangent that it is less.
+    A code is shape, power of the load, side, the row of an earlier term that differs in the power and the factor only
+    and has none (its own row where there is none; for a strain the row of the tangent that it is less), and the factor.
     """
-    codes, scales = np.full((len(terms), 4), _PADDING, dtype=np.int64), np.ones(len(terms))
+    codes, scales = np.full((len(terms), 5), _PADDING, dtype=np.int64), np.ones(len(terms))
     for row, term in enumerate(terms):
         if term is None:
             continue
-        unloaded = _STEEP if term.shape == Shape.STRAIN else replace(term, load_power=0)
+        unloaded = _STEEP if term.shape == Shape.STRAIN else replace(term, load_power=0, factor=Factor.NONE)
         earlier = ((k, other) for k, other in enumerate(terms[:row]) if other is not None)
         same = (k for k, other in earlier if _function(other) == _function(unloaded))
-        codes[row] = term.shape, term.load_power, term.side, next(same, row)
+        codes[row] = term.shape, term.load_power, term.side, next(same, row), term.factor
         scales[row] = term.scale
     return codes, scales
 
 
-def _function(term: Term) -> tuple[Shape, float, int, Side]:
-    return term.shape, term.scale, term.load_power, term.side
+def _function(term: Term) -> tuple[Shape, float, int, Side, Factor]:
+    return term.shape, term.scale, term.load_power, term.side, term.factor
 
 
 @kernel
 def fill_regressor(
-    phi: FloatArray, codes: IntArray, scales: FloatArray, velocity: float, load: float, strain: FloatArray
+    phi: FloatArray,
+    codes: IntArray,
+    scales: FloatArray,
+    velocity: float,
+    load: float,
+    strain: FloatArray,
+    wave: FloatArray,
 ) -> None:
-    """Write the terms (p,) of one law at one velocity and load, with its strains; without any it slides on."""
+    """Write the terms (p,) of one law at one velocity and load.
+
+    Parameters
+    ----------
+    strain : (s,) Dahl strains; (0,): the motor slides on
+    wave : (2,) sine and cosine of its position; (0,): the mean over all positions
+    """
     strains = 0
     direction = 1.0 if velocity > 0.0 else (-1.0 if velocity < 0.0 else 0.0)
     push = 1.0 if load > 0.0 else (-1.0 if load < 0.0 else 0.0)
@@ -268,15 +293,17 @@ def fill_regressor(
                 value *= 1.0 - driving
         for _ in range(power):
             value *= abs(load)
+        if codes[j, 4] != _NO_FACTOR:
+            value *= wave[codes[j, 4] - 1] if wave.size > 0 else 0.0
         phi[j] = value
 
 
 @kernel("IM V V V")
 def law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Terms (r, p) of one law at velocities and loads (r,)."""
-    phi, no_strain = np.empty((velocity.size, codes.shape[0])), np.empty(0)
+    phi, none = np.empty((velocity.size, codes.shape[0])), np.empty(0)
     for row in range(velocity.size):
-        fill_regressor(phi[row], codes, scales, velocity[row], load[row], no_strain)
+        fill_regressor(phi[row], codes, scales, velocity[row], load[row], none, none)
     return phi
 
 
@@ -424,4 +451,18 @@ PRESLIDING_TERMS = tuple(
 
 ``dz_k/dt = (dq - |dq| z_k) / s_k`` (Dahl 1968) with the distances :data:`PRESLIDING`. The terms are added to
 those of a law, which then is the friction of a motor that slides on.
+"""
+
+_RIPPLING = ("coulomb", Shape.TANH, STEEPEST, "N m"), ("viscous", Shape.LINEAR, 1.0, "N m s/rad")
+RIPPLE_TERMS = tuple(
+    Term(
+        f"ripple_{name}_{factor.name.lower()}", shape, scale, unit=unit, prior_std=3.0, nonnegative=False, factor=factor
+    )
+    for name, shape, scale, unit in _RIPPLING
+    for factor in (Factor.SINE, Factor.COSINE)
+)
+"""``(a_s sin(k q) + a_c cos(k q)) tanh(dq / 0.002) + (b_s sin(k q) + b_c cos(k q)) dq``.
+
+The friction of gears with teeth changes with the position q, k times a turn. The terms are added to those of a law,
+which then is the mean friction.
 """

@@ -63,7 +63,7 @@ class LawNow:
     terms: FloatArray
 
 
-@kernel("IT M V M V V V V V T V V V f8 M M M M IM M M M")
+@kernel("IT M V M V V V V V T V V V V f8 V M M M M IM M M M")
 def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
@@ -75,10 +75,12 @@ def law_at_motion(
     rest_part: FloatArray,
     dry_friction: FloatArray,
     covariance: FloatArray,
+    position: FloatArray,
     velocity: FloatArray,
     velocity_std: FloatArray,
     effort: FloatArray,
     dt: float,
+    ripples: FloatArray,
     strain: FloatArray,
     unknown: FloatArray,
     from_joints: FloatArray,
@@ -94,14 +96,15 @@ def law_at_motion(
     ----------
     codes, scales, finest : of the laws
     parameters, model_error, ..., covariance : of :class:`LimbEstimates`
-    velocity, velocity_std, effort : (n,) of the joints
+    position, velocity, velocity_std, effort : (n,) of the joints
     dt : time since the frame before [s]
+    ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
     strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start, in place
     from_joints, to_joints, group, weights : ``matrix``, ``to_joints``, ``group``, ``weights`` of the motors
     """
     n, g = group.shape
     p = scales.shape[1]
-    work = np.zeros((9, n))
+    work, wave = np.zeros((9, n)), np.empty((n, 2 * min(ripples.size, 1)))
     at_motors, std, load, motor_torque, motor_variance = work[0], work[1], work[2], work[3], work[4]
     part, more, present, holding = work[5], work[6], work[7], work[8]
     for motor in range(n):
@@ -114,8 +117,13 @@ def law_at_motion(
             std[motor] += (velocity_std[joint] * to_joints[joint, motor]) ** 2
         std[motor] = math.sqrt(std[motor])
         advance_strain(strain[motor], unknown[motor], at_motors[motor] * dt)
+        if ripples.size > 0:
+            angle = 0.0
+            for joint in range(n):
+                angle += ripples[motor] * position[joint] * to_joints[joint, motor]
+            wave[motor, 0], wave[motor, 1] = math.sin(angle), math.cos(angle)
     expected_friction(
-        codes, scales, finest, parameters, at_motors, load, std, strain, phi, motor_torque, motor_variance
+        codes, scales, finest, parameters, at_motors, load, std, strain, wave, phi, motor_torque, motor_variance
     )
     for motor in range(n):
         error = 0.0
@@ -177,9 +185,11 @@ def law_now(
     laws: JointLaws,
     motors: Transmission,
     estimates: LimbEstimates,
+    position: FloatArray,
     motion: JointMotion,
     effort: FloatArray,
     dt: float,
+    ripples: FloatArray,
     strain: FloatArray,
     unknown: FloatArray,
 ) -> LawNow:
@@ -196,10 +206,12 @@ def law_now(
         estimates.rest_part,
         estimates.dry_friction,
         estimates.covariance,
+        position,
         motion.velocity,
         motion.velocity_std,
         effort,
         dt,
+        ripples,
         strain,
         unknown,
         motors.matrix,

@@ -300,6 +300,9 @@ class LimbBank:
     limbs, filters : joints that couple, and their filters
     estimates : from all windows that all limbs have used
     visited : velocities of the motors
+    newest : window that the limbs use, or have used; None before the first one
+    missed : (2, n) torque of the motors in it that their laws do not explain, and its variance; NaN where nothing was
+        measured [N m], [(N m)^2]
     contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground
     """
 
@@ -307,6 +310,7 @@ class LimbBank:
         group = robot.motors.group.shape[1]
         self._config, self._floating = config, bool(robot.base_dofs)
         self._names = robot.joint_names
+        self._laws = laws
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
         self._bounds = law_bounds(laws)
@@ -339,6 +343,8 @@ class LimbBank:
         self._next = LimbEstimates.empty(*self._shape)
         self._failed: dict[int, str] = {}
         self._used: dict[int, LimbWindow] = {}
+        self.newest: WindowTerms | None = None
+        self.missed: FloatArray = np.full((2, self._shape[0]), np.nan)
         for limb_filter in self.filters:
             limb_filter.restart()
         self.refresh()
@@ -361,14 +367,24 @@ class LimbBank:
         self.refresh()
 
     def use_laws(self, laws: JointLaws) -> None:
-        """Leave the terms of presliding out, after :meth:`know_no_presliding`; not with a history."""
-        n, _, k, g = self._shape
+        """Go on with laws that have other terms beside the same own ones; not with a history.
+
+        Terms of presliding may be left out after :meth:`know_no_presliding`; new terms start from their prior.
+        """
+        n, before, k, g = self._shape
         p = laws.parameter_count
-        self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
+        here, there = laws.columns(self._laws)
+        self._laws, self._shape, self._bounds = laws, (n, p, k, g), law_bounds(laws)
         self.visited.use_laws(laws)
         self._dynamics.laws = laws
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
+            layout, old, motors = self._layout(limb, laws), limb_filter.layout, np.arange(limb.joints.size)[:, None]
+            states = [
+                np.r_[: part.law.start, (part.law.start + count * motors + columns).ravel(), part.law.stop : part.size]
+                for part, count, columns in ((layout, p, here), (old, before, there))
+            ]
+            bounds, presliding = self._bounds[limb.joints], laws.presliding[limb.joints]
+            limb_filter.use_law(layout, bounds, presliding, *states)
         empty = LimbEstimates.empty(*self._shape)
         self._next = dataclasses.replace(
             self.estimates,
@@ -393,7 +409,9 @@ class LimbBank:
 
     def evaluate(self, window: Window) -> WindowTerms:
         """Evaluate the robot model at the end of the window."""
-        return self._dynamics.advance(window)
+        self.newest = self._dynamics.advance(window)
+        self.missed.fill(np.nan)
+        return self.newest
 
     def link_columns(self, terms: WindowTerms) -> FloatArray:
         """Torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
@@ -502,6 +520,7 @@ class LimbBank:
                     variance = self._dynamics.wrench_variance / window.readings[1 + foot]
                     limb_filter.update_foot_bias(place, self._readings[foot], variance)
         self._next.dry_friction[limb.joints] = limb_window.dry_friction
+        self.missed[:, limb.joints] = limb_filter.missed
         self._used[index] = limb_window
         return True
 

@@ -113,11 +113,13 @@ def _judge_rest(
     T: float,
     innovation: FloatArray,
     S: FloatArray,
+    missed: FloatArray,
 ) -> None:
     """Add to the log-likelihood ratio (m,) of friction that is free at rest, against friction of the law, in place.
 
-    The window's torque that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
-    that of the noise and of the model error, and at rest that of the friction in addition.
+    The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor, and ``missed``
+    (2, m) is this torque and its variance, an output. The variance is that of noise and model error, and at rest that of
+    the friction in addition.
     """
     m = innovation.size
     for c in range(m):
@@ -128,16 +130,18 @@ def _judge_rest(
             square += g * g
             for b in range(m):
                 noise += g * S[a, b] * T * G[b, m + c]
-        if rest[c] <= 0.0 or square == 0.0:
+        if square == 0.0:
             continue
-        missed = (x[m + c] + along / square) ** 2
-        law = max(noise / square**2 - P[m + c, m + c], 0.0) + sliding[c]
+        missed[0, c], missed[1, c] = x[m + c] + along / square, noise / square**2
+        if rest[c] <= 0.0:
+            continue
+        law = max(missed[1, c] - P[m + c, m + c], 0.0) + sliding[c]
         free = law + FREE_AT_REST * rest[c]
-        more = 0.5 * (missed / law - missed / free - math.log(free / law))
+        more = 0.5 * (missed[0, c] ** 2 * (1.0 / law - 1.0 / free) - math.log(free / law))
         evidence[c] = min(max(evidence[c] + min(max(more, -_EVIDENCE_OF_ONE), _EVIDENCE_OF_ONE), -_EVIDENCE), _EVIDENCE)
 
 
-@kernel("V M V V V V V V M M V M f8 f8 V M i8 b1 V M V")
+@kernel("V M V V V V V V M M V M f8 f8 V M i8 b1 V M V M")
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
@@ -160,6 +164,7 @@ def predict_limb(
     innovation: FloatArray,
     S: FloatArray,
     consistency: FloatArray,
+    missed: FloatArray,
 ) -> float:
     """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
@@ -177,6 +182,7 @@ def predict_limb(
     factor : (m,) output, of :func:`decay_model_error`
     innovation, S : (m,), (m, m) output: innovation of the momentum and its covariance
     consistency : (m,) output: squared innovation of each joint over its variance
+    missed : (2, m) output: torque of each motor that its law does not explain [N m], and its variance [(N m)^2]
     """
     m, size = force.size, x.size
     window_is_finite = bounded(force) and bounded(G) and bounded(force_variance) and bounded(momentum_covariance)
@@ -214,7 +220,7 @@ def predict_limb(
         innovation[a] = momentum[a] - x[a]
         for b in range(m):
             S[a, b] = P[a, b] + momentum_covariance[a, b]
-    _judge_rest(x, P, G, sliding, rest, evidence, T, innovation, S)
+    _judge_rest(x, P, G, sliding, rest, evidence, T, innovation, S, missed)
     for a in range(m):
         consistency[a] = innovation[a] ** 2 / S[a, a]
     normalised = solve_positive(S, innovation.reshape((m, 1)))[0]
@@ -453,6 +459,7 @@ class LimbFilter:
     variance_at_rest : (m,) what motors that rest in the newest window have more [(N m)^2]
     rest_evidence : (m,) log-likelihood ratio of friction that is free at rest: positive where it is
     consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
+    missed : (2, m) torque of the motors in the newest window that their laws do not explain [N m], and its variance
     windows : number of windows used for identification
     running : False until :meth:`begin`
     history : records since the start, or since they were last taken away; None without history
@@ -467,6 +474,7 @@ class LimbFilter:
         self._joints = m = layout.momentum.stop
         self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
         self._innovation, self._S = np.empty(m), np.empty((m, m))
+        self.missed: FloatArray = np.full((2, m), np.nan)
         self._lay_out(layout, bounds, presliding)
         self.forget()
 
@@ -587,6 +595,7 @@ class LimbFilter:
             innovation,
             S,
             consistency,
+            self.missed,
         )
         if math.isnan(distance):
             return False
@@ -665,17 +674,20 @@ class LimbFilter:
                 self._clear(rows)
         self.layout = replace(layout, prior_std=prior)
 
-    def use_law(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
-        """Leave out the parameters that :meth:`know_no_presliding` has set to zero; not with a history.
+    def use_law(
+        self, layout: LimbState, bounds: FloatArray, presliding: FloatArray, here: IntArray, there: IntArray
+    ) -> None:
+        """Go on with other terms of the law; not with a history.
 
         Parameters
         ----------
-        layout, bounds, presliding : of the filter without them
+        layout, bounds, presliding : of the filter with them
+        here, there : states (c,) of the new layout that are these of the present one; the others start from the prior
         """
-        law = self.layout.law
-        kept = np.ones(self.layout.size, dtype=bool)
-        kept[law] = self.presliding.ravel() == 0.0
-        self.state, self.covariance = self.state[kept], np.ascontiguousarray(self.covariance[kept][:, kept])
+        state, covariance = np.zeros(layout.size), layout.prior_covariance()
+        state[here] = self.state[there]
+        covariance[np.ix_(here, here)] = self.covariance[np.ix_(there, there)]
+        self.state, self.covariance = state, covariance
         self._copies.clear()
         self._copied_at = math.nan
         self._lay_out(layout, bounds, presliding)

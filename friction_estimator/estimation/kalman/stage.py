@@ -31,6 +31,8 @@ from friction_estimator.estimation.kalman.frame_friction import (
 from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
 from friction_estimator.estimation.kalman.limb_state import joint_state_indices
+from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
+from friction_estimator.estimation.kalman.ripple import RippleSearch
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
@@ -109,6 +111,7 @@ class KalmanFriction:
     bank : filters of the limbs and their estimates
     time : since the restart [s]
     unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
+    ripples : (n,) periods of the motors' friction in a turn, (0,) while none is found
     strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start
     """
 
@@ -130,8 +133,9 @@ class KalmanFriction:
 
     def forget(self) -> None:
         """Start from the prior: without law and calibration, and with the terms of presliding."""
-        self.terms = JointLaws(self.laws.law_names, presliding=True)
+        self.terms, self.ripples = JointLaws(self.laws.law_names, presliding=True), np.zeros(0)
         self._presliding_known = self._sensors_wrong = False
+        self._ripple_search: RippleSearch | None = RippleSearch(len(self._motors.names))
         self.bank = LimbBank(self._config, self._robot, self.terms, self._history)
         self.bank.retune(self._noise.noise)
         self._schedule = LimbSchedule(self.bank)
@@ -146,7 +150,7 @@ class KalmanFriction:
         self._schedule.reset()
         self.bank.reset()
         self._publish_law()
-        self.time = self._looked_at = 0.0
+        self.time = self._looked_at = self._searched_at = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
         self._window_length = self._window
         self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), self._distances)), np.ones(shape)
@@ -154,7 +158,7 @@ class KalmanFriction:
     @property
     def _distances(self) -> int:
         """Number of presliding distances among the terms."""
-        return self.terms.parameter_count - self.laws.parameter_count
+        return int(self.terms.presliding[0].sum())
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
         """Use one frame.
@@ -166,6 +170,8 @@ class KalmanFriction:
             :meth:`reset` mends the rest.
         """
         if self._schedule.step(self.frozen):
+            if not (self.frozen or self._sensors_wrong or self._history):
+                self._look_for_ripple()
             self._look_for_presliding()
             self._publish_law()
             self._buffer.wrench_delay = self.bank.wrench_delay()
@@ -177,11 +183,40 @@ class KalmanFriction:
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
         law = law_now(
-            self.terms, self._motors, self.bank.estimates, motion, frame.effort, dt, self.strain, self.unknown
+            self.terms,
+            self._motors,
+            self.bank.estimates,
+            frame.position,
+            motion,
+            frame.effort,
+            dt,
+            self.ripples,
+            self.strain,
+            self.unknown,
         )
         disturbance = self._watch_disturbance(frame, dynamics, motion, law)
         self._identify(frame, attitude, motion, law)
         return self._friction(frame, attitude, phase, dynamics, law, disturbance)
+
+    def _look_for_ripple(self) -> None:
+        """Go on with terms of ripple as soon as the data show one."""
+        search, terms = self._ripple_search, self.bank.newest
+        if search is None or terms is None:
+            return
+        window, motors = terms.window, self._motors
+        if not window.duration > 0.0:
+            return
+        search.add(
+            motors.velocity(window.end.position) - 0.5 * window.duration * terms.speed,
+            terms.speed,
+            (window.regressor * self.bank.estimates.parameters).sum(axis=1),
+            *self.bank.missed,
+        )
+        if self.time - self._searched_at >= RIPPLE_PERIOD:
+            self._searched_at = self.time
+            if ripples := search.found():
+                self.ripples, self._ripple_search = np.full(len(motors.names), float(ripples)), None
+                self._use_terms(presliding=self._distances > 0, ripple=True)
 
     def _look_for_presliding(self) -> None:
         """Leave the terms of presliding as soon as the data show that no motor has any."""
@@ -196,10 +231,15 @@ class KalmanFriction:
         self._presliding_known = True
         self.bank.know_no_presliding()
         if not self._history:  # the smoother needs states that stay the same
-            self.terms = self.laws
-            self.bank.use_laws(self.laws)
-            self._buffer.use_parameters(self.laws.parameter_count)
+            self._use_terms(presliding=False, ripple=self.ripples.size > 0)
             self.strain, self.unknown = (np.ascontiguousarray(part[:, :0]) for part in (self.strain, self.unknown))
+
+    def _use_terms(self, presliding: bool, ripple: bool) -> None:
+        """Go on with these terms beside the laws."""
+        terms = JointLaws(self.laws.law_names, presliding, ripple)
+        self._buffer.use_parameters(terms.parameter_count, *terms.columns(self.terms))
+        self.bank.use_laws(terms)
+        self.terms = terms
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
@@ -326,7 +366,8 @@ class KalmanFriction:
         samples, s = np.zeros(n), len(PRESLIDING)
         torques, spread = np.zeros((n, s)), np.zeros((n, s, s))
         if self._distances:
-            torques, spread = estimates.parameters[:, p:], estimates.covariance[:, p : p + s, p : p + s]
+            last = slice(self.terms.parameter_count - s, self.terms.parameter_count)
+            torques, spread = estimates.parameters[:, last], estimates.covariance[:, last, last]
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
             samples[limb.joints] = limb_filter.windows
         return IdentifiedParameters(
@@ -399,7 +440,7 @@ class KalmanFriction:
                         and spread is not None
                         and np.isfinite(spread[saved]).all()
                     ):
-                        limb_filter.replace(states[row, p:-1], torques[saved], spread[saved])
+                        limb_filter.replace(states[row, -1 - self._distances : -1], torques[saved], spread[saved])
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)
