@@ -122,13 +122,11 @@ class VisitedVelocities:
         self._imagine(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
 
     def use_laws(self, laws: JointLaws) -> None:
-        """Go on with laws that have other terms beside the same own ones."""
-        here, there = laws.columns(self._laws)
-        moments, rows = self._moments, self.rows
+        """Go on with laws that lack the last parameters of the present ones."""
         self._lay_out(laws)
-        n, p = self._odd.shape
-        self._moments, self.rows = np.zeros((n, 2, p)), np.zeros((2, n, p))
-        self._moments[..., here], self.rows[..., here] = moments[..., there], rows[..., there]
+        p = laws.parameter_count
+        self._moments = np.ascontiguousarray(self._moments[..., :p])
+        self.rows = np.ascontiguousarray(self.rows[..., :p])
 
     def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
         """Count the present velocities.

@@ -170,7 +170,6 @@ class JointLaws:
     law_names : (n) as given
     parameter_names : (n) names of the parameters of every joint
     parameter_count, own_count : p, and how many of them are the law's own
-    added : names of the other ones
     nonnegative : (n, p) True where it cannot be negative
     prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
@@ -190,7 +189,6 @@ class JointLaws:
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
         self.own_count = own = max(map(len, self.parameter_names))
         added = (RIPPLE_TERMS if ripple else ()) + (PRESLIDING_TERMS if presliding else ())
-        self.added = tuple(term.name for term in added)
         self.parameter_count = own + len(added)
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
@@ -207,16 +205,6 @@ class JointLaws:
         self.presliding[:, own:] = [term.shape == Shape.STRAIN for term in added]
         self.nonnegative[:, own:] = [term.nonnegative for term in added]
         self.prior_std[:, own:] = [term.prior_std for term in added]
-
-    def columns(self, other: JointLaws) -> tuple[IntArray, IntArray]:
-        """Columns here and in other laws that multiply the same parameters, of the same joints with the same laws."""
-        here = [k for k, name in enumerate(self.added) if name in other.added]
-        there = [other.added.index(self.added[k]) for k in here]
-        own = np.arange(self.own_count)
-        return (
-            np.concatenate((own, self.own_count + np.array(here, dtype=int))),
-            np.concatenate((own, self.own_count + np.array(there, dtype=int))),
-        )
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""

@@ -310,7 +310,6 @@ class LimbBank:
         group = robot.motors.group.shape[1]
         self._config, self._floating = config, bool(robot.base_dofs)
         self._names = robot.joint_names
-        self._laws = laws
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
         self._bounds = law_bounds(laws)
@@ -367,24 +366,14 @@ class LimbBank:
         self.refresh()
 
     def use_laws(self, laws: JointLaws) -> None:
-        """Go on with laws that have other terms beside the same own ones; not with a history.
-
-        Terms of presliding may be left out after :meth:`know_no_presliding`; new terms start from their prior.
-        """
-        n, before, k, g = self._shape
+        """Leave the terms of presliding out, after :meth:`know_no_presliding`; not with a history."""
+        n, _, k, g = self._shape
         p = laws.parameter_count
-        here, there = laws.columns(self._laws)
-        self._laws, self._shape, self._bounds = laws, (n, p, k, g), law_bounds(laws)
+        self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
         self.visited.use_laws(laws)
         self._dynamics.laws = laws
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            layout, old, motors = self._layout(limb, laws), limb_filter.layout, np.arange(limb.joints.size)[:, None]
-            states = [
-                np.r_[: part.law.start, (part.law.start + count * motors + columns).ravel(), part.law.stop : part.size]
-                for part, count, columns in ((layout, p, here), (old, before, there))
-            ]
-            bounds, presliding = self._bounds[limb.joints], laws.presliding[limb.joints]
-            limb_filter.use_law(layout, bounds, presliding, *states)
+            limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
         empty = LimbEstimates.empty(*self._shape)
         self._next = dataclasses.replace(
             self.estimates,

@@ -117,9 +117,9 @@ def _judge_rest(
 ) -> None:
     """Add to the log-likelihood ratio (m,) of friction that is free at rest, against friction of the law, in place.
 
-    The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor, and ``missed``
-    (2, m) is this torque and its variance, an output. The variance is that of noise and model error, and at rest that of
-    the friction in addition.
+    The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
+    that of noise and model error, and at rest that of the friction in addition. ``missed`` (2, m) is an output: this
+    torque and its variance while the law holds.
     """
     m = innovation.size
     for c in range(m):
@@ -674,20 +674,17 @@ class LimbFilter:
                 self._clear(rows)
         self.layout = replace(layout, prior_std=prior)
 
-    def use_law(
-        self, layout: LimbState, bounds: FloatArray, presliding: FloatArray, here: IntArray, there: IntArray
-    ) -> None:
-        """Go on with other terms of the law; not with a history.
+    def use_law(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
+        """Leave out the parameters that :meth:`know_no_presliding` has set to zero; not with a history.
 
         Parameters
         ----------
-        layout, bounds, presliding : of the filter with them
-        here, there : states (c,) of the new layout that are these of the present one; the others start from the prior
+        layout, bounds, presliding : of the filter without them
         """
-        state, covariance = np.zeros(layout.size), layout.prior_covariance()
-        state[here] = self.state[there]
-        covariance[np.ix_(here, here)] = self.covariance[np.ix_(there, there)]
-        self.state, self.covariance = state, covariance
+        law = self.layout.law
+        kept = np.ones(self.layout.size, dtype=bool)
+        kept[law] = self.presliding.ravel() == 0.0
+        self.state, self.covariance = self.state[kept], np.ascontiguousarray(self.covariance[kept][:, kept])
         self._copies.clear()
         self._copied_at = math.nan
         self._lay_out(layout, bounds, presliding)

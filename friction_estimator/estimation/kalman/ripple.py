@@ -28,8 +28,11 @@ _LARGEST = 5.0
 """Torques that are not explained count up to this many of their standard deviations: impacts are larger."""
 _PERIODS = 2.0
 """Number of periods that a motor must have moved through."""
-_CLEAR = 80.0
-"""Sum over all motors of the explained squares, in variances of the rest: without ripple it stays below 25."""
+_CLEAR, _SURE = 150.0, 1.0
+"""A ripple is found when the explained squares of all motors, in half variances of the rest, exceed the first, and
+those of its neighbours by the second: the log-likelihood ratios against no ripple and another number a turn."""
+_SMALL = 0.05
+"""And when it is at least this part of the friction. Other errors of the law explain less."""
 
 
 @kernel("V V V V V T M")
@@ -99,6 +102,10 @@ class RippleSearch:
         known &= np.arange(1, MOST + 1) * (high - low)[:, None] > 2.0 * np.pi * _PERIODS
         explained = (cc * sy * sy - 2.0 * sc * sy * cy + ss * cy * cy) / np.where(known, determinant, 1.0)
         rest = np.maximum(squares[:, None] - explained, 1e-3 * squares[:, None]) / np.maximum(count, 1.0)[:, None]
-        clear = np.where(known, 0.5 * explained / np.where(rest > 0.0, rest, 1.0), 0.0).sum(axis=0)
-        best = int(clear.argmax())
-        return best + 1 if clear[best] > _CLEAR else 0
+        clear = np.where(known, 0.5 * explained / np.where(rest > 0.0, rest, 1.0), 0.0)
+        ratio = np.pad(clear.sum(axis=0), 1)
+        best = int(ratio.argmax())
+        weight = np.where(known, ss + cc, 0.0)[:, best - 1].sum()
+        part = math.sqrt(2.0 * np.where(known, explained, 0.0)[:, best - 1].sum() / weight) if weight > 0.0 else 0.0
+        sure = ratio[best] > _CLEAR and ratio[best] - max(ratio[best - 1], ratio[best + 1]) > _SURE
+        return best if sure and part > _SMALL else 0

@@ -132,15 +132,20 @@ class KalmanFriction:
         self.forget()
 
     def forget(self) -> None:
-        """Start from the prior: without law and calibration, and with the terms of presliding."""
-        self.terms, self.ripples = JointLaws(self.laws.law_names, presliding=True), np.zeros(0)
-        self._presliding_known = self._sensors_wrong = False
-        self._ripple_search: RippleSearch | None = RippleSearch(len(self._motors.names))
+        """Start from the prior, without law and calibration, with terms of presliding and without any of ripple."""
+        self._start_filters(np.zeros(0), presliding=True)
+        self.reset()
+
+    def _start_filters(self, ripples: FloatArray, presliding: bool) -> None:
+        """Start the filters of the limbs from their prior, with ripples in a turn (n,) or (0,)."""
+        n = len(self._motors.names)
+        self.ripples, self._ripple_search = ripples, None if ripples.size else RippleSearch(n)
+        self.terms = JointLaws(self.laws.law_names, presliding, bool(ripples.size))
+        self._presliding_known, self._sensors_wrong = not presliding, False
         self.bank = LimbBank(self._config, self._robot, self.terms, self._history)
         self.bank.retune(self._noise.noise)
         self._schedule = LimbSchedule(self.bank)
-        self._watch = DisturbanceWatch(self.bank.limbs, len(self._robot.joint_names))
-        self.reset()
+        self._watch = DisturbanceWatch(self.bank.limbs, n)
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
@@ -199,7 +204,10 @@ class KalmanFriction:
         return self._friction(frame, attitude, phase, dynamics, law, disturbance)
 
     def _look_for_ripple(self) -> None:
-        """Go on with terms of ripple as soon as the data show one."""
+        """Start anew with terms of ripple as soon as the data show one.
+
+        What was learned without them has taken the ripple for errors of links and sensors, and is too sure of it.
+        """
         search, terms = self._ripple_search, self.bank.newest
         if search is None or terms is None:
             return
@@ -215,8 +223,8 @@ class KalmanFriction:
         if self.time - self._searched_at >= RIPPLE_PERIOD:
             self._searched_at = self.time
             if ripples := search.found():
-                self.ripples, self._ripple_search = np.full(len(motors.names), float(ripples)), None
-                self._use_terms(presliding=self._distances > 0, ripple=True)
+                self._start_filters(np.full(len(motors.names), float(ripples)), not self._presliding_known)
+                self._buffer.reset()
 
     def _look_for_presliding(self) -> None:
         """Leave the terms of presliding as soon as the data show that no motor has any."""
@@ -231,15 +239,10 @@ class KalmanFriction:
         self._presliding_known = True
         self.bank.know_no_presliding()
         if not self._history:  # the smoother needs states that stay the same
-            self._use_terms(presliding=False, ripple=self.ripples.size > 0)
+            self.terms = JointLaws(self.laws.law_names, ripple=self.ripples.size > 0)
+            self.bank.use_laws(self.terms)
+            self._buffer.use_parameters(self.terms.parameter_count)
             self.strain, self.unknown = (np.ascontiguousarray(part[:, :0]) for part in (self.strain, self.unknown))
-
-    def _use_terms(self, presliding: bool, ripple: bool) -> None:
-        """Go on with these terms beside the laws."""
-        terms = JointLaws(self.laws.law_names, presliding, ripple)
-        self._buffer.use_parameters(terms.parameter_count, *terms.columns(self.terms))
-        self.bank.use_laws(terms)
-        self.terms = terms
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""

@@ -19,7 +19,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.types import Attitude, BoolArray, FloatArray, IntArray, SensorFrame, record
+from friction_estimator.types import Attitude, BoolArray, FloatArray, SensorFrame, record
 
 CLEARLY = 4.0
 """Variances that are this many times those of the noise are no noise."""
@@ -447,11 +447,11 @@ class WindowBuffer:
         self._length = config.window
         self._held = held
         self.fit = LocalMotionFit(noise)
-        self._rows = np.empty((0, 0))
         self.reset()
 
     def reset(self) -> None:
         """Begin anew."""
+        self._rows = np.empty((0, 0))
         self._size = 0
         self._count = 0
         self._period = self._opened = 0.0
@@ -534,15 +534,13 @@ class WindowBuffer:
         self._columns = _Columns(*(slice(a, b) for a, b in zip([0, *ends], ends, strict=False)))
         self._shape = n, k, p
 
-    def use_parameters(self, count: int, here: IntArray, there: IntArray) -> None:
-        """Go on with this many parameters a motor, of which those at ``here`` are the present ones at ``there``."""
+    def use_parameters(self, count: int) -> None:
+        """Go on with this many parameters of each law, the first ones."""
         if len(self._rows):
-            (n, k, p), start, rows = self._shape, self._columns.regressor.start, self._rows
-            motors = np.arange(n)[:, None]
+            (n, k, p), start = self._shape, self._columns.regressor.start
+            kept = start + p * np.arange(n)[:, None] + np.arange(count)
+            self._rows = np.concatenate((self._rows[:, :start], self._rows[:, kept.ravel()]), axis=1)
             self._lay_out(n, k, count)
-            self._rows = np.zeros((len(rows), self._columns.regressor.stop))
-            self._rows[:, :start] = rows[:, :start]
-            self._rows[:, start + count * motors + here] = rows[:, start + p * motors + there]
 
     def _set_length(self) -> bool:
         """Set the number of samples a window once the period is known; False before."""
