@@ -106,7 +106,7 @@ class KalmanFriction:
     Attributes
     ----------
     laws : friction laws of the motors
-    terms : what the filters identify: the laws, terms of presliding until the data show that there is none, and terms of
+    terms : what the filters identify: laws, terms of presliding until the data show that there is none, and terms of
         ripple once the data show it
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
