@@ -33,8 +33,8 @@ from friction_estimator.simulation import SimulationSample
 from friction_estimator.types import FloatArray, FrictionEstimate
 
 ROBOT, LARGE_ROBOT = "suralp", "g1"
-WARM_UP = 2000
-"""Samples before the first timed one: the robot has begun to walk, and the friction laws are being identified."""
+WARM_UP = 7000
+"""Samples before the first timed one: the robot walks, and the filters have left the terms of presliding (7 % of a step)."""
 _MIB = 2.0**20
 _REPEATS = 3
 """Replays of the bag."""

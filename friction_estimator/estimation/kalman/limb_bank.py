@@ -40,7 +40,7 @@ _RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
 _LEARNED = 0.5
 """Data show something of presliding when the standard deviation of its torque is below this part of the prior."""
-_NO_MOTOR, _ALL_MOTORS = 2.0, 40.0
+_NO_MOTOR, _ALL_MOTORS = 2.0, 20.0
 """No motor has presliding when no z is above the first, and the squares of the negative ones exceed those of the
 positive ones by the second."""
 

@@ -5,8 +5,8 @@ turn. The torque y of a window that the law does not explain then follows the la
 
     y = F (a sin(k q) + b cos(k q)) + noise
 
-This least-squares problem is solved for every k: the squares that it explains, over those that it leaves, tell which
-k is true (the periodogram of unevenly spaced samples, Lomb 1976). Motors of a robot are alike: all decide together.
+The squares that each k explains, over those that it leaves, tell which one is true (the periodogram of unevenly spaced
+samples, Lomb 1976). Motors of a robot are alike: all decide together.
 """
 
 from __future__ import annotations
@@ -22,53 +22,71 @@ MOST = 300
 """Largest number of ripples a turn: harmonic drives have two a turn of the motor."""
 PERIOD = 1.0
 """Interval between two looks at the sums [s]."""
+_BLOCK = 20
+"""Windows of a motor that are added together: its sums then stay in the cache of the processor."""
+_LONGEST = 6000.0
+"""Windows with a moving motor after which the search ends: a minute of walking."""
 _MOVING = 0.02
 """Slower motors show nothing [rad/s]."""
 _LARGEST = 5.0
 """Torques that are not explained count up to this many of their standard deviations: impacts are larger."""
 _PERIODS = 2.0
 """Number of periods that a motor must have moved through."""
-_CLEAR, _SURE = 150.0, 1.0
-"""A ripple is found when the explained squares of all motors, in half variances of the rest, exceed the first, and
-those of its neighbours by the second: the log-likelihood ratios against no ripple and another number a turn."""
+_CLEAR = 150.0
+"""A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
+log-likelihood ratio against no ripple. The number a turn is then right to about one, which is good enough."""
 _SMALL = 0.05
 """And when it is at least this part of the friction. Other errors of the law explain less."""
 
 
-@kernel("V V V V V T M")
+@kernel("V V M M M T M M")
 def add_window(
     position: FloatArray,
     speed: FloatArray,
-    torque: FloatArray,
+    regressor: FloatArray,
+    parameters: FloatArray,
     missed: FloatArray,
-    variance: FloatArray,
+    block: FloatArray,
     sums: FloatArray,
     seen: FloatArray,
 ) -> None:
-    """Add a window to the sums of :class:`RippleSearch`, in place; arguments as in :meth:`RippleSearch.add`."""
+    """Add a window to ``block`` (n, _BLOCK, 3), and what is full to the sums of :class:`RippleSearch`, in place.
+
+    Parameters
+    ----------
+    position, speed, regressor, parameters, missed : of :meth:`RippleSearch.add`
+    sums : (n, 2 MOST) of ``F y sin(k q)`` and of ``F y cos(k q)``, in variances of y
+    seen : (n, 6) number of windows in the block; of all: sums of y^2 and F^2, lowest and highest position, number
+    """
     for motor in range(position.size):
-        if not (abs(speed[motor]) > _MOVING and missed[motor] * missed[motor] < math.inf and variance[motor] > 0.0):
+        torque, variance, F = missed[0, motor], missed[1, motor], 0.0
+        if not (abs(speed[motor]) > _MOVING and torque * torque < math.inf and variance > 0.0):
             continue
-        sigma = math.sqrt(variance[motor])
-        F, y = torque[motor] / sigma, min(max(missed[motor] / sigma, -_LARGEST), _LARGEST)
-        seen[motor, 0] += 1.0
-        seen[motor, 1] += y * y
-        seen[motor, 2] = min(seen[motor, 2], position[motor])
-        seen[motor, 3] = max(seen[motor, 3], position[motor])
-        one_sine, one_cosine = math.sin(position[motor]), math.cos(position[motor])
-        sine, cosine = 0.0, F
-        for k in range(sums.shape[1]):
-            sine, cosine = sine * one_cosine + cosine * one_sine, cosine * one_cosine - sine * one_sine
-            row = sums[motor, k]
-            row[0] += sine * y
-            row[1] += cosine * y
-            row[2] += sine * sine
-            row[3] += sine * cosine
-            row[4] += cosine * cosine
+        sigma, now, count = math.sqrt(variance), seen[motor], int(seen[motor, 0])
+        for j in range(parameters.shape[1]):
+            F += regressor[motor, j] * parameters[motor, j] / sigma
+        y = min(max(torque / sigma, -_LARGEST), _LARGEST)
+        block[motor, count, 0], block[motor, count, 1] = math.sin(position[motor]), math.cos(position[motor])
+        block[motor, count, 2] = F * y
+        now[1] += y * y
+        now[2] += F * F
+        now[3], now[4] = min(now[3], position[motor]), max(now[4], position[motor])
+        now[0] = (count + 1) % _BLOCK
+        now[5] += 1.0
+        if now[0] > 0.0:
+            continue
+        sines, cosines = sums[motor, :MOST], sums[motor, MOST:]
+        for w in range(_BLOCK):
+            one_sine, one_cosine = block[motor, w, 0], block[motor, w, 1]
+            sine, cosine = 0.0, block[motor, w, 2]
+            for k in range(MOST):
+                sine, cosine = sine * one_cosine + cosine * one_sine, cosine * one_cosine - sine * one_sine
+                sines[k] += sine
+                cosines[k] += cosine
 
 
 class RippleSearch:
-    """Sums of all windows so far, motor by motor and for every number of ripples a turn.
+    """Sums over all windows so far, motor by motor and for every number of ripples a turn.
 
     Parameters
     ----------
@@ -76,36 +94,45 @@ class RippleSearch:
     """
 
     def __init__(self, motors: int) -> None:
-        self._sums = np.zeros((motors, MOST, 5))
-        self._seen = np.zeros((motors, 4))
-        self._seen[:, 2:] = math.inf, -math.inf
+        self._block, self._sums = np.empty((motors, _BLOCK, 3)), np.zeros((motors, 2 * MOST))
+        self._seen = np.zeros((motors, 6))
+        self._seen[:, 3:5] = math.inf, -math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """True when a ripple would have been found by now."""
+        return bool(self._seen[:, 5].max() > _LONGEST)
 
     def add(
-        self, position: FloatArray, speed: FloatArray, torque: FloatArray, missed: FloatArray, variance: FloatArray
+        self,
+        position: FloatArray,
+        speed: FloatArray,
+        regressor: FloatArray,
+        parameters: FloatArray,
+        missed: FloatArray,
     ) -> None:
         """Add a window.
 
         Parameters
         ----------
-        position, speed : (n,) of the motors in the middle of the window [rad], [rad/s]
-        torque : (n,) of their laws [N m]
-        missed, variance : (n,) what the laws do not explain and its variance; NaN where nothing was measured [N m]
+        position, speed : (n,) of the motors in its middle [rad], [rad/s]
+        regressor, parameters : (n, p) of their laws
+        missed : (2, n) what the laws do not explain [N m], and its variance; NaN where nothing was measured
         """
-        add_window(position, speed, torque, missed, variance, self._sums, self._seen)
+        add_window(position, speed, regressor, parameters, missed, self._block, self._sums, self._seen)
 
     def found(self) -> int:
         """Number of ripples a turn, zero while there is no clear one."""
-        count, squares, low, high = self._seen.T
-        sy, cy, ss, sc, cc = np.moveaxis(self._sums, 2, 0)
-        determinant = ss * cc - sc * sc
-        known = (determinant > 1e-6 * ss * cc) & (squares > 0.0)[:, None]
-        known &= np.arange(1, MOST + 1) * (high - low)[:, None] > 2.0 * np.pi * _PERIODS
-        explained = (cc * sy * sy - 2.0 * sc * sy * cy + ss * cy * cy) / np.where(known, determinant, 1.0)
-        rest = np.maximum(squares[:, None] - explained, 1e-3 * squares[:, None]) / np.maximum(count, 1.0)[:, None]
-        clear = np.where(known, 0.5 * explained / np.where(rest > 0.0, rest, 1.0), 0.0)
-        ratio = np.pad(clear.sum(axis=0), 1)
+        _, missed, friction, low, high, count = self._seen.T
+        moved = np.arange(1, MOST + 1) * (high - low)[:, None] > 2.0 * np.pi * _PERIODS
+        known = moved & (missed * friction > 0.0)[:, None]
+        squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * known
+        explained = squares / np.where(known, 0.5 * friction[:, None], 1.0)
+        rest = np.maximum(missed[:, None] - explained, 1e-3 * missed[:, None]) / np.maximum(count, 1.0)[:, None]
+        ratio = (0.5 * explained / np.where(known, rest, 1.0)).sum(axis=0)
         best = int(ratio.argmax())
-        weight = np.where(known, ss + cc, 0.0)[:, best - 1].sum()
-        part = math.sqrt(2.0 * np.where(known, explained, 0.0)[:, best - 1].sum() / weight) if weight > 0.0 else 0.0
-        sure = ratio[best] > _CLEAR and ratio[best] - max(ratio[best - 1], ratio[best + 1]) > _SURE
-        return best if sure and part > _SMALL else 0
+        if not ratio[best] > _CLEAR:
+            return 0
+        here = known[:, best]
+        part = math.sqrt(explained[here, best].sum() / (0.5 * friction[here].sum()))
+        return best + 1 if part > _SMALL else 0

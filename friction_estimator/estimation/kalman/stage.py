@@ -209,20 +209,16 @@ class KalmanFriction:
 
         What was learned without them has taken the ripple for errors of links and sensors, and is too sure of it.
         """
-        search, terms = self._ripple_search, self.bank.newest
-        if search is None or terms is None:
+        search, terms, motors = self._ripple_search, self.bank.newest, self._motors
+        if search is None or terms is None or not terms.window.duration > 0.0:
             return
-        window, motors = terms.window, self._motors
-        if not window.duration > 0.0:
-            return
-        search.add(
-            motors.velocity(window.end.position) - 0.5 * window.duration * terms.speed,
-            terms.speed,
-            (window.regressor * self.bank.estimates.parameters).sum(axis=1),
-            *self.bank.missed,
-        )
+        window, parameters = terms.window, self.bank.estimates.parameters
+        middle = motors.velocity(window.end.position) - 0.5 * window.duration * terms.speed
+        search.add(middle, terms.speed, window.regressor, parameters, self.bank.missed)
         if self.time - self._searched_at >= RIPPLE_PERIOD:
             self._searched_at = self.time
+            if search.is_over:
+                self._ripple_search = None
             if ripples := search.found():
                 self._start_filters(np.full(len(motors.names), float(ripples)), not self._presliding_known)
                 self._buffer.reset()

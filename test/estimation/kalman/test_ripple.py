@@ -27,7 +27,9 @@ def searched(ripples: float, amplitude: float, windows: int = 600, noise: float 
         missed = torque * amplitude * np.sin(ripples * position + 0.7) + noise * rng.normal(size=MOTORS)
         missed[rng.random(MOTORS) < 0.02] = 100.0
         missed[rng.random(MOTORS) < 0.02] = np.nan
-        search.add(position, speed, torque, missed, np.full(MOTORS, noise**2))
+        search.add(
+            position, speed, torque[:, None], np.ones((MOTORS, 1)), np.stack((missed, np.full(MOTORS, noise**2)))
+        )
     return search.found()
 
 
