@@ -34,7 +34,7 @@ from friction_estimator.types import FloatArray, FrictionEstimate
 
 ROBOT, LARGE_ROBOT = "suralp", "g1"
 WARM_UP = 7000
-"""Samples before the first timed one: the robot walks, and the filters have left the terms of presliding, 7 % a step."""
+"""Samples before the first timed one: the robot walks, and the filters have left presliding, which costs 7 % a step."""
 _MIB = 2.0**20
 _REPEATS = 3
 """Replays of the bag."""
