@@ -85,7 +85,7 @@ def advance_strain(strain: FloatArray, unknown: FloatArray, moved: float) -> Non
     """Advance the Dahl strains (s,) of one motor that has moved by so much [rad], in place.
 
     ``dz = (dq - |dq| z) / s`` (Dahl 1968), implicit in z: stable for any step. ``unknown`` (s,) is what is left of
-    the error of z at the start, which nothing tells.
+    the error of z at the start, which is unknown.
     """
     for k in range(strain.size):
         part = moved / PRESLIDING[k]

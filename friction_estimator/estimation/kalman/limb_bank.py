@@ -16,7 +16,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import FREE_AT_REST, LimbFilter
+from friction_estimator.estimation.kalman.limb_filter import FREE_AT_REST, Learned, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     Limb,
     LimbState,
@@ -325,6 +325,7 @@ class LimbBank:
             )
             for limb in self.limbs
         ]
+        self._held: list[Learned | None] = [None] * len(self.limbs)
         self._dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
@@ -372,6 +373,7 @@ class LimbBank:
         self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
         self.visited.use_laws(laws)
         self._dynamics.laws = laws
+        self._held = [None] * len(self.limbs)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
         empty = LimbEstimates.empty(*self._shape)

@@ -122,7 +122,7 @@ class KalmanFriction:
         self._config, self._robot, self._history = config, robot, history
         self._motors = motors = robot.motors
         self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
-        self.frozen = False
+        self.frozen = self._sensors_wrong = False
         self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
@@ -142,7 +142,7 @@ class KalmanFriction:
         n = len(self._motors.names)
         self.ripples, self._ripple_search = ripples, None if ripples.size else RippleSearch(n)
         self.terms = JointLaws(self.laws.law_names, presliding, bool(ripples.size))
-        self._presliding_known, self._sensors_wrong = not presliding, False
+        self._presliding_known = not presliding
         self.bank = LimbBank(self._config, self._robot, self.terms, self._history)
         self.bank.retune(self._noise.noise)
         self._schedule = LimbSchedule(self.bank)
@@ -444,7 +444,8 @@ class KalmanFriction:
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)
-        if len(here) == len(self._motors.names) and spread is not None and not spread[there].any():
+        everywhere = self._distances and len(here) == len(self._motors.names)
+        if everywhere and spread is not None and not spread[there].any():
             self._leave_presliding()
         self.bank.refresh()
         self._publish_law()

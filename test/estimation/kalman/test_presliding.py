@@ -102,8 +102,25 @@ def test_where_friction_has_no_memory_the_terms_of_presliding_are_left_and_stay_
     assert again.identified.has_presliding  # nothing is known yet
     again.restore(load_parameters(tmp_path / "law.yaml"))
     assert not again.identified.has_presliding
+    again.restore(load_parameters(tmp_path / "law.yaml"))
+    assert not again.identified.has_presliding
     again.forget()
     assert again.identified.has_presliding
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_filters_that_start_anew_while_sensors_are_wrong_go_on_when_these_are_right(urdf_xml, motion, restored):
+    estimator = estimator_of(urdf_xml)
+    instants = without_memory(motion)
+    feed(estimator, instants)
+    identified, stage = estimator.identified, estimator._pipeline.friction
+    estimator.forget()
+    stage.note_sensors(wrong=True, wrong_for=1.0)
+    estimator.restore(identified) if restored else estimator.forget()
+    feed(estimator, instants[:300])
+    stage.note_sensors(wrong=False, wrong_for=1.0)
+    estimates = feed(estimator, instants[300:600])
+    assert np.isfinite(stacked(estimates, "friction")).all()
 
 
 def test_no_decision_is_made_without_motion(urdf_xml):
