@@ -599,8 +599,8 @@ def share_out(costs: Sequence[float]) -> list[list[int]]:
 class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
-    First come the feet and the robot model at its end, then the torques of wrong links, then one group of limbs a
-    frame, last what all limbs have learned. The largest limb alone is a group. A group of smaller limbs costs at most
+    First come the feet, the robot model at its end, and the torques of wrong links, then one group of limbs a frame,
+    then what all limbs have learned, last its publication. The largest limb alone is a group. A group of smaller limbs costs at most
     as much as the largest.
 
     Parameters
@@ -643,6 +643,7 @@ class LimbSchedule:
     def _parts(self, window: Window, usable: bool) -> Iterator[None]:
         bank = self._bank
         bank.open(window)
+        yield
         terms = bank.evaluate(window)
         yield
         links = bank.link_columns(terms)
@@ -652,3 +653,4 @@ class LimbSchedule:
                 bank.use(limb, terms, links, usable, self._frozen)
         yield
         bank.gather(window.time)
+        yield
