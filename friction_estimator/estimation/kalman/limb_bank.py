@@ -600,8 +600,8 @@ class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
     First come the feet, the robot model at its end, and the torques of wrong links, then one group of limbs a frame,
-    then what all limbs have learned, last its publication. The largest limb alone is a group. A group of smaller limbs costs at most
-    as much as the largest.
+    then what all limbs have learned, last its publication. The largest limb alone is a group. A group of smaller limbs
+    costs at most as much as the largest. Where a window has fewer samples than that, each frame does more.
 
     Parameters
     ----------
@@ -611,7 +611,7 @@ class LimbSchedule:
     def __init__(self, bank: LimbBank) -> None:
         self._bank = bank
         self._groups = share_out([limb_filter.layout.size**2 for limb_filter in bank.filters])
-        self._frozen = False
+        self._frozen, self._stride = False, 1
         self.reset()
 
     def reset(self) -> None:
@@ -621,17 +621,19 @@ class LimbSchedule:
     def open(self, window: Window, usable: bool) -> None:
         """A window is complete; every :meth:`step` from now on does a part of its work."""
         self._work = self._parts(window, usable)
+        self._stride = math.ceil((5 + len(self._groups)) / max(window.samples, 1))
 
     def step(self, frozen: bool) -> bool:
         """Do the next part of the work, if any is left; True when the estimates are new."""
         if self._work is None:
             return False
         self._frozen = frozen
-        for _ in self._work:
-            return False
-        self._work = None
-        self._bank.publish()
-        return True
+        for _ in range(self._stride):
+            if next(self._work, True):
+                self._work = None
+                self._bank.publish()
+                return True
+        return False
 
     def finish(self, frozen: bool) -> bool:
         """Do all the work that is left; True when the estimates are new."""

@@ -22,7 +22,7 @@ from test.estimation.kalman.synthetic import random_windows
 from test.feeding import feed, stacked
 from test.sway import SwayInstant, sway
 
-DRY, VISCOUS = 5.0, 2.0
+DRY, VISCOUS = 4.0, 2.0
 
 
 def with_presliding(instants: Sequence[SwayInstant], length: float) -> list[SwayInstant]:
