@@ -22,7 +22,7 @@ TROUBLES = "guides/what_can_go_wrong.md"
 CODE = [
     ast.parse(path.read_text(encoding="utf-8"))
     for room in ("estimation", "ros", "learning")
-    for path in (ROOT / "friction_estimator" / room).glob("*.py")
+    for path in (ROOT / "friction_estimator" / room).rglob("*.py")
 ]
 VALUE = re.compile(r"'[^']*'|[\w.]*(?:joint_states|l_foot|\w/\w)[\w./]*|[\d.]+%?|[:;,()?=]|\. ")
 """What differs between two findings of one kind, and what may stand between the parts of a text."""

@@ -311,8 +311,8 @@ class Estimator:
         self._pipeline.friction.restore(fitting)
         self.monitor.forget(parameters_sigma(self.identified))
         anew = [name for name in names if name not in identified.joint_names]
-        if identified.has_presliding and self.config.observer != "kalman":
-            notes = (*notes, "the saved presliding is not used: only observer: kalman does")
+        if (identified.has_presliding or identified.has_ripple) and self.config.observer != "kalman":
+            notes = (*notes, "the saved presliding and ripple are not used: only observer: kalman does")
         return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
 
     def diagnose(self) -> tuple[JointDiagnosis, ...]:

@@ -15,12 +15,12 @@ _RESTART_PAUSE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that went wrong with the input.
+    """One thing that went wrong with the input, or made the filters start anew.
 
     Attributes
     ----------
     code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
-        ``missing_effort``, ``missing_velocity``, ``gap``, ``time_jump``, ``error_restart`` or ``sensor``
+        ``missing_effort``, ``missing_velocity``, ``gap``, ``time_jump``, ``error_restart``, ``ripple`` or ``sensor``
     stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
     text : what happened, and what was done about it
     """

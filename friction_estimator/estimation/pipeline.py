@@ -170,7 +170,9 @@ class Pipeline:
         base_stage = Odometry if config.base_state.method == "odometry" else BaseStateEstimator
         self.base_state: Odometry | BaseStateEstimator = base_stage(config, robot)
         self.friction: FrictionStage = (
-            KalmanFriction(config, robot) if config.observer == "kalman" else ObservedFriction(config, robot)
+            KalmanFriction(config, robot, self._health)
+            if config.observer == "kalman"
+            else ObservedFriction(config, robot)
         )
         self._has_friction = config.has_friction
         self._given_base: BaseState | None = None

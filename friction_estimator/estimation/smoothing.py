@@ -42,7 +42,7 @@ class SmoothedEstimator(Estimator):
         if math.isnan(lag) or lag <= 0.0:
             raise ConfigError(f"the smoother must look ahead: {lag:g} s is not a positive time")
         super().__init__(config, urdf_xml)
-        self._smoother = self._smoother_class(config, self._pipeline.robot, lag)
+        self._smoother = self._smoother_class(config, self._pipeline.robot, lag, self._health)
         self._pipeline.friction = self._smoother.stage
         self._waiting: deque[tuple[SensorFrame, SensedFrame]] = deque()
 

@@ -22,7 +22,7 @@ from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.joint_laws import LARGEST, SCALARS, IdentifiedParameters, check_identified
-from friction_estimator.laws.linear import PRESLIDING_TERMS
+from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.types import FloatArray
 
 FORMAT = "friction_estimator/identified_parameters"
@@ -30,7 +30,8 @@ IDENTIFICATION = "identification"
 """Section that an offline identification adds."""
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
 
-_PRESLIDING_NAMES = tuple(term.name for term in PRESLIDING_TERMS)
+_ADDED_NAMES = {kind: tuple(term.name for term in terms) for kind, terms in ADDED_TERMS.items()}
+_RIPPLES = "ripples"
 _VELOCITY_RANGE = "velocity_range"
 """Optional: older files and offline identification have none."""
 
@@ -244,7 +245,7 @@ def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
         "sigma": dict(zip(names, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)).tolist(), strict=True)),
         **{name: float(getattr(identified, name)[row]) for name in SCALARS},
         **_velocity_range(identified, row),
-        **_presliding(identified, row),
+        **_added_terms(identified, row),
         "covariance": covariance.tolist(),  # last: a truncated list is never valid
     }
 
@@ -255,13 +256,16 @@ def _velocity_range(identified: IdentifiedParameters, row: int) -> dict[str, lis
     return {} if ends is None or not np.isfinite(ends[row]).all() else {_VELOCITY_RANGE: ends[row].tolist()}
 
 
-def _presliding(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
-    """Only where it is known."""
-    values, covariance = identified.presliding, identified.presliding_covariance
-    if values is None or covariance is None or not np.isfinite(covariance[row]).all():
-        return {}
-    torques = dict(zip(_PRESLIDING_NAMES, values[row].tolist(), strict=True))
-    return {"presliding": torques, "presliding_covariance": covariance[row].tolist()}
+def _added_terms(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
+    """Only where they are known."""
+    entry: dict[str, Any] = {}
+    if identified.ripples is not None and identified.ripples[row]:
+        entry[_RIPPLES] = float(identified.ripples[row])
+    for kind, names in _ADDED_NAMES.items():
+        if (known := identified.added(kind, row)) is not None:
+            values, covariance = (numbers.tolist() for numbers in known)
+            entry |= {kind: dict(zip(names, values, strict=True)), f"{kind}_covariance": covariance}
+    return entry
 
 
 def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
@@ -271,9 +275,11 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
     for joint in joints:
         check_name("the name of a joint", joint)
     laws = [_law(joint, entry) for joint, entry in joints.items()]
-    parameters, scalars, velocity_range = [], [], np.full((len(joints), 2), np.nan)
-    s = len(_PRESLIDING_NAMES)
-    presliding, presliding_covariance = np.zeros((len(joints), s)), np.full((len(joints), s, s), np.inf)
+    parameters, scalars, velocity_range = [], [], np.full((n := len(joints), 2), np.nan)
+    optional: dict[str, Any] = {_VELOCITY_RANGE: velocity_range, _RIPPLES: np.zeros(n)}
+    for kind, names in _ADDED_NAMES.items():
+        s = len(names)
+        optional |= {kind: np.zeros((n, s)), f"{kind}_covariance": np.full((n, s, s), np.inf)}
     for row, ((joint, entry), law) in enumerate(zip(joints.items(), laws, strict=True)):
         count = len(law.parameter_names)
         values = _values(joint, entry, law.parameter_names)
@@ -281,16 +287,15 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
         scalars.append([_numbers(joint, entry, name, ()) for name in SCALARS])
         if _VELOCITY_RANGE in entry:
             velocity_range[row] = _rising_speeds(joint, entry)
-        if "presliding" in entry:
-            presliding[row] = _values(joint, entry, _PRESLIDING_NAMES, "presliding")
-            presliding_covariance[row] = _numbers(joint, entry, "presliding_covariance", (s, s))
+        if _RIPPLES in entry:
+            optional[_RIPPLES][row] = _numbers(joint, entry, _RIPPLES, ())
+        for kind, names in _ADDED_NAMES.items():
+            if kind in entry:
+                optional[kind][row] = _values(joint, entry, names, kind)
+                key, shape = f"{kind}_covariance", (len(names), len(names))
+                optional[key][row] = _numbers(joint, entry, key, shape)
     numbers = np.array(scalars).reshape(-1, len(SCALARS)).T
-    identified = replace(
-        joined(tuple(joints), [law.name for law in laws], parameters, *numbers),
-        velocity_range=velocity_range,
-        presliding=presliding,
-        presliding_covariance=presliding_covariance,
-    )
+    identified = replace(joined(tuple(joints), [law.name for law in laws], parameters, *numbers), **optional)
     check_identified(identified)
     return identified
 

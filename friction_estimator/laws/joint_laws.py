@@ -13,11 +13,12 @@ from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import FrictionLaw, law_names, make_law
 from friction_estimator.laws.linear import (
+    ADDED_TERMS,
+    MOST_RIPPLES,
     PRESLIDING,
-    PRESLIDING_TERMS,
-    RIPPLE_TERMS,
     LinearFrictionLaw,
     Shape,
+    Term,
     fill_regressor,
     linear_law_names,
     make_linear_law,
@@ -130,7 +131,7 @@ def expected_friction(
             variance[joint] += weights[k] * (torque[k] - mean[joint]) ** 2
 
 
-@kernel("IT M V T M M M T T M M")
+@kernel("IT M V T M M M T T T M M")
 def expected_friction_rows(
     codes: IntArray,
     scales: FloatArray,
@@ -140,16 +141,16 @@ def expected_friction_rows(
     load: FloatArray,
     velocity_std: FloatArray,
     strain: FloatArray,
+    wave: FloatArray,
     phi: FloatArray,
     mean: FloatArray,
     variance: FloatArray,
 ) -> None:
     """Write mean regressor (r, n, p), mean and variance (r, n) of the friction at r instants."""
-    no_wave = np.empty((velocity.shape[1], 0))
     for row in range(len(velocity)):
         expected_friction(
-            codes, scales, finest, parameters[row], velocity[row], load[row], velocity_std[row], strain[row], no_wave,
-            phi[row], mean[row], variance[row],
+            codes, scales, finest, parameters[row], velocity[row], load[row], velocity_std[row], strain[row],
+            wave[row], phi[row], mean[row], variance[row],
         )  # fmt: skip
 
 
@@ -162,8 +163,8 @@ class JointLaws:
     Parameters
     ----------
     names : (n) name of the law of every joint
-    ripple : True: the columns after those of the laws are :data:`~friction_estimator.laws.linear.RIPPLE_TERMS`
-    presliding : True: the last columns are those of :data:`~friction_estimator.laws.linear.PRESLIDING_TERMS`
+    presliding, ripple : True: the columns after those of the laws are these, in the order of
+        :data:`~friction_estimator.laws.linear.ADDED_TERMS`
 
     Attributes
     ----------
@@ -174,6 +175,7 @@ class JointLaws:
     prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
     presliding : (n, p) one for torques of the presliding terms, else zero
+    added : columns of the terms that are not the laws' own, by kind: ``ripple``, ``presliding``; empty without them
     codes, scales : (n, p, 4), (n, p) terms of the laws, for the kernels
     finest : (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
 
@@ -188,7 +190,11 @@ class JointLaws:
         laws = {name: make_linear_law(name) for name in dict.fromkeys(names)}
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
         self.own_count = own = max(map(len, self.parameter_names))
-        added = (RIPPLE_TERMS if ripple else ()) + (PRESLIDING_TERMS if presliding else ())
+        added: tuple[Term, ...] = ()
+        self.added: dict[str, slice] = {}
+        for (kind, terms), wanted in zip(ADDED_TERMS.items(), (ripple, presliding), strict=True):
+            start, added = own + len(added), added + terms * wanted
+            self.added[kind] = slice(start, own + len(added))
         self.parameter_count = own + len(added)
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
@@ -220,6 +226,7 @@ class JointLaws:
         load: FloatArray,
         velocity_std: FloatArray,
         strain: FloatArray | None = None,
+        wave: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Friction when the true velocity is Gaussian about ``velocity``.
 
@@ -235,14 +242,15 @@ class JointLaws:
         velocity, load : (r, n) [rad/s], [N m]
         velocity_std : (r, n) standard deviation of the velocity [rad/s]
         strain : (r, n, s) Dahl strains of the presliding terms; None: the joints slide on
+        wave : (r, n, 2) sine and cosine of the ripple; None: the mean over all positions
 
         Returns
         -------
         regressor, torque, variance : (r, n, p) mean, (r, n) mean [N m], (r, n) from the velocity [(N m)^2]
         """
         out = np.empty((*velocity.shape, self.parameter_count)), np.empty(velocity.shape), np.empty(velocity.shape)
-        strain = np.empty((*velocity.shape, 0)) if strain is None else strain
-        at = self.codes, self.scales, self.finest, parameters, velocity, load, velocity_std, strain
+        strain, wave = (np.empty((*velocity.shape, 0)) if one is None else one for one in (strain, wave))
+        at = self.codes, self.scales, self.finest, parameters, velocity, load, velocity_std, strain, wave
         expected_friction_rows(*at, *out)
         return out
 
@@ -311,6 +319,9 @@ class IdentifiedParameters:
     velocity_range : (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
     presliding, presliding_covariance : (n, s), (n, s, s) torques of the presliding terms [N m]; infinite covariance
         where unknown, zero where there is no presliding; None: all unknown
+    ripples : (n,) periods of the friction in a turn; zero where none was found; None: nowhere
+    ripple, ripple_covariance : (n, t), (n, t, t) parameters of the ripple terms, in SI units; infinite covariance where
+        unknown; None: all unknown
     """
 
     joint_names: tuple[str, ...]
@@ -323,6 +334,20 @@ class IdentifiedParameters:
     velocity_range: FloatArray | None = None
     presliding: FloatArray | None = None
     presliding_covariance: FloatArray | None = None
+    ripples: FloatArray | None = None
+    ripple: FloatArray | None = None
+    ripple_covariance: FloatArray | None = None
+
+    @property
+    def has_ripple(self) -> bool:
+        """Whether a ripple was found in any joint."""
+        return self.ripples is not None and bool(self.ripples.any())
+
+    def added(self, kind: str, row: int) -> tuple[FloatArray, FloatArray] | None:
+        """Parameters (s,) of the terms ``ripple`` or ``presliding`` of a joint, and their covariance; None: unknown."""
+        values, covariance = getattr(self, kind), getattr(self, f"{kind}_covariance")
+        known = values is not None and covariance is not None and np.isfinite(covariance[row]).all()
+        return (values[row], covariance[row]) if known else None
 
     @property
     def has_presliding(self) -> bool:
@@ -363,12 +388,14 @@ def check_identified(identified: IdentifiedParameters) -> None:
                 raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST**2:g}")
         _check_covariance(joint, covariance)
         _check_bounds(joint, law, values, covariance)
-        if identified.presliding is not None and identified.presliding_covariance is not None:
-            spread = identified.presliding_covariance[row]
-            if np.isfinite(spread).all():
-                _check_covariance(joint, spread)
-            if not (np.abs(identified.presliding[row]) <= LARGEST).all():
-                raise ConfigError(f"'presliding' of the joint {joint!r} is {identified.presliding[row].tolist()}")
+        for kind in ADDED_TERMS:
+            if (numbers := identified.added(kind, row)) is not None:
+                _check_covariance(joint, numbers[1])
+                if not (np.abs(numbers[0]) <= LARGEST).all():
+                    raise ConfigError(f"{kind!r} of the joint {joint!r} is {numbers[0].tolist()}")
+        if identified.ripples is not None and not 0.0 <= identified.ripples[row] <= MOST_RIPPLES:
+            number = identified.ripples[row]
+            raise ConfigError(f"'ripples' of the joint {joint!r} is {number:g}; it is between 0 and {MOST_RIPPLES}")
 
 
 def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: FloatArray) -> None:

@@ -453,6 +453,8 @@ PRESLIDING_TERMS = tuple(
 those of a law, which then is the friction of a motor that slides on.
 """
 
+MOST_RIPPLES = 300
+"""Largest number of ripples in a turn: harmonic drives have two in a turn of the motor."""
 _RIPPLING = ("coulomb", Shape.TANH, STEEPEST, "N m"), ("viscous", Shape.LINEAR, 1.0, "N m s/rad")
 RIPPLE_TERMS = tuple(
     Term(
@@ -466,3 +468,6 @@ RIPPLE_TERMS = tuple(
 The friction of gears with teeth changes with the position q, k times a turn. The terms are added to those of a law,
 which then is the mean friction.
 """
+
+ADDED_TERMS = {"ripple": RIPPLE_TERMS, "presliding": PRESLIDING_TERMS}
+"""Terms that the Kalman observer adds to every law where the data show them, by kind and in this order."""

@@ -16,10 +16,9 @@ import math
 import numpy as np
 
 from friction_estimator.compiled import kernel
+from friction_estimator.laws.linear import MOST_RIPPLES as MOST
 from friction_estimator.types import FloatArray
 
-MOST = 300
-"""Largest number of ripples a turn: harmonic drives have two a turn of the motor."""
 PERIOD = 1.0
 """Interval between two looks at the sums [s]."""
 _BLOCK = 20

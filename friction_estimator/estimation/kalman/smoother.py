@@ -22,6 +22,7 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
+from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.frame_friction import ANYWHERE
 from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.joint_motion import (
@@ -198,13 +199,23 @@ class MotionSmoother:
 
 
 @dataclass(frozen=True, slots=True)
+class _Sensed:
+    """A frame and what was computed from it before the friction."""
+
+    frame: SensorFrame
+    attitude: Attitude
+    phase: ContactPhase
+    dynamics: Dynamics
+
+
+@dataclass(frozen=True, slots=True)
 class FilteredFrame:
     """A frame that the stage has used.
 
     Attributes
     ----------
     time : since the restart [s]
-    effort : (n,) motor torques [N m]
+    sensed : the frame
     unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
     strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start
     motion : smoothed
@@ -212,7 +223,7 @@ class FilteredFrame:
     """
 
     time: float
-    effort: FloatArray
+    sensed: _Sensed
     unmodelled_variance: FloatArray
     strain: FloatArray
     unknown: FloatArray
@@ -244,13 +255,14 @@ class SmoothedWindows:
     visited: VisitedVelocities
 
     def at(
-        self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray
+        self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray, ripples: FloatArray
     ) -> tuple[dict[str, FloatArray], list[LawEstimate]]:
         """Fields of ``JointFriction`` at some frames (f), each (f, n), and the law of each frame.
 
         Parameters
         ----------
         model_error_variance : (n,) of the law while nothing is measured [(N m)^2]
+        ripples : (n,) periods of the motors' friction in a turn, or (0,)
         """
         times = np.array([frame.time for frame in frames])
         row = self._nearest(times)
@@ -259,13 +271,17 @@ class SmoothedWindows:
         model_error = np.stack([np.interp(times, self.time, column) for column in self.model_error.T], axis=1)
         velocity = np.array([frame.motion.velocity for frame in frames])
         std = np.array([frame.motion.velocity_std for frame in frames])
-        effort = np.array([frame.effort for frame in frames])
+        effort, position = (
+            np.array([getattr(f.sensed.frame, name) for f in frames]) for name in ("effort", "position")
+        )
         strain, unknown = (np.array(rows) for rows in zip(*((f.strain, f.unknown) for f in frames), strict=True))
         motors = self.motors
+        angle = motors.velocity(position) * ripples if ripples.size else None
+        wave = None if angle is None else np.stack((np.sin(angle), np.cos(angle)), axis=-1)
         regressor, torque, variance = self.laws.expected_friction(
-            parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std), strain
+            parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std), strain, wave
         )
-        variance += ANYWHERE * (unknown * parameters[..., self.laws.own_count :]).sum(axis=-1) ** 2
+        variance += ANYWHERE * (unknown * parameters[..., self.laws.added["presliding"]]).sum(axis=-1) ** 2
         model = motors.at_joints(torque)
         velocity_variance = motors.variance_at_joints(variance) + np.array(
             [frame.unmodelled_variance for frame in frames]
@@ -391,16 +407,6 @@ class SmoothedMotions:
         return self.motions.popleft()
 
 
-@dataclass(frozen=True, slots=True)
-class _Sensed:
-    """A frame that waits for its smoothed motion."""
-
-    frame: SensorFrame
-    attitude: Attitude
-    phase: ContactPhase
-    dynamics: Dynamics
-
-
 class KalmanSmoother:
     """Fixed-lag smoother of the Kalman stage.
 
@@ -409,12 +415,13 @@ class KalmanSmoother:
     config : ``observer: kalman``
     robot : the model that also makes the :class:`Dynamics`
     lag : every sample is estimated with at least this much of what came later; ``inf``: with all of it [s]
+    health : gets the events of the stage
     """
 
-    def __init__(self, config: Config, robot: RobotModel, lag: float) -> None:
+    def __init__(self, config: Config, robot: RobotModel, lag: float, health: Health) -> None:
         self._motion = MotionSmoother(config.kalman, config.sensors)
         self._given = SmoothedMotions(self._motion)
-        self.stage = KalmanFriction(config, robot, self._given, history=True)
+        self.stage = KalmanFriction(config, robot, health, self._given, history=True)
         self._motors = robot.motors
         self._ahead = _MOTION_MEMORIES * MOTION_MEMORY
         self._lag = lag
@@ -461,20 +468,22 @@ class KalmanSmoother:
         """Let the stage use the oldest frames."""
         ready, self._sensed = self._sensed[:count], self._sensed[count:]
         for sensed, motion in zip(ready, self._motion.smoothed(count), strict=True):
-            self._given.motions.append(motion)
-            friction = self.stage.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics)
-            self._passed.append(
-                FilteredFrame(
-                    self.stage.time,
-                    sensed.frame.effort,
-                    self.stage.unmodelled_variance,
-                    self.stage.strain.copy(),
-                    self.stage.unknown.copy(),
-                    motion,
-                    friction,
-                )
-            )
+            ripples = self.stage.ripples
+            self._use(sensed, motion)
+            if self.stage.ripples is not ripples:  # the filters have started anew: all that waits can know the ripple
+                passed, self._passed = self._passed, []
+                self.stage.reset()
+                for one in passed:
+                    self._use(one.sensed, one.motion)
         self._waiting = sum(sensed.frame.dt for sensed in self._sensed)
+
+    def _use(self, sensed: _Sensed, motion: JointMotion) -> None:
+        """Let the stage use one frame."""
+        self._given.motions.append(motion)
+        friction = self.stage.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics)
+        stage = self.stage
+        state = stage.unmodelled_variance, stage.strain.copy(), stage.unknown.copy()
+        self._passed.append(FilteredFrame(stage.time, sensed, *state, motion, friction))
 
     def _smooth(self, until: float) -> list[JointFriction]:
         """Hand out the frames up to a time."""
@@ -487,7 +496,7 @@ class KalmanSmoother:
         return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
 
     def _frictions(self, ready: list[FilteredFrame], windows: SmoothedWindows) -> list[JointFriction]:
-        values, laws = windows.at(ready, self.stage.model_error_variance)
+        values, laws = windows.at(ready, self.stage.model_error_variance, self.stage.ripples)
         return [
             dataclasses.replace(passed.friction, law=law, **{name: column[row] for name, column in values.items()})
             for row, (passed, law) in enumerate(zip(ready, laws, strict=True))

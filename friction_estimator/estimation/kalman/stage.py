@@ -18,6 +18,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.estimation.kalman.frame_friction import (
     REGRESSOR_VARIANCE,
@@ -36,7 +37,7 @@ from friction_estimator.estimation.kalman.ripple import RippleSearch
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
-from friction_estimator.laws.linear import PRESLIDING
+from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -56,6 +57,10 @@ _EFFORT_MEMORY = 0.05
 """Time constant of the rate of change of the motor torque [s]."""
 _LOOK_PERIOD = 0.5
 """Interval between two looks for presliding [s]."""
+_RIPPLE_FOUND = (
+    "friction changes with the positions of the joints, {} times a turn (ripple): identification starts anew with the "
+    "ripple, which saved parameters contain from now on"
+)
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
@@ -100,6 +105,7 @@ class KalmanFriction:
     ----------
     config : ``kalman``, ``sensors``, ``identifier`` (laws), ``momentum.input_hold``
     robot : the model that also makes the :class:`Dynamics`
+    health : gets an event when a ripple is found
     motion : of the joints, from encoders; None: the live filter
     history : True keeps the history of the limbs' filters, for the smoother
 
@@ -117,9 +123,14 @@ class KalmanFriction:
     """
 
     def __init__(
-        self, config: Config, robot: RobotModel, motion: MotionSource | None = None, history: bool = False
+        self,
+        config: Config,
+        robot: RobotModel,
+        health: Health,
+        motion: MotionSource | None = None,
+        history: bool = False,
     ) -> None:
-        self._config, self._robot, self._history = config, robot, history
+        self._config, self._robot, self._health, self._history = config, robot, health, history
         self._motors = motors = robot.motors
         self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
         self.frozen = self._sensors_wrong = False
@@ -176,8 +187,8 @@ class KalmanFriction:
             :meth:`reset` mends the rest.
         """
         if self._schedule.step(self.frozen):
-            if not (self.frozen or self._sensors_wrong or self._history):
-                self._look_for_ripple()
+            if not (self.frozen or self._sensors_wrong):
+                self._look_for_ripple(frame.stamp_ns)
             self._look_for_presliding()
             self._publish_law()
             self._buffer.wrench_delay = self.bank.wrench_delay()
@@ -204,7 +215,7 @@ class KalmanFriction:
         self._identify(frame, attitude, motion, law)
         return self._friction(frame, attitude, phase, dynamics, law, disturbance)
 
-    def _look_for_ripple(self) -> None:
+    def _look_for_ripple(self, stamp_ns: int) -> None:
         """Start anew with terms of ripple as soon as the data show one.
 
         What was learned without them has taken the ripple for errors of links and sensors, and is too sure of it.
@@ -220,6 +231,7 @@ class KalmanFriction:
             if search.is_over:
                 self._ripple_search = None
             if ripples := search.found():
+                self._health.add_event("ripple", stamp_ns, _RIPPLE_FOUND.format(ripples))
                 self._start_filters(np.full(len(motors.names), float(ripples)), not self._presliding_known)
                 self._buffer.reset()
 
@@ -363,11 +375,13 @@ class KalmanFriction:
         """Parameters worth keeping over a restart; joints that share motors are saved motor by motor."""
         self.finish_pending_updates()
         estimates, n, p = self.bank.estimates, len(self._motors.names), self.laws.parameter_count
-        samples, s = np.zeros(n), len(PRESLIDING)
-        torques, spread = np.zeros((n, s)), np.zeros((n, s, s))
-        if self._distances:
-            last = slice(self.terms.parameter_count - s, self.terms.parameter_count)
-            torques, spread = estimates.parameters[:, last], estimates.covariance[:, last, last]
+        samples, added = np.zeros(n), dict[str, FloatArray]()
+        for kind, columns in self.terms.added.items():
+            s, values = len(ADDED_TERMS[kind]), estimates.parameters[:, columns]
+            if values.size:
+                added |= {kind: values, f"{kind}_covariance": estimates.covariance[:, columns, columns]}
+            elif kind == "presliding":  # the data have shown that there is none
+                added |= {kind: np.zeros((n, s)), f"{kind}_covariance": np.zeros((n, s, s))}
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
             samples[limb.joints] = limb_filter.windows
         return IdentifiedParameters(
@@ -379,8 +393,8 @@ class KalmanFriction:
             measurement_variance=np.zeros(n),
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
-            presliding=torques,
-            presliding_covariance=spread,
+            ripples=self.ripples if self.ripples.size else None,
+            **added,
         )
 
     def note_sensors(self, wrong: bool, wrong_for: float) -> None:
@@ -406,6 +420,7 @@ class KalmanFriction:
         """Start from parameters of an earlier run; joints that it does not name keep their present ones.
 
         A run that has found no presliding saves torques of zero without variance: then this one has no terms for it.
+        A ripple of the parameters replaces that of this run; without one, that of this run stays.
 
         Raises
         ------
@@ -413,11 +428,12 @@ class KalmanFriction:
             When the parameters belong to other friction laws, or to none of these joints.
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
-        if identified.has_presliding and not self._distances:
-            self.forget()
+        ripples = self._ripples_of(identified, there)
+        if (identified.has_presliding and not self._distances) or not np.array_equal(ripples, self.ripples):
+            self._start_filters(ripples, identified.has_presliding or not self._presliding_known)
+            self.reset()
         row_of = dict(zip(here, there, strict=True))
-        p = self.laws.parameter_count
-        torques, spread = identified.presliding, identified.presliding_covariance
+        p, spread = self.laws.parameter_count, identified.presliding_covariance
         width = min(p, identified.values.shape[1])
         for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
             states = joint_state_indices(
@@ -434,13 +450,10 @@ class KalmanFriction:
                         identified.values[saved, :width],
                         identified.covariance[saved, :width, :width],
                     )
-                    if (
-                        self._distances
-                        and torques is not None
-                        and spread is not None
-                        and np.isfinite(spread[saved]).all()
-                    ):
-                        limb_filter.replace(states[row, -1 - self._distances : -1], torques[saved], spread[saved])
+                    for kind, columns in self.terms.added.items():
+                        known = identified.added(kind, saved)
+                        if known is not None and columns.start < columns.stop:
+                            limb_filter.replace(states[row, columns], *known)
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)
@@ -449,3 +462,12 @@ class KalmanFriction:
             self._leave_presliding()
         self.bank.refresh()
         self._publish_law()
+
+    def _ripples_of(self, identified: IdentifiedParameters, there: list[int]) -> FloatArray:
+        """Ripples in a turn of the motors, (n,) or (0,): those in rows of saved parameters, else those of now.
+
+        Motors are alike: those that the parameters do not name have the ripples of the others.
+        """
+        if identified.ripples is None or not identified.ripples[there].any():
+            return self.ripples
+        return np.full(len(self._motors.names), identified.ripples[there].max())

@@ -84,7 +84,7 @@ def test_friction_follows_the_strain_after_a_reversal_whatever_its_distance(urdf
     (note,) = Estimator(suralp_config(observer="fbse", identifier__law="six_slope_load"), urdf_xml).restore(
         load_parameters(tmp_path / "law.yaml")
     )
-    assert "the saved presliding is not used" in note
+    assert "the saved presliding and ripple are not used" in note
 
 
 def test_where_friction_has_no_memory_the_terms_of_presliding_are_left_and_stay_left(urdf_xml, motion, tmp_path):

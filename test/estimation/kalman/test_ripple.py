@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.ripple import RippleSearch
+from friction_estimator.estimation.smoothing import SmoothedEstimator
+from friction_estimator.io.parameters import load_parameters, save_parameters
+from friction_estimator.laws.linear import RIPPLE_TERMS
 from friction_estimator.metrics import joint_errors
+from friction_estimator.types import FloatArray, FrictionEstimate
 from test.biped import suralp_config
 from test.feeding import feed, stacked
 from test.sway import SwayInstant, sway
@@ -56,13 +62,79 @@ def rippling(instants: list[SwayInstant], ripples: int, amplitude: float) -> lis
     return changed
 
 
-def test_friction_with_a_ripple_is_followed_once_the_ripple_is_found(urdf_xml):
-    instants = rippling(list(sway(urdf_xml, 4.0, amplitude=0.02, turn=0.05)), 240, 0.3)
-    estimator = Estimator(suralp_config(momentum__input_hold="trapezoid"), urdf_xml)
-    estimates = feed(estimator, instants) + estimator.flush()
-    truth = np.array([instant.friction for instant in instants])
-    late = np.arange(len(truth))[:, None] >= 3000
-    sigma = stacked(estimates, "sigma")
-    errors = joint_errors(stacked(estimates, "friction"), truth, sigma, np.tile(late, (1, 12)))
-    assert errors.relative_rmse.max() < 0.1
-    assert (np.abs(stacked(estimates, "friction") - truth) < 3.0 * sigma)[3000:].mean() > 0.95
+CONFIG = suralp_config(momentum__input_hold="trapezoid")
+
+
+@pytest.fixture(scope="module")
+def motion(urdf_xml) -> list[SwayInstant]:
+    return list(sway(urdf_xml, 4.0, amplitude=0.02, turn=0.05))
+
+
+def assert_follows(estimates: Sequence[FrictionEstimate], instants: Sequence[SwayInstant], settled: int) -> None:
+    """The estimates are right, and sigma is, from this sample on."""
+    friction, sigma, truth = (
+        stacked(estimates, "friction"), stacked(estimates, "sigma"), np.array([one.friction for one in instants])
+    )  # fmt: skip
+    late = np.tile(np.arange(len(truth))[:, None] >= settled, (1, 12))
+    assert joint_errors(friction, truth, sigma, late).relative_rmse.max() < 0.1
+    assert (np.abs(friction - truth) < 3.0 * sigma)[late].mean() > 0.95
+
+
+def test_a_ripple_is_found_and_reported_and_the_next_run_begins_with_it(urdf_xml, motion, tmp_path):
+    instants = rippling(motion, 240, 0.3)
+    estimator = Estimator(CONFIG, urdf_xml)
+    assert_follows(feed(estimator, instants) + estimator.flush(), instants, 3000)
+    (event,) = estimator.health.events
+    assert event.code == "ripple" and "240 times a turn" in event.text
+
+    save_parameters(tmp_path / "law.yaml", estimator.identified)
+    saved = load_parameters(tmp_path / "law.yaml")
+    for name in ("ripples", "ripple", "ripple_covariance"):
+        np.testing.assert_array_equal(getattr(saved, name), getattr(estimator.identified, name))
+
+    again = Estimator(CONFIG, urdf_xml)
+    again.restore(saved)
+    assert_follows(feed(again, instants[:1500]) + again.flush(), instants[:1500], 100)
+    assert not again.health.events
+
+    (note,) = Estimator(suralp_config(observer="fbse", identifier__law="six_slope_load"), urdf_xml).restore(saved)
+    assert "the saved presliding and ripple are not used" in note
+
+
+def test_parameters_with_and_without_ripple_are_restored_whatever_the_run_has_found(urdf_xml, motion):
+    plain, rippled = (Estimator(CONFIG, urdf_xml) for _ in range(2))
+    feed(plain, motion[:1500])
+    rippled.restore(dataclasses.replace(plain.identified, **some_ripple(60.0)))
+    assert rippled.identified.has_ripple
+    with_ripple, without = rippled.identified, plain.identified
+
+    plain.restore(with_ripple)  # its friction has no ripple: the filter learns that the terms are small
+    assert plain.identified.has_ripple
+    assert_follows(feed(plain, motion[:1500]) + plain.flush(), motion[:1500], 1000)
+    plain.restore(without)  # which says nothing of a ripple
+    assert plain.identified.has_ripple
+    plain.restore(dataclasses.replace(without, **some_ripple(100.0)))
+    assert (plain.identified.ripples == 100.0).all()
+    plain.forget()
+    assert not plain.identified.has_ripple
+
+
+def some_ripple(ripples: float) -> dict[str, FloatArray]:
+    """Fields of identified parameters with a ripple that is known a little."""
+    t = len(RIPPLE_TERMS)
+    covariance = np.tile(0.04 * np.eye(t), (12, 1, 1))
+    return {"ripples": np.full(12, ripples), "ripple": np.full((12, t), 0.2), "ripple_covariance": covariance}
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 1e300, np.nan])
+def test_ripples_that_no_gear_has_are_refused(urdf_xml, wrong):
+    estimator = Estimator(CONFIG, urdf_xml)
+    with pytest.raises(ConfigError, match="'ripples' of the joint 'l_hip_yaw'"):
+        estimator.restore(dataclasses.replace(estimator.identified, **some_ripple(wrong)))
+
+
+def test_smoothed_estimates_have_the_ripple_before_it_is_found_too(urdf_xml, motion):
+    instants = rippling(motion, 240, 0.3)
+    estimator = SmoothedEstimator(CONFIG, urdf_xml, np.inf)
+    assert_follows(feed(estimator, instants) + estimator.flush(), instants, 100)
+    assert [event.code for event in estimator.health.events] == ["ripple"]
