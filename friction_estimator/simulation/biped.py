@@ -31,6 +31,8 @@ class Biped:
     joint_names : (m,) all movable joints, in pinocchio order
     locked_joints : joints that stay at zero, as for the estimator: outside of the legs and of ``Config.robot.joints``
     posture : (m,) where the joints outside of the legs are held: at zero, or as near as their limits allow [rad]
+    posture_limits : (2, m) lowest and highest positions that keep a margin to the joint limits [rad]
+    others : indices of the joints outside the legs
     legs : left and right
     feet : (2,) index into ``Config.feet`` of the left and the right foot
     effort_limit : (m,) [N m]
@@ -45,9 +47,13 @@ class Biped:
         self.joint_names = tuple(self.model.names[2:])
         if self.model.nv != 6 + len(self.joint_names) or self.model.nq != 7 + len(self.joint_names):
             raise SimulationError("the built-in simulation needs joints with one angle each; found another kind")
+        self._data = self.model.createData()
         self._set_armature(config)
         self.legs, self.feet = self._find_legs(config)
-        self.posture = _posture(self.model)
+        self.posture_limits = _posture_limits(self.model)
+        self.posture: FloatArray = np.clip(0.0, *self.posture_limits)
+        of_legs = np.concatenate([leg.columns for leg in self.legs])
+        self.others = np.setdiff1d(np.arange(len(self.joint_names)), of_legs)
         limit = np.array(self.model.effortLimit[6:])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
 
@@ -91,6 +97,10 @@ class Biped:
             )
         return np.diag(mass_matrix)[6:], 1.0 / np.diag(np.linalg.inv(mass_matrix))[6:]
 
+    def com(self, q: FloatArray) -> FloatArray:
+        """Centre of mass of a configuration (nq,) in the world (3,) [m]."""
+        return np.array(pin.centerOfMass(self.model, self._data, q))
+
     def dimensions(self, leg_extension: float) -> WalkDimensions:
         """Dimensions of the robot that stands upright, its knees bent so that the hips are at walking height."""
         left, right = self.legs
@@ -102,7 +112,7 @@ class Biped:
         for leg in self.legs:
             sole = np.array([[leg.hip[0], leg.hip[1], 0.0]])
             q[7 + leg.columns] = leg.inverse(base, upright, sole, upright)[0]
-        com = pin.centerOfMass(self.model, self.model.createData(), q)
+        com = self.com(q)
         return WalkDimensions(
             half_width=0.5 * float(left.hip[1] - right.hip[1]),
             base_height=base_height,
@@ -142,11 +152,12 @@ class Biped:
         return (legs[left], legs[1 - left]), (left, 1 - left)
 
 
-def _posture(model: pin.Model) -> FloatArray:
-    """Zero, moved into the joint limits by a margin, so that no joint rests on a stop (m,)."""
-    lower, upper = np.array(model.lowerPositionLimit[7:]), np.array(model.upperPositionLimit[7:])
+def _posture_limits(model: pin.Model) -> FloatArray:
+    """Joint limits without a margin, so that no joint rests on a stop, and at most half a turn (2, m)."""
+    limits = np.array([model.lowerPositionLimit[7:], model.upperPositionLimit[7:]])
+    lower, upper = np.clip(limits, -np.pi, np.pi)
     margin = np.minimum(_LIMIT_MARGIN, 0.5 * (upper - lower))
-    return np.clip(np.zeros_like(lower), lower + margin, upper - margin)
+    return np.stack([lower + margin, upper - margin])
 
 
 def perturbed_urdf(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
@@ -10,7 +10,7 @@ import pinocchio as pin
 from friction_estimator.compiled import kernel
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.leg import ANKLE_PITCH, ANKLE_ROLL, yaw_rotation
-from friction_estimator.simulation.walk_plan import WalkPlan, WalkSamples
+from friction_estimator.simulation.walk_plan import WalkPlan, WalkSamples, posture_moves
 from friction_estimator.types import FloatArray, IntArray
 
 _CHECK_PERIOD = 0.02  # between the poses whose reach is checked before the walk [s]
@@ -56,6 +56,15 @@ class ReferenceGenerator:
         self._plan = plan
         self._period = period
         self._data = biped.model.createData()
+        self._upright = pin.neutral(biped.model)
+        self._upright[7:] = biped.posture
+        self._com = biped.com(self._upright)
+        moving = biped.others.tolist() if plan.gait.random_posture is not None else []
+        limits = biped.posture_limits
+        self._moves = {
+            joint: posture_moves(biped.posture[joint], limits[:, joint], plan.gait, joint, plan.duration)
+            for joint in moving
+        }
 
     def check_reach(self, until: float) -> None:
         """Check that the legs reach the poses of the plan up to a time [s], one pose every 20 ms.
@@ -65,13 +74,12 @@ class ReferenceGenerator:
         SimulationError
             When the legs are too short for one of them.
         """
-        self._configurations(self._plan.sample(np.arange(0.0, until, _CHECK_PERIOD)))
+        self._configurations(np.arange(0.0, until, _CHECK_PERIOD))
 
     def block(self, first: int, count: int) -> ReferenceBlock:
         """References of the control periods ``first`` to ``first + count - 1``."""
         h = self._period
-        samples = self._plan.sample(h * np.arange(first - 1, first + count + 1, dtype=np.float64))
-        q = self._configurations(samples)
+        samples, q = self._configurations(h * np.arange(first - 1, first + count + 1, dtype=np.float64))
         joints = q[:, 7:]
         inner = slice(1, -1)
         v = np.zeros((count, self._biped.model.nv))
@@ -91,10 +99,13 @@ class ReferenceGenerator:
         position, velocity = joints[inner].copy(), v[:, 6:].copy()
         return ReferenceBlock(samples.base[inner], yaw[inner], position, velocity, torque.copy(), share, com)
 
-    def _configurations(self, samples: WalkSamples) -> FloatArray:
-        """Pinocchio configurations (N, nq); joints outside the legs keep their posture."""
-        q = np.zeros((samples.base.shape[0], self._biped.model.nq))
+    def _configurations(self, time: FloatArray) -> tuple[WalkSamples, FloatArray]:
+        """Samples of the plan and pinocchio configurations (N, nq); joints outside the legs keep or change posture."""
+        samples = self._plan.sample(time)
+        q = np.zeros((time.size, self._biped.model.nq))
         q[:, 7:] = self._biped.posture
+        if self._moves:
+            samples = self._change_posture(time, samples, q)
         q[:, :3] = samples.base
         q[:, 5], q[:, 6] = np.sin(0.5 * samples.base_yaw), np.cos(0.5 * samples.base_yaw)
         rotation = yaw_rotation(samples.base_yaw)
@@ -102,7 +113,17 @@ class ReferenceGenerator:
             q[:, 7 + leg.columns] = leg.inverse(
                 samples.base, rotation, samples.soles[side], samples.sole_rotations[side]
             )
-        return q
+        return samples, q
+
+    def _change_posture(self, time: FloatArray, samples: WalkSamples, q: FloatArray) -> WalkSamples:
+        """Move the joints outside the legs, and the base so that the centre of mass stays that of the plan."""
+        for joint, moves in self._moves.items():
+            q[:, 7 + joint] = moves(time)[:, 0]
+        shift, upright = np.zeros((time.size, 3)), self._upright.copy()
+        for k in range(time.size):
+            upright[7:] = q[k, 7:]
+            shift[k, :2] = (self._biped.com(upright) - self._com)[:2]
+        return replace(samples, base=samples.base - np.einsum("nij,nj->ni", yaw_rotation(samples.base_yaw), shift))
 
     def _feedforward(
         self, q: FloatArray, v: FloatArray, a: FloatArray, share: FloatArray, soles: FloatArray, rotation: FloatArray

@@ -17,7 +17,7 @@ _LEAST_STEP = (-0.75, -1.0, -1.0)
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """Motion of the legs.
+    """Motion of the robot.
 
     Attributes
     ----------
@@ -35,6 +35,8 @@ class Gait:
     squat_period : duration of one squat [s]
     random_steps : seed of random steps: length between -0.75 and 1, side and turn between -1 and 1 times the values
         above, uniformly and anew in each step (Lim et al. 2024, Table 2); None: all steps alike
+    random_posture : seed of random motion of the joints outside the legs (section 4.3); None: they are held
+    posture_range : largest random distance from the posture, as a part of that to the joint limit
     """
 
     walks: bool = True
@@ -51,6 +53,8 @@ class Gait:
     squat_depth: float = 0.0
     squat_period: float = 3.0
     random_steps: int | None = None
+    random_posture: int | None = None
+    posture_range: float = 0.4
 
 
 @dataclass(frozen=True, slots=True)

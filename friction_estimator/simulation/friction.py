@@ -61,7 +61,8 @@ class FrictionSetting:
     ----------
     start : [s]
     leg : friction of each leg joint from hip yaw to ankle roll, the same for both legs
-    joints : friction of further joints by name, or of leg joints other than in ``leg``; other joints have none
+    others : friction of every joint outside the legs; None: none
+    joints : friction of some joints by name, in place of that of ``leg`` and ``others``
     sticks : True: dry friction is solved as a constraint, so that a resting joint stays at rest while the other torques
         on it are smaller than its dry friction. The laws must jump at zero velocity
     presliding : distance over which dry friction builds up after a reversal (LuGre model); 0: at once [rad]. The laws
@@ -75,6 +76,7 @@ class FrictionSetting:
 
     start: float = 0.0
     leg: tuple[JointFriction, ...] = TABLE_I
+    others: JointFriction | None = None
     joints: tuple[tuple[str, JointFriction], ...] = ()
     sticks: bool = False
     presliding: float = 0.0
@@ -187,7 +189,7 @@ class _Table:
 
     def __init__(self, setting: FrictionSetting, joint_names: Sequence[str], legs: Sequence[Sequence[str]]) -> None:
         self.setting = setting
-        by_name: dict[str, JointFriction] = {}
+        by_name = dict.fromkeys(joint_names, setting.others) if setting.others else dict[str, JointFriction]()
         for leg in legs:
             if len(setting.leg) != len(leg):
                 raise SimulationError(f"leg friction is given for {len(setting.leg)} joints, a leg has {len(leg)}")

@@ -13,6 +13,7 @@ from friction_estimator.errors import SimulationError, choices
 from friction_estimator.simulation.footsteps import LEFT, Gait, plan_footsteps
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
 from friction_estimator.simulation.ground import Ground
+from friction_estimator.simulation.leg import KNEE
 from friction_estimator.types import FloatArray
 
 LEG_TARGETS = ("knee", "ankle", "foot")
@@ -153,6 +154,10 @@ def _stiction() -> tuple[FrictionSetting]:
 
 _SCENARIOS: dict[str, Mapping[str, Any] | Callable[[float], Mapping[str, Any]]] = {
     "walk": {},
+    "whole_body": {
+        "gait": Gait(random_posture=0),
+        "friction": (FrictionSetting(others=TABLE_I[KNEE]),),
+    },
     "walk_and_stop": {"gait": Gait(stop=_PAPER_LAST_STEP)},
     "in_place": {"gait": Gait(step_length=0.0)},
     "turn": {"gait": Gait(step_length=0.05, step_turn=0.12)},
@@ -177,7 +182,8 @@ _SCENARIOS: dict[str, Mapping[str, Any] | Callable[[float], Mapping[str, Any]]] 
 }
 """Fields of every scenario that are not those of a walk; a function of the duration where they depend on it.
 
-The swinging legs of ``collisions`` are hit above the foot sensors. ``friction_load_stiction`` is set-valued at rest: a
+Joints outside the legs move at random in ``whole_body``, with the friction of the knees. The swinging legs of
+``collisions`` are hit above the foot sensors. ``friction_load_stiction`` is set-valued at rest: a
 joint stays at rest below its dry friction. ``friction_stribeck`` is dry friction that falls from 1.5 to 0.5 N m until
 1 rad/s: eq. 56 with a slow Stribeck effect.
 """

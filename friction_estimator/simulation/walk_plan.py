@@ -26,6 +26,8 @@ from friction_estimator.types import FloatArray
 
 _KNOT_PERIOD = 0.01  # of the centre-of-mass trajectory [s]
 _LOOK_AHEAD = 3.0  # planned beyond the duration, because the pendulum depends on the steps to come [s]
+_MOVE_DURATIONS = (0.8, 2.0)  # of a random move of one joint outside the legs [s]
+_LONGEST_PAUSE = 0.5  # between two such moves [s]
 _LEVEL = Ground()
 
 
@@ -73,6 +75,27 @@ class MoveSequence:
         before = self.values[np.maximum(index, 0)]
         after = self.values[index + 1]
         return before + minimum_jerk(s)[:, None] * (after - before)
+
+
+def posture_moves(posture: float, limits: FloatArray, gait: Gait, joint: int, until: float) -> MoveSequence:
+    """Random motion of one joint: moves to random positions with pauses between them, from the first lift-off on.
+
+    Parameters
+    ----------
+    posture : where the joint begins [rad]
+    limits : (2,) lowest and highest position [rad]
+    gait : start, range and seed of the motion
+    joint : number of the joint, so that each has its own random numbers
+    until : [s]
+    """
+    rng, moves = np.random.default_rng([gait.random_posture or 0, joint]), list[tuple[float, float, Sequence[float]]]()
+    start = gait.start
+    while start < until:
+        duration = float(rng.uniform(*_MOVE_DURATIONS))
+        lower, upper = (posture + gait.posture_range * (limits - posture)).tolist()
+        moves.append((start, duration, (float(rng.uniform(lower, upper)),)))
+        start += duration + float(rng.uniform(0.0, _LONGEST_PAUSE))
+    return MoveSequence.of((posture,), moves)
 
 
 def foot_moves(
@@ -207,11 +230,12 @@ class WalkPlan:
 
     Attributes
     ----------
+    gait, duration : as given
     footsteps : in the order of time
     """
 
     def __init__(self, gait: Gait, dimensions: WalkDimensions, duration: float, ground: Ground = _LEVEL) -> None:
-        self._gait = gait
+        self.gait, self.duration = gait, duration
         self._size = dimensions
         self.footsteps = plan_footsteps(gait, dimensions.half_width, duration + _LOOK_AHEAD)
         width = dimensions.half_width
@@ -243,21 +267,21 @@ class WalkPlan:
         return WalkSamples(base, yaw, soles, rotations, np.stack([left, 1.0 - left], axis=1))
 
     def _squat(self, time: FloatArray) -> FloatArray:
-        phase = 2.0 * np.pi * np.maximum(time - self._gait.start, 0.0) / self._gait.squat_period
-        ease = np.clip((time - self._gait.start) / self._gait.squat_period, 0.0, 1.0)
-        depth = self._gait.squat_depth * self._size.leg_length
+        phase = 2.0 * np.pi * np.maximum(time - self.gait.start, 0.0) / self.gait.squat_period
+        ease = np.clip((time - self.gait.start) / self.gait.squat_period, 0.0, 1.0)
+        depth = self.gait.squat_depth * self._size.leg_length
         return depth * minimum_jerk(ease) * 0.5 * (1.0 - np.cos(phase))
 
     def _clearance(self, feet: MoveSequence, time: FloatArray) -> FloatArray:
         s = feet.progress(time)[1]
-        return self._gait.clearance * (4.0 * s * (1.0 - s)) ** 3
+        return self.gait.clearance * (4.0 * s * (1.0 - s)) ** 3
 
     def _left_share(self, time: FloatArray) -> FloatArray:
         """Minimum-jerk load transfer, plus the push-off of the first weight shift."""
         return self._share(time)[:, 0] + self._shift * self._bump(time)
 
     def _bump(self, time: FloatArray) -> FloatArray:
-        s = np.clip(time / self._gait.start, 0.0, 1.0)
+        s = np.clip(time / self.gait.start, 0.0, 1.0)
         return (4.0 * s * (1.0 - s)) ** 2
 
     def _plan_com(self, until: float) -> CubicSpline:

@@ -57,6 +57,9 @@ def test_unnamed_joints_are_frictionless_and_named_ones_override_the_leg():
     assert friction[JOINTS.index("neck")] == 0.0
     assert friction[JOINTS.index("r3")] == pytest.approx(3.0)
     assert friction[JOINTS.index("l3")] == pytest.approx(0.3 + 1.8)
+    others = replace(setting, others=JointFriction("coulomb_viscous", (1.0, 0.5)))
+    friction[JOINTS.index("neck")] = 2.0
+    np.testing.assert_array_equal(at_speed(InjectedFriction([others], JOINTS, LEGS), 2.0), friction)
 
 
 def test_settings_take_over_at_their_start():

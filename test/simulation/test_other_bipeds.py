@@ -150,6 +150,27 @@ def test_feet_without_shape_and_joints_without_load_are_refused():
         simulator(urdf_xml=crooked(idle))
 
 
+def test_the_humanoid_walks_while_its_arms_move_as_newton_and_euler_ask(imu_of_pinocchio):
+    robot = load_robot("humanoid")
+    biped = Biped(robot.config, robot.urdf_xml)
+    assert biped.mass == pytest.approx(100.0)
+    assert biped.joint_names == robot.config.robot.joints and len(biped.joint_names) == 33
+    walking = Simulator(robot.config, robot.urdf_xml, make_scenario("whole_body", 2.4), make_noise("clean"))
+    samples = [walking.step() for _ in range(2400)]
+    position = np.array([sample.joints.position for sample in samples])
+    friction = np.array([sample.truth.friction for sample in samples])
+    reached = np.abs(position - biped.posture).max(axis=0)
+    assert (reached[biped.others] > 0.05).all() and (np.abs(friction).max(axis=0) > 0.1).all()
+    assert (reached <= np.abs(biped.posture_limits - biped.posture).max(axis=0)).all()
+    assert samples[800].truth.contact.tolist() == [True, False]
+    assert samples[2300].truth.contact.tolist() == [False, True]
+    for sample in samples[400::400]:
+        np.testing.assert_allclose(sample.truth.com_in_world, sample.reference.com_in_world, atol=0.003)
+        specific_force, rate = imu_of_pinocchio(biped, robot.config, sample)
+        np.testing.assert_allclose(sample.imu.specific_force, specific_force, atol=1e-5)
+        np.testing.assert_allclose(sample.imu.angular_velocity, rate, atol=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scenario"), [("talos_legs", "stand"), ("talos_legs", "in_place"), ("g1", "in_place")]
