@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
+
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import robot_of
 from friction_estimator.cli.train import add_data_arguments, recordings_of
@@ -32,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def error_table(errors: ExternalTorqueErrors) -> Table:
-    """Root mean square errors of each row, and their means over the joints and over the rows of the base."""
+    """Root mean square errors of each row, and their means over all joints, over limbs and over rows of the base."""
     columns = (
         Column("row", align="left"),
         Column("RMS"),
@@ -42,9 +44,11 @@ def error_table(errors: ExternalTorqueErrors) -> Table:
     figures = (errors.truth_rms, *errors.rms.values(), *errors.coverage.values())
     values = [(name, [float(figure[row]) for figure in figures]) for row, name in enumerate(errors.rows)]
     base = sum(name.startswith("base ") for name in errors.rows)
-    groups = {"joints": slice(base, None), "base forces": slice(0, 3), "base moments": slice(3, 6)}
+    every = np.arange(len(errors.rows))
+    groups = {"joints": every[base:], "base forces": every[: base // 2], "base moments": every[base // 2 : base]}
+    groups |= {f"joints {name}": part for name, part in errors.limbs.items()}
     for name, part in groups.items():
-        if base or name == "joints":
+        if part.size:
             values.append((f"mean of the {name}", [average(figure[part]) for figure in figures]))
     parts = len(errors.coverage)
     texts = [(name, *map(number, row[:-parts]), *map(percent, row[-parts:])) for name, row in values]

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-exploration",
         dest="exploration",
         action="store_false",
-        help="no random torques on the swinging leg: walks for tests",
+        help="no random torques: walks for tests",
     )
     walks.add_argument("--jobs", type=whole_number(1), default=core_count(), help="walks simulated at the same time")
 

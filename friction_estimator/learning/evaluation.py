@@ -14,7 +14,7 @@ import numpy as np
 from friction_estimator.learning.fusion import Fusion
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.recording import Float32Array, SignalRecording
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, IntArray
 
 FRICTION_TERMS = ("coulomb", "static", "viscous", "load", "squared load")
 """Columns of :func:`friction_columns`."""
@@ -29,6 +29,7 @@ class ExternalTorqueErrors:
     Attributes
     ----------
     rows : (nv,) names: force and moment on the base, then the joints
+    limbs : rows of each limb, by its name
     samples : number of samples
     truth_rms : (nv,) root mean square of the true external torque
     rms : (nv,) root mean square error of each method: the momentum observer alone (MOB), with a friction model of
@@ -39,6 +40,7 @@ class ExternalTorqueErrors:
     """
 
     rows: tuple[str, ...]
+    limbs: Mapping[str, IntArray]
     samples: int
     truth_rms: FloatArray
     rms: Mapping[str, FloatArray]
@@ -103,7 +105,8 @@ def evaluate(model: Model, recordings: Sequence[SignalRecording]) -> ExternalTor
     inside = {name: np.abs(every[name]) < 1.96 * np.concatenate(values) for name, values in sigmas.items()}
     coverage = {name: _mean(np.where(np.isnan(every[name]), np.nan, values)) for name, values in inside.items()}
     truth_rms = _mean(np.concatenate(truths) ** 2) ** 0.5
-    return ExternalTorqueErrors(rows, sum(map(len, truths)), truth_rms, rms, coverage)
+    limbs = {one.module.name: one.module.outputs for one in model.networks if not one.module.is_base}
+    return ExternalTorqueErrors(rows, limbs, sum(map(len, truths)), truth_rms, rms, coverage)
 
 
 def _mean(values: FloatArray) -> FloatArray:

@@ -1,7 +1,9 @@
 """Random walks of the simulated biped for training (Lim et al. 2024, sections 4.3 and 5.1).
 
-Each walk has its own gait, random steps on uneven ground, and random torques on the swinging leg. The nominal model
-stays that of the URDF; with all uncertainty the simulated robot is heavier and has friction.
+Each walk has its own gait, random steps on uneven ground, and random torques on all joints but those of a leg that
+stands. The joints outside the legs are held in half of the walks and move at random in the others, and in half of these
+the robot stands. The nominal model stays that of the URDF; with all uncertainty the simulated robot is heavier and has
+friction.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ NOMINAL_MASS = 0.9
 FRICTION_LOSS = 10.0
 """Dry friction of MuJoCo that Table 4 adds to eq. 23 in the legs [N m]."""
 ALL_FRICTION = JointFriction("stribeck_load", (5.0 + FRICTION_LOSS, 2.0 + FRICTION_LOSS, 1.51, 4.0, 0.002))
+OTHER_FRICTION = JointFriction("stribeck_load", (5.0 + 8.0, 2.0 + 8.0, 1.51, 3.0, 0.002))
+"""Eq. 23 and dry friction of Table 4 in the joints outside the legs."""
 NO_FRICTION = JointFriction("coulomb_viscous", (0.0, 0.0))
 STEP_DURATIONS = (0.6, 0.7, 0.8, 0.9)
 """Table 2, here of the single support [s]."""
@@ -59,6 +63,10 @@ UNEVENNESS = 0.0075
 """Largest height of the ground over its mean, and depth below (section 4.3: 15 mm between patches) [m]."""
 LARGEST_TORQUE = 50.0
 """Random torques of the leg joints (section 4.3) [N m]."""
+LARGEST_OTHER_TORQUE = 1.0 / 6.0
+"""Random torques of the other joints, in parts of their effort limit; never above those of the leg joints.
+
+In the built-in humanoid these are the 50 N m of the waist and about the 3 to 15 N m of the arms in section 4.3."""
 TORQUE_DURATIONS = (0.1, 0.5)
 """Shortest and longest time that a random torque is on, and off (section 4.3) [s]."""
 _START_NS = 1_000_000_000
@@ -75,7 +83,7 @@ class RandomWalks:
     noise : sensor noise level unless the uncertainty is ``ideal``
     seed : walk k of the same seed is always the same
     length : of one walk [s]
-    exploration : True: random torques on the swinging leg
+    exploration : True: random torques on all joints but those of a standing leg
     """
 
     uncertainty: str = "all"
@@ -92,7 +100,8 @@ class RandomWalks:
     def scenario(self, robot: Robot, number: int) -> Scenario:
         """Gait, ground and friction of a walk."""
         rng = np.random.default_rng([self.seed, number])
-        leg = Biped(robot.config, robot.urdf_xml).legs[0].length
+        biped = Biped(robot.config, robot.urdf_xml)
+        leg, moves = biped.legs[0].length, bool(biped.others.size) and number % 2 == 1
         length, side, turn = LARGEST_STEP
         gait = Gait(
             single_support=float(rng.choice(STEP_DURATIONS)),
@@ -104,8 +113,11 @@ class RandomWalks:
             random_steps=int(rng.integers(2**31)),
         )
         ground = Ground(height=UNEVENNESS, seed=int(rng.integers(2**31)))
-        laws = ALL_FRICTION if self.uncertainty == "all" else NO_FRICTION
-        friction = FrictionSetting(leg=(laws,) * len(TABLE_I), sticks=self.uncertainty == "all")
+        if moves:
+            gait = dataclasses.replace(gait, walks=number % 4 == 1, random_posture=int(rng.integers(2**31)))
+        sticks = self.uncertainty == "all"
+        law, others = (ALL_FRICTION, OTHER_FRICTION) if sticks else (NO_FRICTION, None)
+        friction = FrictionSetting(leg=(law,) * len(TABLE_I), others=others, sticks=sticks)
         return Scenario(f"random walk {number} of seed {self.seed}", self.length, gait, (friction,), ground=ground)
 
     def simulator(self, robot: Robot, number: int) -> Simulator:
@@ -122,11 +134,12 @@ class TorqueExploration:
     Parameters
     ----------
     limb : (k, n) True where a joint lies between the base and that foot
+    largest : (n,) torques [N m]
     seed : of the random numbers
     """
 
-    def __init__(self, limb: BoolArray, seed: list[int]) -> None:
-        self._limb = limb
+    def __init__(self, limb: BoolArray, largest: FloatArray, seed: list[int]) -> None:
+        self._limb, self._largest = limb, largest
         self._rng = np.random.default_rng(seed)
         n = limb.shape[1]
         self._torque, self._left, self._on = np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool)
@@ -137,8 +150,16 @@ class TorqueExploration:
         for joint in np.flatnonzero(self._left <= 0.0):
             self._left[joint] = self._rng.uniform(*TORQUE_DURATIONS)
             self._on[joint] = not self._on[joint]
-            self._torque[joint] = self._rng.uniform(-LARGEST_TORQUE, LARGEST_TORQUE) if self._on[joint] else 0.0
+            largest = float(self._largest[joint])
+            self._torque[joint] = self._rng.uniform(-largest, largest) if self._on[joint] else 0.0
         return np.where(self._limb[contact].any(axis=0), 0.0, self._torque)
+
+
+def largest_torques(robot: RobotModel) -> FloatArray:
+    """Largest random torque of each joint (n,) [N m]."""
+    return np.where(
+        robot.limb.any(axis=0), LARGEST_TORQUE, np.minimum(LARGEST_OTHER_TORQUE * robot.effort_limit, LARGEST_TORQUE)
+    )
 
 
 def record_walk(robot: Robot, walks: RandomWalks, number: int) -> SignalRecording:
@@ -151,9 +172,10 @@ def record_walk(robot: Robot, walks: RandomWalks, number: int) -> SignalRecordin
     """
     compiled.prepare()
     simulator, reader = walks.simulator(robot, number), SignalReader(robot.config, robot.urdf_xml)
-    limb = RobotModel(robot.config, robot.urdf_xml).limb
-    exploration = TorqueExploration(limb, [walks.seed, number, 2]) if walks.exploration else None
-    contact = np.ones(len(limb), dtype=bool)
+    model = RobotModel(robot.config, robot.urdf_xml)
+    seed = [walks.seed, number, 2]
+    exploration = TorqueExploration(model.limb, largest_torques(model), seed) if walks.exploration else None
+    contact = np.ones(len(model.limb), dtype=bool)
     for _ in range(round(walks.length / _PERIOD)):
         sample = simulator.step(exploration.step(contact) if exploration else None)
         contact = sample.truth.contact

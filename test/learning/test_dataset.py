@@ -10,6 +10,7 @@ from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import load_robot
 from friction_estimator.learning.dataset import Dataset
 from friction_estimator.learning.identity import RobotIdentity
+from friction_estimator.robot.model import RobotModel
 
 walks = pytest.importorskip("friction_estimator.learning.walks", reason="MuJoCo is not installed")
 SHORT = walks.RandomWalks(length=0.1)
@@ -67,15 +68,36 @@ def test_a_walk_that_fails_is_listed_with_the_reason(tmp_path, suralp, monkeypat
         walks.write_walks(tmp_path, suralp, dataclasses.replace(SHORT, length=3.0), 1)
 
 
-def test_random_torques_act_on_swinging_legs_only_and_go_on_and_off(suralp):
-    limb = np.array([[True, True, False, False], [False, False, True, True]])
-    exploration = walks.TorqueExploration(limb, [0])
+def test_random_torques_spare_the_standing_leg_only_and_go_on_and_off():
+    limb = np.array([[True, True, False, False, False], [False, False, True, True, False]])
+    exploration = walks.TorqueExploration(limb, np.array([50.0, 50.0, 50.0, 50.0, 5.0]), [0])
     torque = np.array([exploration.step(np.array([True, False])) for _ in range(5000)])
     assert np.all(torque[:, :2] == 0.0)
     assert 0.4 < np.mean(torque[:, 2:] != 0.0) < 0.6
-    assert 30.0 < np.abs(torque).max() <= walks.LARGEST_TORQUE
+    assert 30.0 < np.abs(torque[:, 2:4]).max() <= 50.0
+    assert 3.0 < np.abs(torque[:, 4]).max() <= 5.0
     lengths = np.diff(np.flatnonzero(np.diff(torque[:, 2])))
     assert lengths.min() >= 99 and lengths.max() <= 501
+
+
+def test_joints_outside_the_legs_move_in_every_other_walk_and_the_robot_stands_in_every_fourth():
+    humanoid = load_robot("humanoid")
+    gaits = [SHORT.scenario(humanoid, number).gait for number in range(4)]
+    assert [(gait.random_posture is not None, gait.walks) for gait in gaits] == [
+        (False, True), (True, True), (False, True), (True, False)
+    ]  # fmt: skip
+    (friction,) = SHORT.scenario(humanoid, 0).friction
+    assert friction.others == walks.OTHER_FRICTION
+    recording = walks.record_walk(humanoid, dataclasses.replace(SHORT, length=1.0), 3)
+    distance = np.ptp(recording.inputs[:, :33], axis=0)
+    assert distance[15:].max() > 5.0 * distance[:12].max()
+
+
+def test_random_torques_of_a_humanoid_are_those_of_the_paper_for_legs_and_waist_and_smaller_ones_in_the_arms():
+    humanoid = load_robot("humanoid")
+    largest = walks.largest_torques(RobotModel(humanoid.config, humanoid.urdf_xml))
+    np.testing.assert_allclose(largest[:15], 50.0)
+    np.testing.assert_allclose(largest[15:23], [100 / 6] * 3 + [10, 10, 5, 5, 5])
 
 
 def test_other_bipeds_walk_for_data_too():
