@@ -58,6 +58,10 @@ _MOVED = 0.03
 _TRAVELLED = 0.05
 """Distance by velocity, or by position, during which the other one must change [rad or m]."""
 
+_SMOOTH = 0.7
+"""Velocities of a joint that moves have a larger correlation with those of the frame before: noise has none. Few of
+them may have it by chance, so that a joint must go farther in a shorter time."""
+
 _ENOUGH = 10
 """Checked frames from which means are made at least: half a second."""
 _ALONG, _ACROSS = math.radians(30.0), math.radians(50.0)
@@ -399,7 +403,8 @@ class SensorChecks:
                 moved, expected = np.split(evidence.high - evidence.low, 2)
                 base = bool((moved[standing] > _MOVED).any())
                 feet = (limbs & (moved > _MOVED)).any(axis=1) & ~empty & standing.any()
-                joints = np.concatenate((expected, moved, moved)) > _TRAVELLED
+                clear = _is_motion(evidence.speed) & (expected > _TRAVELLED * _BLOCKS / blocks)
+                joints = np.concatenate((clear, np.tile(moved > _TRAVELLED, 2)))
                 stuck |= (evidence.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
         rest = "has not changed for a second although the robot moves: it is stuck; check the driver"
         for kind, name, first in (
@@ -429,7 +434,7 @@ class SensorChecks:
 
     def _speeds(self, sums: Evidence) -> Iterator[Check]:
         """Joints whose velocity has another sign or unit than the change of their position."""
-        product, expected, step, count = sums.speed
+        product, expected, step, count = sums.speed[:4]
         moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * _PERIOD) ** 2)
         correlation, slope = _compare(product, expected, step)
         flipped = moves & (correlation < -_SURE)
@@ -586,6 +591,18 @@ def _logarithm(ratio: float) -> float:
 
 def _middle(values: FloatArray) -> str:
     return f"{float(np.median(values)):.2g}" if values.size else ""
+
+
+def _is_motion(sums: FloatArray) -> BoolArray:
+    """True (n,) where velocities are those of a motion, and neither noise nor an offset: sums (6, n) of ``speed``.
+
+    Drivers publish steps of the velocity, and often none of them is zero.
+    """
+    _, square, _, count, total, lagged = sums
+    highest = LEAST_SPEED * _PERIOD
+    offset = np.clip(total / np.maximum(count, 1.0), -highest, highest)
+    removed = offset * (2.0 * total - count * offset)
+    return np.asarray(lagged - removed > _SMOOTH * (2.0 * square - lagged - removed))
 
 
 def _compare(product: FloatArray, reference: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -40,7 +40,8 @@ class Evidence:
     limb : (k, 3) torques of a foot's force at the joints of its limb, and motor torques minus gravity
     idle : (k, 4) torques of the whole weight at an unloaded foot, and motor torques minus gravity; number of frames
     torque : (4, n) torque that gravity and foot forces need in moving joints, and motor torque; number of frames
-    speed : (4, n) step of the position by the velocities, and measured step; number of steps
+    speed : (6, n) step of the position by the velocities, and measured step; number of steps; sum of the steps by the
+        velocities, and of the products of two in a row, each by the velocity at its end alone
     first : (3 n + 6 + 6 k) first readings: joint positions, velocities, efforts; rate, specific force; wrenches
     unchanged : (3 n + 2 + k,) one where a sensor, in the order of ``first``, has kept all bits of it
     low, high : (2 n,) ends of the joint positions, and of the distances travelled by the joint velocities
@@ -49,7 +50,7 @@ class Evidence:
     def __init__(self, robot: RobotModel) -> None:
         n, k = len(robot.joint_names), len(robot.foot_names)
         shapes: tuple[tuple[int, ...], ...] = (
-            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (4, n), (4, n)
+            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (4, n), (6, n)
         )  # fmt: skip
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self.sums = np.zeros(ends[-1])
@@ -148,6 +149,8 @@ def compare_readings(
             expected = 0.5 * step * (velocity[joint] + joints[1, joint])
             _add_products(speed[:, joint], expected, position[joint] - joints[0, joint])
             speed[3, joint] += 1.0
+            speed[4, joint] += expected
+            speed[5, joint] += step * step * velocity[joint] * joints[1, joint]
             joints[2, joint] += expected
     joints[0], joints[1] = position, velocity
     for joint in range(n):

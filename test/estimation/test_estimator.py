@@ -312,6 +312,15 @@ def test_one_torque_spike_below_the_limits_does_not_spoil_the_law(urdf_xml, sway
         np.testing.assert_allclose(estimate.model, reference.model, atol=0.1)
 
 
+def test_noisy_velocities_with_an_offset_are_no_motion_of_a_joint_at_rest():
+    """As drivers publish them whose steps leave zero out; the position stays within a step of its encoder."""
+    estimator = Estimator(config_from_parameters({"robot.fixed_base": True, "observer": "momentum"}), PENDULUM)
+    noise = np.random.default_rng(0).normal(scale=4.0, size=(6000, 1))
+    for row, velocity in enumerate(0.022 * (np.round(noise) - 0.5)):
+        estimator.add_joints(JointSample(2_000_000 * row, np.array([-0.0015]), velocity, np.array([-0.018])))
+    assert estimator.health.findings == ()
+
+
 def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
     """A pendulum that swings out: Coulomb 0.2 N m and viscous 0.1 N m s/rad are found from its joint states alone."""
     config = config_from_parameters({"robot.fixed_base": True, "observer": "momentum"})
