@@ -30,6 +30,13 @@ class NodeError(FrictionEstimatorError):
     """The node under test ended, or did not do in time what it must do."""
 
 
+def start_process(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start the node ``words[0]`` with the other words as its command line, and its output in a file."""
+    command = [sys.executable, "-m", "friction_estimator.ros.executables", *words]
+    with log.open("wb") as output:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+
+
 class NodeProcess:
     """A node as a process, its output in a file.
 
@@ -43,6 +50,9 @@ class NodeProcess:
     params_file : YAML that is read after that of the robot ``suralp``, and overrides it
     """
 
+    start: Callable[[Sequence[str], Path], Any] = staticmethod(start_process)
+    """How the process is started."""
+
     def __init__(
         self,
         folder: Path,
@@ -53,14 +63,12 @@ class NodeProcess:
         params_file: Path | None = None,
     ) -> None:
         self.log = folder / f"{executable}_{time.monotonic_ns()}.log"
-        command = [sys.executable, "-m", "friction_estimator.ros.executables", executable, "--ros-args"]
-        command += ["--params-file", str(robot_file("suralp"))]
-        command += ["--params-file", str(params_file)] if params_file else []
-        command += ["-r", f"__ns:=/{namespace}"] if namespace else []
-        command += ["-r", f"__node:={name}"] if name else []
-        command += [word for parameter in parameters for word in ("-p", parameter)]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        words = [executable, "--ros-args", "--params-file", str(robot_file("suralp"))]
+        words += ["--params-file", str(params_file)] if params_file else []
+        words += ["-r", f"__ns:=/{namespace}"] if namespace else []
+        words += ["-r", f"__node:={name}"] if name else []
+        words += [word for parameter in parameters for word in ("-p", parameter)]
+        self.process = self.start(words, self.log)
 
     @property
     def output(self) -> str:

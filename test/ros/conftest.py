@@ -28,6 +28,8 @@ from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.ros.middleware import RECORDER, message_class
 from friction_estimator.simulation import SimulationSample
 
+from .warm_nodes import WarmNodes
+
 ROBOT = "suralp"
 PERIOD_NS = 1_000_000
 
@@ -127,6 +129,16 @@ def ros() -> Iterator[None]:
     rclpy.init()
     yield
     rclpy.try_shutdown()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_nodes() -> Iterator[None]:
+    """Every node of the tests is a fork of one process."""
+    nodes = WarmNodes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NodeProcess, "start", staticmethod(nodes.start))
+        yield
+    nodes.close()
 
 
 @pytest.fixture(scope="session")
