@@ -23,6 +23,7 @@ SHORT = (
     "velocity_inf",
     "position_1e100",
     "imu_1e100",
+    "wrench_silent",
 )
 
 

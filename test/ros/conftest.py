@@ -31,13 +31,12 @@ from friction_estimator.simulation import SimulationSample
 from .warm_nodes import WarmNodes
 
 ROBOT = "suralp"
-PERIOD_NS = 1_000_000
 
 
 class TalkingRobot(RobotNode):
     """Publishes samples of a simulated walk, and listens to what the estimator makes of them.
 
-    Stamps go on by 1 ms a sample whatever is sent; ``skip`` moves them.
+    Stamps go on by the period of the samples whatever is sent.
     """
 
     def __init__(self, namespace: str, robot: Robot, samples: Sequence[SimulationSample]) -> None:
@@ -48,6 +47,7 @@ class TalkingRobot(RobotNode):
         self.diagnostics: dict[str, object] = {}
         self.reports = 0
         self.stamp_ns = 1_000_000_000
+        self._period_ns = samples[1].joints.stamp_ns - samples[0].joints.stamp_ns
         self.sent: list[int] = []
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._diagnosed, RECORDER)
 
@@ -75,7 +75,7 @@ class TalkingRobot(RobotNode):
             for topic, message in messages.items():
                 self.publishers[topic].publish(message)
             self.sent.append(self.stamp_ns)
-            self.stamp_ns += PERIOD_NS
+            self.stamp_ns += self._period_ns
             self.executor.spin_once(timeout_sec=0.0005)
 
     def _built(self, sample: SimulationSample) -> dict[str, bytes]:
@@ -148,13 +148,13 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def talking(robot: Robot, samples: Sequence[SimulationSample], workplace: Path) -> Iterator[TalkingRobot]:
-    """A robot in a namespace, and an estimator that hears it."""
+    """A robot in a namespace that sends at 250 Hz, and an estimator that hears it."""
     process = NodeProcess(workplace, "inputs_reliable:=true", namespace="robot1")
-    talking = TalkingRobot("robot1", robot, samples)
+    talking = TalkingRobot("robot1", robot, samples[::4])
     talking.listen(topics.FRICTION, topics.SIGMA, topics.MODEL, topics.COULOMB, topics.CONTACT_PHASE)
     try:
         talking.connect()
-        talking.send(300)
+        talking.send(75)
         talking.await_estimate(talking.sent[-1])
         talking.await_report(bool, "the first one")
         yield talking

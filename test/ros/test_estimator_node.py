@@ -56,7 +56,7 @@ def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
         _joints(messages, effort=[-value for value in messages["joint_states"].effort])
 
     for _ in range(4):
-        talking.send(1000, flip)
+        talking.send(250, flip)
         talking.await_estimate(talking.sent[-1])
     sign = re.compile(r"joint_states: the effort of joint [^;]*'l_knee'[^;]* has the opposite sign")
     pushed = re.compile(r"correct the sensors first [^;]*l_knee")
@@ -70,7 +70,7 @@ def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
 
 def test_every_joint_state_gets_one_estimate_and_its_sigma(talking):
     before = len(talking.sent)
-    talking.send(400)
+    talking.send(100)
     talking.await_estimate(talking.sent[-1])
     assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
     assert len(talking.received[topics.SIGMA.name]) == len(talking.received[topics.FRICTION.name])
@@ -82,7 +82,7 @@ def test_every_joint_state_gets_one_estimate_and_its_sigma(talking):
 
 def test_slow_topics_come_at_their_own_rate_and_a_phase_is_named(talking):
     before = len(talking.received[topics.MODEL.name])
-    talking.send(200)
+    talking.send(50)
     talking.await_estimate(talking.sent[-1])
     assert 9 <= len(talking.received[topics.MODEL.name]) - before <= 11
     assert talking.received[topics.CONTACT_PHASE.name][-1].data in ("double_support", "left_support", "right_support")
@@ -132,9 +132,9 @@ def test_without_efforts_friction_is_missing_until_they_come_and_the_diagnostics
 
 def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
     before, words = len(talking.sent), [f"{topic}: no usable reading" for topic in ("imu/data", "r_foot/wrench")]
-    talking.send(1600, lambda messages: [messages.pop(topic) for topic in ("imu/data", "r_foot/wrench")])
+    talking.send(400, lambda messages: [messages.pop(topic) for topic in ("imu/data", "r_foot/wrench")])
     talking.await_report(lambda d: all(text in d["sensors"].message for text in words), str(words))
-    talking.send(2600)
+    talking.send(650)
     talking.await_estimate(talking.sent[-1])
     assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
     talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "data of all sensors")
@@ -151,7 +151,7 @@ def test_a_publisher_whose_qos_does_not_match_is_named_while_nothing_arrives(tal
 
 
 def test_the_load_of_the_node_is_reported(talking):
-    talking.send(300)
+    talking.send(100)
     talking.await_estimate(talking.sent[-1])
     busy = "busy time per joint state"
     talking.await_report(lambda d: float(talking.value("load", busy).removesuffix(" ms")) > 0.0, busy)
@@ -188,7 +188,7 @@ def test_a_flipped_wrench_is_suspected_by_name(talking):
             wrench = messages[topic].wrench
             wrench.force.z, wrench.force.x, wrench.force.y = -wrench.force.z, -wrench.force.x, -wrench.force.y
 
-    talking.send(2500, flip)
+    talking.send(625, flip)
     talking.await_report(lambda d: "set feet.l_foot.flip" in d["sensors"].message, "flip suspected")
     assert talking.diagnostics["sensors"].level == DiagnosticStatus.WARN
 
@@ -227,7 +227,7 @@ def test_only_what_needs_no_new_filter_may_change_while_running(talking):
     assert not change("output.slow_rate", -1.0).successful
     assert "read-only" in change("momentum.gain", 20.0).reason
     first = talking.stamp_ns  # earlier messages may still arrive
-    talking.send(400)
+    talking.send(100)
     talking.await_estimate(talking.sent[-1])
     assert 4 <= sum(header_stamp(message) >= first for message in talking.received[topics.COULOMB.name]) <= 5
     described = client.describe_parameters(["momentum.gain"])
