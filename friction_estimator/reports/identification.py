@@ -23,6 +23,7 @@ from friction_estimator.reports.drawing import (
     band,
     dots,
     even_rows,
+    layout_style,
     line,
     padded,
 )
@@ -303,7 +304,7 @@ def _bars(names: list[str], values: FloatArray, spread: FloatArray, label: str, 
 
 
 def _style_bars(figure: go.Figure, names: list[str], unit: str) -> None:
-    PanelGrid.style_layout(figure, 24 * len(names) + 130)
+    figure.update_layout(layout_style(24 * len(names) + 130, 1.0 + 24.0 / (24 * len(names) + 60)))
     figure.update_xaxes(
         title_text=f"[{unit}]" if unit else "without unit", gridcolor="#e6eaef", zerolinecolor="#9aa5b1"
     )
@@ -316,7 +317,6 @@ def _style_bars(figure: go.Figure, names: list[str], unit: str) -> None:
         automargin=True,
         gridcolor="#e6eaef",
     )
-    figure.update_layout(legend={"y": 1.0 + 24.0 / (24 * len(names) + 60)})
 
 
 def _joint_grid(joints: Sequence[str], x_title: str, y_title: str) -> PanelGrid:

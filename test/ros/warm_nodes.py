@@ -1,6 +1,6 @@
 """Nodes of the tests are forks of one process that has imported all nodes and loaded the kernels.
 
-A node needs 1.5 s of CPU time until its own work begins, which is the same in every test. A fork has it behind it, and is
+Imports and loading take 1.3 s of CPU time, which are the same for every node. A fork has them behind it, and is
 otherwise a process as a robot runs it: with its own DDS participant, signals, output and end of Python.
 """
 
