@@ -22,29 +22,35 @@ from friction_estimator.simulation import SimulationSample, Simulator, make_nois
 
 ROBOT = load_robot("suralp")
 KNEE = 3
-RATE = 500
-"""Of all sensors [Hz]."""
+RATE, HIGH_RATE = 250, 500
+"""Of all sensors [Hz]: the lower one, but where milliseconds or the motion of a pushed robot count."""
 Change = Callable[[SimulationSample], SimulationSample]
 
 
 def recorded(scenario: str, duration: float, noise: str = "realistic") -> list[SimulationSample]:
     simulator = Simulator(ROBOT.config, ROBOT.urdf_xml, make_scenario(scenario, duration), make_noise(noise), seed=3)
-    return [simulator.step() for _ in range(round(duration * 1000))][:: 1000 // RATE]
+    return [simulator.step() for _ in range(round(duration * 1000))][:: 1000 // HIGH_RATE]
 
 
 def between(samples: Sequence[SimulationSample], start: float, end: float) -> Sequence[SimulationSample]:
     """Samples between two times [s]."""
-    return samples[round(start * RATE) : round(end * RATE)]
+    rate = 1e9 / (samples[1].joints.stamp_ns - samples[0].joints.stamp_ns)
+    return samples[round(start * rate) : round(end * rate)]
 
 
 @pytest.fixture(scope="module")
-def walk() -> list[SimulationSample]:
+def fast_walk() -> list[SimulationSample]:
     return recorded("walk", 8.0)
 
 
 @pytest.fixture(scope="module")
+def walk(fast_walk: list[SimulationSample]) -> list[SimulationSample]:
+    return fast_walk[:: HIGH_RATE // RATE]
+
+
+@pytest.fixture(scope="module")
 def stand() -> list[SimulationSample]:
-    return recorded("stand", 2.3)
+    return recorded("stand", 2.3)[:: HIGH_RATE // RATE]
 
 
 def config(noise: str = "realistic", period: float = 1.0 / RATE) -> Config:
@@ -52,8 +58,8 @@ def config(noise: str = "realistic", period: float = 1.0 / RATE) -> Config:
     return replace(ROBOT.config, observer="momentum", sensors=make_noise(noise).datasheet(period))
 
 
-def findings(samples: Sequence[SimulationSample], change: Change | None = None) -> tuple[str, ...]:
-    estimator = Estimator(config(), ROBOT.urdf_xml)
+def findings(samples: Sequence[SimulationSample], change: Change | None = None, rate: float = RATE) -> tuple[str, ...]:
+    estimator = Estimator(config(period=1.0 / rate), ROBOT.urdf_xml)
     feed(estimator, samples if change is None else map(change, samples))
     return estimator.health.findings
 
@@ -71,9 +77,9 @@ def test_good_sensors_have_no_finding(walk):
 
 
 @pytest.mark.parametrize(("rate", "text"), [(100, ""), (25, "joint_states: 2[56] Hz"), (1, "joint_states: 1 Hz")])
-def test_a_rate_too_low_to_identify_friction_is_named_with_the_lowest_useful_one(walk, rate, text):
+def test_a_rate_too_low_to_identify_friction_is_named_with_the_lowest_useful_one(fast_walk, rate, text):
     estimator = Estimator(config(period=1.0 / rate), ROBOT.urdf_xml)
-    feed(estimator, walk[:: RATE // rate])
+    feed(estimator, fast_walk[:: HIGH_RATE // rate])
     texts = [text for text in estimator.warnings() if "is too low" in text]
     assert len(texts) == bool(text)
     assert not text or re.search(f"{text} is too low to identify friction; publish at 100 Hz", texts[0])
@@ -111,8 +117,8 @@ def later(milliseconds: float, imu: bool) -> Change:
         (-2000.0, r"(1998|1999|2000)\.\d ms ahead of those of joint_states"),
     ],
 )
-def test_stamps_that_lag_are_measured_and_the_parameter_is_named(walk, imu, topic, lag, text):
-    found = findings(between(walk, 1.0, 3.5), later(lag, imu))
+def test_stamps_that_lag_are_measured_and_the_parameter_is_named(fast_walk, imu, topic, lag, text):
+    found = findings(between(fast_walk, 1.0, 3.5), later(lag, imu), HIGH_RATE)
     assert len(found) == bool(text) and all(re.match(f"{topic}: its stamps are .*({text})", one) for one in found)
 
 
@@ -195,7 +201,10 @@ def with_joints(field: str, joint: int, change: Callable[[float], float]) -> Cha
 
 WRONG: dict[str, tuple[Change, str]] = {
     "IMU turned about x": (with_imu(turned(0, 90.0)), "imu/data: .*turned by 90 degrees against the soles.*imu.frame"),
-    "IMU turned about z": (with_imu(turned(2, 90.0)), "imu/data: .*turned by 90 degrees about the vertical.*imu.frame"),
+    "IMU turned about z": (
+        with_imu(turned(2, 90.0)),
+        r"imu/data: .*turned by (8[89]|9[0-2]) degrees about the vertical.*imu.frame",
+    ),
     "IMU in g": (
         with_imu(np.eye(3), force=1.0 / 9.81),
         r"imu/data: the mean specific force is (1|0\.99\d*) m/s.*is it in g",
@@ -315,7 +324,7 @@ def test_a_sensor_that_keeps_its_reading_while_the_robot_moves_is_stuck(walk, ch
 )
 def test_good_sensors_have_no_finding_whatever_the_robot_does(scenario, noise):
     """At rest without noise all readings keep their bits; the floor is steep or rough; somebody pushes."""
-    estimator = Estimator(config(noise), ROBOT.urdf_xml)
+    estimator = Estimator(config(noise, 1.0 / HIGH_RATE), ROBOT.urdf_xml)
     feed(estimator, recorded(scenario, 5.0, noise))
     assert estimator.health.findings == () and not any(event.code == "sensor" for event in estimator.health.events)
 
@@ -327,7 +336,7 @@ def test_a_robot_that_hangs_in_the_air_and_moves_its_legs_has_no_finding(bias, n
     data, rng = model.createData(), np.random.default_rng(0)
     estimator, base = Estimator(config(), ROBOT.urdf_xml), np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
     speed, offset = 2.0 * np.pi * (0.4 + 0.05 * np.arange(12)), bias * rng.normal(size=(2, 6))
-    for stamp in range(0, 5_000_000_000, 2_000_000):
+    for stamp in range(0, 5_000_000_000, 4_000_000):
         phase = 1e-9 * stamp * speed
         q, v, a = 0.3 * np.sin(phase), 0.3 * speed * np.cos(phase), -0.3 * speed**2 * np.sin(phase)
         needed = pin.rnea(model, data, np.concatenate((base, q)), np.pad(v, (6, 0)), np.pad(a, (6, 0)))[6:]
