@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 from friction_estimator.errors import InputError
 from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
 from friction_estimator.identification.uncertainty import block_jackknife, residual_blocks
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 HUBER = 1.345
 """Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""
@@ -115,9 +115,10 @@ def _reweight(
     problem: LinearProblem, options: SolverOptions, values: FloatArray, prior_std: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     weights = np.ones(problem.y.size)
+    joints = [np.flatnonzero(problem.joint == joint) for joint in np.unique(problem.joint)]
     for reject in (False, True) if options.robust else (False,):  # a start that is too far off would reject good rows
         for _ in range(_ROUNDS):
-            new_weights = _weights(problem, options, problem.y - problem.W @ values, reject)
+            new_weights = _weights(problem, options, problem.y - problem.W @ values, joints, reject)
             change = np.abs(new_weights - weights) / np.maximum(new_weights, weights).max()
             weights = new_weights
             values = _solution(_triangle(problem, weights, prior_std), problem.nonnegative & options.bounded)
@@ -126,20 +127,22 @@ def _reweight(
     return values, weights
 
 
-def _weights(problem: LinearProblem, options: SolverOptions, residual: FloatArray, reject: bool) -> FloatArray:
-    """Joint weight times robust weight of every row."""
+def _weights(
+    problem: LinearProblem, options: SolverOptions, residual: FloatArray, joints: list[IntArray], reject: bool
+) -> FloatArray:
+    """Joint weight times robust weight of every row; ``joints`` are the rows of each joint."""
     weights = np.ones(residual.size)
     floor = max(1e-12 * np.abs(problem.y).max(initial=0.0), _NOTHING)  # data without any error
     freedom = 1.0 - problem.W.shape[1] / residual.size
-    for joint in np.unique(problem.joint):
-        rows = problem.joint == joint
-        rho = residual[rows]
-        scale = max(MAD * float(np.median(np.abs(rho))), floor)
+    for rows in joints:
+        rho = np.abs(residual[rows])
+        scale = max(MAD * float(np.median(rho)), floor)
         robust = np.ones_like(rho)
         if options.robust:
-            robust = np.minimum(1.0, HUBER * scale / np.maximum(np.abs(rho), floor))
-            robust[np.abs(rho) > (_REJECTED * scale if reject else np.inf)] = 0.0
-        variance = float(np.average(rho**2, weights=robust)) / freedom if options.weighted else 1.0
+            robust = np.minimum(1.0, HUBER * scale / np.maximum(rho, floor))
+            if reject:
+                robust[rho > _REJECTED * scale] = 0.0
+        variance = float(robust @ rho**2 / robust.sum()) / freedom if options.weighted else 1.0
         weights[rows] = robust / max(variance, floor**2)
     return weights
 

@@ -41,7 +41,7 @@ def motor_torque(output, velocity):
     return load * output + dry * np.sign(velocity) + VISCOUS * velocity + OFFSET
 
 
-def experiments(payloads=(None, PAYLOAD), noise=0.0, duration=15.0):
+def experiments(payloads=(None, PAYLOAD), noise=0.0, duration=10.0):
     motions = []
     for seed, payload in enumerate(payloads):
         motion = move(20 + seed, duration)
@@ -91,10 +91,10 @@ def test_the_stribeck_velocity_is_found():
 
 
 def test_without_payload_alpha_of_both_quadrants_are_separated_by_the_prior_of_gearboxes_only():
-    solution, _ = estimate(experiments((None,), 0.2), velocity_dependent=False, solver=ORDINARY)
+    solution, _ = estimate(experiments((None,), 0.2, 15.0), velocity_dependent=False, solver=ORDINARY)
     sigma = np.sqrt(np.diagonal(solution.covariance))
     found = dict(zip(solution.model.names, sigma, strict=True))
-    both, _ = estimate(experiments(noise=0.2), velocity_dependent=False, solver=ORDINARY)
+    both, _ = estimate(experiments(noise=0.2, duration=15.0), velocity_dependent=False, solver=ORDINARY)
     known = dict(zip(both.model.names, np.sqrt(np.diagonal(both.covariance)), strict=True))
     assert found["shoulder/alpha_motor"] > 0.1 > 2.0 * known["shoulder/alpha_motor"]
 
@@ -134,7 +134,7 @@ LOADED = np.array([[4.0, 0.10, 3.0, 0.06, 3.0, 0.4], [1.5, 0.08, 1.0, 0.10, 1.0,
 
 
 def loaded(seed, noise=0.0):
-    motion = move(seed, 30.0)
+    motion = move(seed, 20.0)
     output = rigid_torque(motion)
     effort = output + make_law("load_quadrants").torque(LOADED, motion[1], output)
     return as_motion(motion, effort + noise * np.random.default_rng(seed).normal(size=output.shape))
@@ -164,7 +164,7 @@ def test_friction_of_the_motor_torque_itself_is_predicted_although_the_fit_takes
     """``tau = tau_out + f(dq, tau)``, where both quadrants are possible the one that drives."""
     law, motions = make_law("load_quadrants"), []
     for seed in (50, 90):
-        motion = move(seed, 30.0)
+        motion = move(seed, 20.0)
         direction = np.sign(motion[1])
         rest = rigid_torque(motion) + LOADED[:, 4] * motion[1] + LOADED[:, 5]
         drives = (rest + LOADED[:, 0] * direction) / (1.0 - LOADED[:, 1])
