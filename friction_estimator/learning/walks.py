@@ -28,6 +28,7 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import (
     PERIOD_NS,
     TABLE_I,
+    ControllerGains,
     FrictionSetting,
     Gait,
     Ground,
@@ -70,6 +71,7 @@ In the built-in humanoid these are the 50 N m of the waist and about the 3 to 15
 TORQUE_DURATIONS = (0.1, 0.5)
 """Shortest and longest time that a random torque is on, and off (section 4.3) [s]."""
 _START_NS = 1_000_000_000
+_GAINS = ControllerGains(other_bandwidth=120.0)  # joints outside the legs must follow in spite of their friction
 _PERIOD = PERIOD_NS * 1e-9
 
 
@@ -125,7 +127,8 @@ class RandomWalks:
         urdf_xml = scaled_urdf(robot.urdf_xml, 1.0 / NOMINAL_MASS) if self.uncertainty == "all" else robot.urdf_xml
         noise = make_noise("clean" if self.uncertainty == "ideal" else self.noise)
         seed = int(np.random.default_rng([self.seed, number, 1]).integers(2**31))
-        return Simulator(robot.config, urdf_xml, self.scenario(robot, number), noise, seed, _START_NS)
+        scenario = self.scenario(robot, number)
+        return Simulator(robot.config, urdf_xml, scenario, noise, seed, _START_NS, _GAINS)
 
 
 class TorqueExploration:

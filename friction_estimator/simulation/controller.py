@@ -10,7 +10,7 @@ import pinocchio as pin
 from friction_estimator.compiled import kernel
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.leg import ANKLE_PITCH, ANKLE_ROLL, yaw_rotation
-from friction_estimator.simulation.walk_plan import WalkPlan, WalkSamples, posture_moves
+from friction_estimator.simulation.walk_plan import PostureMotion, WalkPlan, WalkSamples
 from friction_estimator.types import FloatArray, IntArray
 
 _CHECK_PERIOD = 0.02  # between the poses whose reach is checked before the walk [s]
@@ -59,12 +59,9 @@ class ReferenceGenerator:
         self._upright = pin.neutral(biped.model)
         self._upright[7:] = biped.posture
         self._com = biped.com(self._upright)
-        moving = biped.others.tolist() if plan.gait.random_posture is not None else []
-        limits = biped.posture_limits
-        self._moves = {
-            joint: posture_moves(biped.posture[joint], limits[:, joint], plan.gait, joint, plan.duration)
-            for joint in moving
-        }
+        others = biped.others
+        motion = PostureMotion.of(plan.gait, biped.posture[others], biped.posture_limits[:, others])
+        self._motion = motion if plan.gait.random_posture is not None and others.size else None
 
     def check_reach(self, until: float) -> None:
         """Check that the legs reach the poses of the plan up to a time [s], one pose every 20 ms.
@@ -104,8 +101,9 @@ class ReferenceGenerator:
         samples = self._plan.sample(time)
         q = np.zeros((time.size, self._biped.model.nq))
         q[:, 7:] = self._biped.posture
-        if self._moves:
-            samples = self._change_posture(time, samples, q)
+        if self._motion is not None:
+            q[:, 7 + self._biped.others] = self._motion(time)
+            samples = self._balanced(samples, q)
         q[:, :3] = samples.base
         q[:, 5], q[:, 6] = np.sin(0.5 * samples.base_yaw), np.cos(0.5 * samples.base_yaw)
         rotation = yaw_rotation(samples.base_yaw)
@@ -115,12 +113,10 @@ class ReferenceGenerator:
             )
         return samples, q
 
-    def _change_posture(self, time: FloatArray, samples: WalkSamples, q: FloatArray) -> WalkSamples:
-        """Move the joints outside the legs, and the base so that the centre of mass stays that of the plan."""
-        for joint, moves in self._moves.items():
-            q[:, 7 + joint] = moves(time)[:, 0]
-        shift, upright = np.zeros((time.size, 3)), self._upright.copy()
-        for k in range(time.size):
+    def _balanced(self, samples: WalkSamples, q: FloatArray) -> WalkSamples:
+        """Move the base so that the centre of mass stays that of the plan, for configurations without the legs."""
+        shift, upright = np.zeros((q.shape[0], 3)), self._upright.copy()
+        for k in range(q.shape[0]):
             upright[7:] = q[k, 7:]
             shift[k, :2] = (self._biped.com(upright) - self._com)[:2]
         return replace(samples, base=samples.base - np.einsum("nij,nj->ni", yaw_rotation(samples.base_yaw), shift))

@@ -26,8 +26,9 @@ from friction_estimator.types import FloatArray
 
 _KNOT_PERIOD = 0.01  # of the centre-of-mass trajectory [s]
 _LOOK_AHEAD = 3.0  # planned beyond the duration, because the pendulum depends on the steps to come [s]
-_MOVE_DURATIONS = (0.8, 2.0)  # of a random move of one joint outside the legs [s]
-_LONGEST_PAUSE = 0.5  # between two such moves [s]
+_SINUSOIDS = 3  # of the random motion of a joint
+_FREQUENCIES = (0.2, 0.6)  # lowest and highest of these [Hz]
+_POSTURE_EASE = 2.0  # time in which that motion gets its full size [s]
 _LEVEL = Ground()
 
 
@@ -77,25 +78,38 @@ class MoveSequence:
         return before + minimum_jerk(s)[:, None] * (after - before)
 
 
-def posture_moves(posture: float, limits: FloatArray, gait: Gait, joint: int, until: float) -> MoveSequence:
-    """Random motion of one joint: moves to random positions with pauses between them, from the first lift-off on.
+@dataclass(frozen=True, slots=True)
+class PostureMotion:
+    """Random motion of joints: sums of sinusoids, which begin slowly at the first lift-off.
 
-    Parameters
+    Attributes
     ----------
-    posture : where the joint begins [rad]
-    limits : (2,) lowest and highest position [rad]
-    gait : start, range and seed of the motion
-    joint : number of the joint, so that each has its own random numbers
-    until : [s]
+    posture : (m,) where the joints begin [rad]
+    centre, amplitude : (m,) of the motion [rad]
+    rate, phase : (k, m) of the sinusoids [rad/s], [rad]
+    start : [s]
     """
-    rng, moves = np.random.default_rng([gait.random_posture or 0, joint]), list[tuple[float, float, Sequence[float]]]()
-    start = gait.start
-    while start < until:
-        duration = float(rng.uniform(*_MOVE_DURATIONS))
-        lower, upper = (posture + gait.posture_range * (limits - posture)).tolist()
-        moves.append((start, duration, (float(rng.uniform(lower, upper)),)))
-        start += duration + float(rng.uniform(0.0, _LONGEST_PAUSE))
-    return MoveSequence.of((posture,), moves)
+
+    posture: FloatArray
+    centre: FloatArray
+    amplitude: FloatArray
+    rate: FloatArray
+    phase: FloatArray
+    start: float
+
+    @classmethod
+    def of(cls, gait: Gait, posture: FloatArray, limits: FloatArray) -> PostureMotion:
+        """Motion of a gait around a posture (m,), as far as it goes toward the limits (2, m) [rad]."""
+        lowest, highest = posture + gait.posture_range * (limits - posture)
+        rng, size = np.random.default_rng(gait.random_posture), (_SINUSOIDS, posture.size)
+        rate, phase = 2.0 * np.pi * rng.uniform(*_FREQUENCIES, size), rng.uniform(0.0, 2.0 * np.pi, size)
+        return cls(posture, 0.5 * (lowest + highest), 0.5 * (highest - lowest), rate, phase, gait.start)
+
+    def __call__(self, time: FloatArray) -> FloatArray:
+        """Positions (N, m) at times (N,) [rad]."""
+        swing = np.sin(self.rate * time[:, None, None] + self.phase).mean(axis=1)
+        begun = minimum_jerk(np.clip((time - self.start) / _POSTURE_EASE, 0.0, 1.0))[:, None]
+        return self.posture + begun * (self.centre + self.amplitude * swing - self.posture)
 
 
 def foot_moves(
@@ -230,12 +244,12 @@ class WalkPlan:
 
     Attributes
     ----------
-    gait, duration : as given
+    gait : as given
     footsteps : in the order of time
     """
 
     def __init__(self, gait: Gait, dimensions: WalkDimensions, duration: float, ground: Ground = _LEVEL) -> None:
-        self.gait, self.duration = gait, duration
+        self.gait = gait
         self._size = dimensions
         self.footsteps = plan_footsteps(gait, dimensions.half_width, duration + _LOOK_AHEAD)
         width = dimensions.half_width

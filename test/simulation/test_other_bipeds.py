@@ -159,9 +159,10 @@ def test_the_humanoid_walks_while_its_arms_move_as_newton_and_euler_ask(imu_of_p
     samples = [walking.step() for _ in range(2400)]
     position = np.array([sample.joints.position for sample in samples])
     friction = np.array([sample.truth.friction for sample in samples])
-    reached = np.abs(position - biped.posture).max(axis=0)
-    assert (reached[biped.others] > 0.05).all() and (np.abs(friction).max(axis=0) > 0.1).all()
-    assert (reached <= np.abs(biped.posture_limits - biped.posture).max(axis=0)).all()
+    moved = (position - biped.posture)[:, biped.others]
+    lowest, highest = 0.4 * (biped.posture_limits - biped.posture)[:, biped.others]
+    assert (np.abs(moved).max(axis=0) > 0.03).all() and (np.abs(friction).max(axis=0) > 0.1).all()
+    assert (moved > lowest - 0.02).all() and (moved < highest + 0.02).all()
     assert samples[800].truth.contact.tolist() == [True, False]
     assert samples[2300].truth.contact.tolist() == [False, True]
     for sample in samples[400::400]:
