@@ -17,7 +17,7 @@ EVIDENCE = 1.0
 """A diagnosis needs samples of at least this duration [s]: fewer may be chance."""
 UNLEARNED = 0.5
 """A law is unknown while the standard deviation of every parameter is above this fraction of its prior."""
-_MOVED_LONG = 5.0
+MOVED_LONG = 5.0
 """After this moving time [s] a law that is still unknown has another reason than too little motion: on the simulated
 walk every law is known after a fifth of it."""
 _CALIBRATION_RATIO = 1.0
@@ -34,8 +34,9 @@ _RIGHT_LAW = 0.08
 friction is right."""
 _HARMLESS = (1.96 / 1.44) ** 2
 """Mean normalised innovation squared of Gaussian errors of which 1.96 sigma hold 85 %: smaller ones are moderate."""
-_UNCERTAIN = 0.5
-"""Part of the friction (RMS, in stance or in swing) that its sigma may reach."""
+_UNCERTAIN = 0.25
+"""Part of the friction (RMS, in stance or in swing) that its sigma may reach: the error with which an estimate is
+wrong."""
 
 ADVICE = {
     "passivity": "friction accelerates joints instead of braking them: check the sign and offset of the torque, and "
@@ -177,7 +178,7 @@ def notes(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
 def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterator[tuple[str, BoolArray]]:
     """Each kind of problem and which joints (n,) have it; NaN, for too few samples, compares as False."""
     still = (figures.moving_time < EVIDENCE) & ~figures.known_at_start & np.isfinite(figures.disturbed)
-    unknown, moved = still | (figures.unlearned > UNLEARNED), figures.moving_time > _MOVED_LONG
+    unknown, moved = still | (figures.unlearned > UNLEARNED), figures.moving_time > MOVED_LONG
     yield "excitation", unknown & ~moved
     yield "identification", unknown & moved
     yield "passivity", figures.driving > config.driving_share

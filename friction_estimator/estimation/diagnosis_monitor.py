@@ -18,7 +18,7 @@ from scipy.special import chdtri
 from friction_estimator.compiled import kernel
 from friction_estimator.config import DiagnosisConfig
 from friction_estimator.config.robot import SURE_SIGN
-from friction_estimator.estimation.diagnosis import EVIDENCE, UNLEARNED, DiagnosisFigures
+from friction_estimator.estimation.diagnosis import EVIDENCE, MOVED_LONG, UNLEARNED, DiagnosisFigures
 from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
 from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.robot.transmission import Transmission
@@ -370,7 +370,7 @@ def add_motion(
             moving_sums[2, joint] += calibration_torque[joint] ** 2
 
 
-@kernel("V V V V B B f8 f8 M M")
+@kernel("V V V V B B V f8 f8 f8 M M")
 def add_phase(
     velocity: FloatArray,
     friction: FloatArray,
@@ -378,6 +378,8 @@ def add_phase(
     model: FloatArray,
     disturbed: BoolArray,
     stands: BoolArray,
+    moving_time: FloatArray,
+    settled: float,
     slowest: float,
     keep: float,
     stance_sums: FloatArray,
@@ -392,20 +394,22 @@ def add_phase(
     ----------
     velocity, friction, sigma, model, disturbed : (n,) of the estimate
     stands : (n,) joints in stance
+    moving_time, settled : (n,) how long each joint has moved, and from where on sigma counts: before, laws are new [s]
     slowest : a joint moves above this speed [rad/s]
     keep : weight of the samples before
     """
     last = stance_sums.shape[0] - 1
     for joint in range(friction.size):
-        counts = not disturbed[joint]
-        for sums, here in ((stance_sums, stands[joint]), (swing_sums, not stands[joint])):
+        counts = moving_time[joint] > settled
+        for sums, in_phase in ((stance_sums, stands[joint]), (swing_sums, not stands[joint])):
+            here = in_phase and not disturbed[joint]
             _fade(sums, joint, keep, counts and here)
             if counts and here:
                 sums[0, joint] += friction[joint] ** 2
                 sums[1, joint] += min(sigma[joint] ** 2, sums[0, joint] / sums[last, joint])
-                if abs(velocity[joint]) > slowest:
-                    sums[2, joint] += friction[joint] ** 2
-                    sums[3, joint] += (friction[joint] - model[joint]) ** 2
+            if here and abs(velocity[joint]) > slowest:
+                sums[2, joint] += friction[joint] ** 2
+                sums[3, joint] += (friction[joint] - model[joint]) ** 2
 
 
 class DiagnosisMonitor:
@@ -507,6 +511,8 @@ class DiagnosisMonitor:
             estimate.model,
             estimate.disturbed,
             stands,
+            self._moving_time,
+            MOVED_LONG,
             self._slowest,
             keep,
             self._stance.sums,

@@ -12,10 +12,16 @@ import pytest
 from friction_estimator.config import Config, DiagnosisConfig
 from friction_estimator.estimation import diagnosis_monitor
 from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, diagnose
-from friction_estimator.estimation.diagnosis_monitor import FadingMean, Innovations, _fade
+from friction_estimator.estimation.diagnosis_monitor import (
+    DiagnosisMonitor,
+    FadingMean,
+    Innovations,
+    RecordedEstimate,
+    _fade,
+)
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from test.feeding import feed
 
@@ -190,6 +196,22 @@ def test_fading_mean_of_a_step_approaches_it_exponentially():
     assert mean.mean[0, 0] == pytest.approx((1 - 0.99**200) / (1 - 0.99**600))
     assert mean.effective_count[0] == pytest.approx(1.99 / 0.01, rel=0.01)
     assert np.isnan(mean.mean[0, 1]) and mean.effective_count[1] == 0.0
+
+
+def test_sigma_is_judged_by_what_it_is_after_the_law_was_learned():
+    """Two joints that move all the time: sigma is that of the friction for 4 s, then a fifth or two fifths of it."""
+    laws = JointLaws(("coulomb_viscous",) * 2)
+    monitor = DiagnosisMonitor(DiagnosisConfig(), laws, laws.prior_std, 0.001)
+    one, nothing = np.ones(2), np.zeros(2)
+    estimate = RecordedEstimate(
+        0, one, one, one, one, nothing, one, one, one, laws.prior_std, 0.1 * laws.prior_std, one, nothing, nothing > 0.0
+    )
+    for time in np.arange(0.0, 12.0, 0.01):
+        sigma = one if time < 4.0 else np.array([0.2, 0.4])
+        monitor.add(replace(estimate, stamp_ns=round(1e9 * time), sigma=sigma))
+    np.testing.assert_allclose(monitor.figures().uncertainty, [0.2, 0.4])
+    found = diagnose(monitor.figures(), DiagnosisConfig(), ("sure", "unsure"))
+    assert [diagnosis.kinds for diagnosis in found] == [(), ("uncertainty",)]
 
 
 def test_without_samples_there_is_no_problem():

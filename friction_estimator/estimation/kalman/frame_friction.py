@@ -42,6 +42,9 @@ VELOCITY_VARIANCE, FRICTION_VARIANCE, MODEL_ERROR_VARIANCE, REST_VARIANCE, REST_
 
 ANYWHERE = 1.0 / 3.0
 """Variance of a strain that is anywhere between -1 and 1."""
+_SLACK, _GATE = 1.5, 3.0
+"""A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
+deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
 CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
@@ -276,7 +279,7 @@ def combine_law_and_model_error(
     return largest if bounded(friction) and bounded(sigma) and bounded(model_sigma) else math.nan
 
 
-@kernel("V V V V B V V")
+@kernel("V V V V B V V V")
 def weigh_measurement(
     friction: FloatArray,
     velocity_variance: FloatArray,
@@ -285,21 +288,26 @@ def weigh_measurement(
     known: BoolArray,
     calibration_torque: FloatArray,
     calibration_variance: FloatArray,
+    dry_friction: FloatArray,
 ) -> None:
-    """Weigh the estimate (n,) against the measurement where that is known, in place.
+    """Weigh the estimate (n,) against the measurement where that is known and can be friction, in place.
 
     Parameters
     ----------
     friction, velocity_variance : estimate, and the part of its variance that the uncertain velocity makes
     measured, sigma, known : of :class:`~friction_estimator.types.MeasuredFriction`
     calibration_torque, calibration_variance : torque that the other errors of model and sensors make
+    dry_friction : largest friction that may hold the joint
     """
     for joint in range(friction.size):
         if known[joint] and math.isfinite(measured[joint] * sigma[joint]):
             variance = sigma[joint] ** 2 + calibration_variance[joint]
-            gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
-            friction[joint] += gain * (measured[joint] - calibration_torque[joint] - friction[joint])
-            velocity_variance[joint] *= 1.0 - gain
+            torque = measured[joint] - calibration_torque[joint]
+            largest = _SLACK * max(abs(friction[joint]), dry_friction[joint])
+            if abs(torque) < largest + _GATE * math.sqrt(variance):
+                gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
+                friction[joint] += gain * (torque - friction[joint])
+                velocity_variance[joint] *= 1.0 - gain
 
 
 class FbseCorrection:
@@ -337,6 +345,7 @@ class FbseCorrection:
         phase: ContactPhase,
         dynamics: Dynamics,
         calibration: tuple[FloatArray, FloatArray],
+        dry_friction: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """Weigh the estimate against the measurement of the instant.
 
@@ -348,6 +357,7 @@ class FbseCorrection:
         wrenches : (k, 6) of the ground on the feet, calibrated
         frame, attitude, phase, dynamics : outputs of the stages before
         calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)
+        dry_friction : (n,) largest friction that may hold each joint [N m]
 
         Returns
         -------
@@ -355,7 +365,6 @@ class FbseCorrection:
         """
         measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
         corrected, left = friction.copy(), velocity_variance.copy()
-        weigh_measurement(
-            corrected, left, measured.friction, measured.sigma, measured.available, calibration[0], calibration[1]
-        )
+        quantities = measured.friction, measured.sigma, measured.available
+        weigh_measurement(corrected, left, *quantities, *calibration, dry_friction)
         return corrected, left

@@ -38,6 +38,9 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCali
 
 _RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
+_RIPPLE_PART = 0.25
+"""Lower bound on the model-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
+towards zero velocity ripples, too, and no term of the ripple represents that."""
 _LEARNED = 0.5
 """Data show something of presliding when the standard deviation of its torque is below this part of the prior."""
 _NO_MOTOR, _ALL_MOTORS = 2.0, 20.0
@@ -285,6 +288,12 @@ def presliding_evidence(limb_filter: LimbFilter) -> FloatArray:
     return np.divide(c, np.sqrt(np.where(shown, variance, 1.0)), out=np.zeros(m), where=shown)
 
 
+def _coulomb_ripple(laws: JointLaws) -> IntArray:
+    """Columns of sine and cosine of the Coulomb friction, (2,), or (0,) without ripple."""
+    columns = laws.added["ripple"]
+    return np.arange(columns.start, columns.stop)[:2]
+
+
 class LimbBank:
     """The filters of all limbs and what follows from them.
 
@@ -313,6 +322,7 @@ class LimbBank:
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
         self._bounds = law_bounds(laws)
+        self._rippling = _coulomb_ripple(laws)
         self.limbs = find_limbs(robot)
         self._motors = [robot.motors.select(limb.joints) for limb in self.limbs]
         self.filters = [
@@ -371,6 +381,7 @@ class LimbBank:
         n, _, k, g = self._shape
         p = laws.parameter_count
         self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
+        self._rippling = _coulomb_ripple(laws)
         self.visited.use_laws(laws)
         self._dynamics.laws = laws
         self._held = [None] * len(self.limbs)
@@ -505,6 +516,10 @@ class LimbBank:
         touching = bool(self.contact_transition[limb.joints[0]])
         if not limb_filter.step(limb_window, frozen or resting, touching):
             return False
+        if self._rippling.size:
+            ripple = self.estimates.parameters[np.ix_(limb.joints, self._rippling)]
+            least = _RIPPLE_PART**2 * (ripple**2).sum(axis=1)
+            np.maximum(limb_filter.model_error_variance, least, out=limb_filter.model_error_variance)
         if not frozen:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:

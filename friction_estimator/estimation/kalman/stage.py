@@ -347,8 +347,9 @@ class KalmanFriction:
         friction, sigma = out[0], out[1]
         if self._correction.is_useful(largest):
             calibration, correctable = (estimates.calibration_torque, estimates.calibration_variance), out[5]
+            dry_friction = self._motors.coulomb_at_joints(estimates.dry_friction)
             friction, left = self._correction.correct(
-                friction, correctable, frame, disturbance.wrenches, attitude, phase, dynamics, calibration
+                friction, correctable, frame, disturbance.wrenches, attitude, phase, dynamics, calibration, dry_friction
             )
             sigma = np.sqrt(out[4] + np.where(correctable > 0.0, left, law.terms[VELOCITY_VARIANCE]))
         return JointFriction(

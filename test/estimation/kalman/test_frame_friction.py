@@ -20,7 +20,7 @@ from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
 
 CONFIG = suralp_config(fbse__base_angular_acceleration="gyro")
-NOTHING = np.zeros(12), np.zeros(12)
+NOTHING, LARGEST = (np.zeros(12), np.zeros(12)), np.full(12, 5.0)
 
 
 @pytest.fixture
@@ -37,12 +37,22 @@ def sensed(robot: RobotModel, instant: Instant) -> tuple:
 
 def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_leg(robot, instant):
     friction, variance = FbseCorrection(CONFIG, robot).correct(
-        np.zeros(12), np.full(12, 1e6), *sensed(robot, instant), NOTHING
+        np.zeros(12), np.full(12, 1e6), *sensed(robot, instant), NOTHING, LARGEST
     )
     np.testing.assert_allclose(friction[:6], instant.friction[:6], atol=1e-3)
     np.testing.assert_array_equal(friction[6:], 0.0)
     assert (variance[:6] < 100.0).all()
     np.testing.assert_array_equal(variance[6:], 1e6)
+
+
+def test_a_measurement_that_is_too_large_for_friction_corrects_nothing(robot, instant):
+    """A torque of 20 N m that is no friction, as a foot makes that slips, acts on the first joint."""
+    frame, *others = sensed(robot, instant)
+    slipping = dataclasses.replace(frame, effort=frame.effort + 20.0 * (np.arange(12) == 0))
+    prior = np.full(12, 2.0)
+    friction, variance = FbseCorrection(CONFIG, robot).correct(np.zeros(12), prior, slipping, *others, NOTHING, LARGEST)
+    assert friction[0] == 0.0 and variance[0] == 2.0
+    assert (variance[1:6] < 2.0).all()
 
 
 def test_an_estimate_that_is_sure_of_its_velocity_needs_no_correction(robot):
@@ -54,8 +64,8 @@ def test_an_estimate_that_is_sure_of_its_velocity_needs_no_correction(robot):
 def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant):
     """The Kalman update of a scalar: the posterior variance is the harmonic sum, the estimate lies between."""
     prior, correct = np.full(12, 2.0), FbseCorrection(CONFIG, robot).correct
-    measured, posterior_of_nothing = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING)
-    friction, variance = correct(np.zeros(12), prior, *sensed(robot, instant), NOTHING)
+    measured, posterior_of_nothing = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING, LARGEST)
+    friction, variance = correct(np.zeros(12), prior, *sensed(robot, instant), NOTHING, LARGEST)
     expected = 1.0 / (1.0 / prior + 1.0 / posterior_of_nothing)
     np.testing.assert_allclose(variance[:6], expected[:6], rtol=1e-5)
     np.testing.assert_allclose(friction[:6], (expected / posterior_of_nothing * measured)[:6], rtol=1e-5, atol=1e-9)
@@ -63,8 +73,8 @@ def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant)
 
 def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, instant):
     correct, torque = FbseCorrection(CONFIG, robot).correct, np.linspace(-1.0, 1.0, 12)
-    plain = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING)
-    less = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), (torque, np.full(12, 3.0)))
+    plain = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING, LARGEST)
+    less = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), (torque, np.full(12, 3.0)), LARGEST)
     np.testing.assert_allclose(less[0][:6], (plain[0] - torque)[:6], atol=1e-3)
     np.testing.assert_allclose(less[1][:6], plain[1][:6] + 3.0, rtol=1e-3)
 
@@ -72,11 +82,11 @@ def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, in
 def test_measured_noise_makes_the_measurement_count_less(robot, instant):
     """Noise that the monitor found, larger than the parameters have it."""
     correction, unsure = FbseCorrection(CONFIG, robot), np.full(12, 2.0)
-    _, by_parameters = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING)
+    _, by_parameters = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING, LARGEST)
     sensors = CONFIG.sensors
     correction.retune(dataclasses.replace(sensors, velocity_std=20.0 * sensors.velocity_std, force_std=20.0))
     correction.reset()
-    _, by_measured_noise = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING)
+    _, by_measured_noise = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING, LARGEST)
     assert (by_measured_noise[:6] > 1.5 * by_parameters[:6]).all()
 
 
