@@ -63,15 +63,15 @@ class ReferenceGenerator:
         motion = PostureMotion.of(plan.gait, biped.posture[others], biped.posture_limits[:, others])
         self._motion = motion if plan.gait.random_posture is not None and others.size else None
 
-    def check_reach(self, until: float) -> None:
-        """Check that the legs reach the poses of the plan up to a time [s], one pose every 20 ms.
+    def check_reach(self, start: float, until: float) -> None:
+        """Check that the legs reach the poses of the plan between two times [s], one pose every 20 ms.
 
         Raises
         ------
         SimulationError
             When the legs are too short for one of them.
         """
-        self._configurations(np.arange(0.0, until, _CHECK_PERIOD))
+        self._configurations(np.arange(start, until, _CHECK_PERIOD))
 
     def block(self, first: int, count: int) -> ReferenceBlock:
         """References of the control periods ``first`` to ``first + count - 1``."""

@@ -65,6 +65,11 @@ class FootPose:
     y: float
     yaw: float
 
+    def place(self, pose: FootPose) -> FootPose:
+        """A pose that is given in the frame of this one, in the frame in which this one is given."""
+        c, s = math.cos(self.yaw), math.sin(self.yaw)
+        return FootPose(self.x + c * pose.x - s * pose.y, self.y + s * pose.x + c * pose.y, self.yaw + pose.yaw)
+
 
 @dataclass(frozen=True, slots=True)
 class Footstep:

@@ -105,16 +105,17 @@ class FloorSchedule:
     ----------
     ground : mapped and unmapped deviations
     footsteps : in the order of time
+    first : the first footstep whose ground is still to be given
 
     Attributes
     ----------
     next_change : time of the next footstep that :meth:`due` has not returned yet, infinite after the last [s]
     """
 
-    def __init__(self, ground: Ground, footsteps: Sequence[Footstep]) -> None:
+    def __init__(self, ground: Ground, footsteps: Sequence[Footstep], first: int = 0) -> None:
         self._steps = footsteps
         self._planes = ground.true(places(footsteps))
-        self._next = 0
+        self._next = first
         self.next_change = self._middle()
 
     def due(self, time: float) -> Iterator[tuple[int, Plane]]:

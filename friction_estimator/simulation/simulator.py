@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from friction_estimator.simulation.controller import (
     ReferenceBlock,
     ReferenceGenerator,
 )
+from friction_estimator.simulation.footsteps import FootPose
 from friction_estimator.simulation.friction import InjectedFriction
 from friction_estimator.simulation.ground import FloorSchedule
 from friction_estimator.simulation.physics import Physics, as_slice
@@ -118,8 +120,8 @@ class Simulator:
         self._start_ns = start_ns
         self._size = self._biped.dimensions(scenario.gait.leg_extension)
         plan = WalkPlan(scenario.gait, self._size, scenario.duration, scenario.ground)
-        self._references = ReferenceGenerator(self._biped, plan, _PERIOD)
-        self._references.check_reach(min(scenario.duration, _CHECKED_TIME))
+        self._plan, self._references = plan, ReferenceGenerator(self._biped, plan, _PERIOD)
+        self._references.check_reach(0.0, min(scenario.duration, _CHECKED_TIME))
         self._controller = JointController(self._biped, gains, _PERIOD)
         motors = Transmission.of(config.robot.coupling.coupling(), self._biped.joint_names)
         legs = [leg.joint_names for leg in self._biped.legs]
@@ -176,6 +178,33 @@ class Simulator:
         sample = self._control_period(self._block, row, self._all_joints(feedforward))
         self._count += 1
         return sample
+
+    def walk_to(self, standing: int, footsteps: Sequence[FootPose]) -> None:
+        """Walk to these footsteps instead of those of the scenario, and stand there.
+
+        Parameters
+        ----------
+        standing : foot in the order of ``Config.feet`` that stands now
+        footsteps : poses of the soles in the frame of the foot that stands; the other foot goes first, then in turn
+
+        Raises
+        ------
+        SimulationError
+            When the legs do not reach a footstep, or the other foot does not swing next; the walk goes on then.
+        """
+        side, step = self._biped.feet.index(standing), self._plan.next_step(self.time)
+        coming = self._plan.footsteps[step : step + 1]
+        if not coming or coming[0].foot == side:
+            raise SimulationError(
+                "the robot cannot walk to other footsteps now: the foot that stands is the next to swing"
+            )
+        ground = self._plan.footprint(side, step)
+        plan = self._plan.revised(self.time, [ground.place(pose) for pose in footsteps])
+        references = ReferenceGenerator(self._biped, plan, _PERIOD)
+        references.check_reach(self.time, min(self.time + _CHECKED_TIME, self.duration))
+        self._plan, self._references = plan, references
+        self._block = references.block(self._count - self._count % _BLOCK, _BLOCK)
+        self._floors = FloorSchedule(self._scenario.ground, plan.footsteps, step)
 
     def _needed_substeps(self) -> int:
         """Integration steps per control period, enough to keep a resting joint with steep friction from chattering."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,19 +241,28 @@ class WalkPlan:
     dimensions : of the robot
     duration : time that the plan must cover [s]
     ground : the plan uses its mapped part only
+    footsteps : in the order of time; None: those of the gait
 
     Attributes
     ----------
-    gait : as given
-    footsteps : in the order of time
+    gait, footsteps : as given
     """
 
-    def __init__(self, gait: Gait, dimensions: WalkDimensions, duration: float, ground: Ground = _LEVEL) -> None:
-        self.gait = gait
-        self._size = dimensions
-        self.footsteps = plan_footsteps(gait, dimensions.half_width, duration + _LOOK_AHEAD)
+    def __init__(
+        self,
+        gait: Gait,
+        dimensions: WalkDimensions,
+        duration: float,
+        ground: Ground = _LEVEL,
+        footsteps: Sequence[Footstep] | None = None,
+    ) -> None:
+        self.gait, self._duration = gait, duration
+        self._size, self._ground = dimensions, ground
+        self._before: tuple[WalkPlan, float, float] | None = None
+        steps = plan_footsteps(gait, dimensions.half_width, duration + _LOOK_AHEAD) if footsteps is None else footsteps
+        self.footsteps = list(steps)
         width = dimensions.half_width
-        home = (foot_beside(0.0, 0.0, 0.0, width), foot_beside(0.0, 0.0, 0.0, -width))
+        self._home = home = (foot_beside(0.0, 0.0, 0.0, width), foot_beside(0.0, 0.0, 0.0, -width))
         patches = ground.mapped(places(self.footsteps))
         bare = [ground.incline(pose.x, pose.y) for pose in home]
         self._feet = tuple(foot_moves(self.footsteps, patches, foot, home[foot], bare[foot]) for foot in (LEFT, RIGHT))
@@ -263,22 +272,59 @@ class WalkPlan:
         self._shift = 0.0
         self._com = self._plan_com(duration + 2.0 * _LOOK_AHEAD)
 
+    def next_step(self, time: float) -> int:
+        """Index of the footstep that lasts at a time [s], or of the next one."""
+        return sum(step.start + step.duration <= time for step in self.footsteps)
+
+    def footprint(self, foot: int, step: int) -> FootPose:
+        """Where a foot stands before the footstep with this index."""
+        return next((one.pose for one in reversed(self.footsteps[:step]) if one.foot == foot), self._home[foot])
+
+    def revised(self, time: float, poses: Sequence[FootPose]) -> WalkPlan:
+        """The same walk up to a time [s], then the footsteps to these poses in turn, then a stand.
+
+        The foot that swings then, or swings next, goes to the first of them. The timing of the footsteps stays. The new
+        trajectories take over from the old ones gradually: the feet until the footstep ends, the base until the load is
+        on both feet.
+        """
+        first, gait = self.next_step(time), self.gait
+        coming = self.footsteps[first : first + len(poses)]
+        steps = [replace(step, pose=pose) for step, pose in zip(coming, poses, strict=False)]
+        plan = WalkPlan(gait, self._size, self._duration, self._ground, [*self.footsteps[:first], *steps])
+        if steps:
+            landing = steps[0].start + steps[0].duration
+            plan._before = self, time, landing
+        return plan
+
     def sample(self, time: FloatArray) -> WalkSamples:
         """Evaluate the plan at times (N,) [s], from one control period before zero to the end of the duration."""
-        yaw = self._yaw(time)[:, 0]
+        feet, trunk = self._course(time)
+        yaw = trunk[:, 3]
         offset = self._size.com_to_base
         c, s = np.cos(yaw), np.sin(yaw)
-        com = self._com(time)
         base = np.empty((time.size, 3))
-        base[:, 0] = com[:, 0] + c * offset[0] - s * offset[1]
-        base[:, 1] = com[:, 1] + s * offset[0] + c * offset[1]
-        base[:, 2] = self._height(time)[:, 0] + self._size.base_height - self._squat(time)
-        poses = np.stack([feet(time) for feet in self._feet])
-        soles = poses[:, :, :3].copy()
-        soles[:, :, 2] += [self._clearance(feet, time) for feet in self._feet]
-        rotations = np.stack([ground_rotation(pose[:, 4:]) @ yaw_rotation(pose[:, 3]) for pose in poses])
-        left = self._left_share(time)
-        return WalkSamples(base, yaw, soles, rotations, np.stack([left, 1.0 - left], axis=1))
+        base[:, 0] = trunk[:, 0] + c * offset[0] - s * offset[1]
+        base[:, 1] = trunk[:, 1] + s * offset[0] + c * offset[1]
+        base[:, 2] = trunk[:, 2] + self._size.base_height - self._squat(time)
+        soles = feet[:, :, :3].copy()
+        soles[:, :, 2] += [self._clearance(moves, time) for moves in self._feet]
+        rotations = np.stack([ground_rotation(pose[:, 4:]) @ yaw_rotation(pose[:, 3]) for pose in feet])
+        return WalkSamples(base, yaw, soles, rotations, np.stack([trunk[:, 4], 1.0 - trunk[:, 4]], axis=1))
+
+    def _course(self, time: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Feet (2, N, 6) as in :func:`foot_moves`; centre of mass (2), height and heading of the trunk, share of the
+        left foot (N, 5).
+        """
+        feet = np.stack([moves(time) for moves in self._feet])
+        trunk = np.column_stack((self._com(time), self._height(time), self._yaw(time), self._left_share(time)))
+        if self._before is not None:
+            plan, start, landing = self._before
+            for now, before, end in zip(
+                (feet, trunk), plan._course(time), (landing, landing + self.gait.double_support), strict=True
+            ):
+                done = minimum_jerk(np.clip((time - start) / (end - start), 0.0, 1.0))[:, None]
+                now += (1.0 - done) * (before - now)
+        return feet, trunk
 
     def _squat(self, time: FloatArray) -> FloatArray:
         phase = 2.0 * np.pi * np.maximum(time - self.gait.start, 0.0) / self.gait.squat_period
