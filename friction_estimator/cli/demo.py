@@ -61,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="hit knees and ankles of the walking robot and detect it; the thresholds come from a walk before the run",
     )
+    parser.add_argument(
+        "--react", action="store_true", help="with --collisions: the robot steps back after the first one, and stands"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -79,6 +82,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"cannot make the folder {output}: {error.strerror}") from None
     if arguments.collisions and arguments.scenario not in ("walk", COLLISIONS):
         raise ConfigError(f"--collisions plays the scenario {COLLISIONS}: leave out --scenario {arguments.scenario}")
+    if arguments.react and not arguments.collisions:
+        raise ConfigError("--react steps back after collisions: give --collisions, too")
     arguments.scenario = COLLISIONS if arguments.collisions else arguments.scenario
     state = _live(_options(arguments, robot, output), arguments)
     bag, page = output / "run", output / "report.html"
@@ -105,6 +110,8 @@ def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveR
         "max_lead": MAX_LEAD,
     }
     estimator = learn_thresholds(robot, arguments.noise, arguments.seed + 1, output) if arguments.collisions else {}
+    if arguments.react:
+        estimator = {**estimator, "collision_reaction": "rewind"}
     return LiveRunOptions(
         robot, robot_file(arguments.robot), overrides, simulation, estimator, output, description.to_custom_data()
     )

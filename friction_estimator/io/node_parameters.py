@@ -80,6 +80,21 @@ ESTIMATOR_FIELDS = (
         Range("YAML that the verb collisions wrote: collisions are detected. Empty: they are not."),
     ),
     ParameterField(
+        "collision_reaction",
+        str,
+        "none",
+        Range(
+            "Footsteps after a collision: none, back on the own footprints, or along the force, which needs MOB-Net.",
+            choices=("none", "rewind", "compliant"),
+        ),
+    ),
+    ParameterField(
+        "collision_step_length",
+        float,
+        0.1,
+        Range("Length of the footsteps after a collision. A swinging foot goes no faster than with it.", "m", 0.0, 1.0),
+    ),
+    ParameterField(
         "display.effort_fraction",
         float,
         0.01,

@@ -16,6 +16,7 @@ from friction_estimator.config import Config
 JOINT_STATE = "sensor_msgs/msg/JointState"
 IMU = "sensor_msgs/msg/Imu"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
+POSES = "geometry_msgs/msg/PoseArray"
 ODOMETRY = "nav_msgs/msg/Odometry"
 STRING = "std_msgs/msg/String"
 MARKERS = "visualization_msgs/msg/MarkerArray"
@@ -144,6 +145,10 @@ LIMB_WRENCH = Topic(
     "collision/limb_wrench", WRENCH, When.SAMPLE, "the same wrench in and about the sole frame of the limb that is hit"
 )
 """Published with the parameters ``collision_thresholds`` and ``mob_net_model`` of the node only."""
+FOOTSTEPS = Topic(
+    "collision/footsteps", POSES, When.CHANGE, "footsteps after a collision, in the sole frame of the foot that stands"
+)
+"""Published with the parameters ``collision_thresholds`` and ``collision_reaction`` of the node only."""
 
 
 def output_topics(config: Config) -> tuple[Topic, ...]:

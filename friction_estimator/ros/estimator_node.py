@@ -194,8 +194,15 @@ class EstimatorNode(ManagedNode):
             return
         thresholds = load_thresholds(Path(path))
         thresholds.check(joint_names, torque_source(self._config, self._model, self._fused))
-        soles = [foot.frame for foot in self._config.feet] if self._model else []
-        self._collisions = CollisionPublisher(self, RobotModel(self._config, urdf_xml), thresholds, soles)
+        self._collisions = CollisionPublisher(
+            self,
+            RobotModel(self._config, urdf_xml),
+            thresholds,
+            [foot.frame for foot in self._config.feet],
+            bool(self._model),
+            self._own["collision_reaction"],
+            self._own["collision_step_length"],
+        )
         undo.callback(self._collisions.destroy)
         undo.callback(setattr, self, "_collisions", None)
 

@@ -6,18 +6,22 @@ import importlib.util
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import Point, Pose, PoseArray, Quaternion, WrenchStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 
 from friction_estimator.collision.detector import CollisionDetector
 from friction_estimator.collision.identification import base_wrench, wrench_at_foot
+from friction_estimator.collision.reaction import FootstepPlanner
 from friction_estimator.collision.thresholds import Thresholds
 from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError
 from friction_estimator.learning.external_torque import MobNetEstimate, WholeBodyTorque
+from friction_estimator.linear_algebra import quaternion_from_matrix
 from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.topics import Topic, When
@@ -99,19 +103,47 @@ class CollisionPublisher:
     node : owner of the publishers
     robot : the model that the estimator has
     thresholds : of this robot
-    sole_frames : (k) of the feet; none: without wrenches, which need MOB-Net
+    sole_frames : (k) of the feet
+    has_wrench : whether the estimates are those of MOB-Net, which have the wrench on the base
+    reaction : ``none``, or which footsteps are published after a collision
+    step_length : of these footsteps [m]
+
+    Raises
+    ------
+    ConfigError
+        When this robot, or this source of the external torque, gives no such footsteps.
     """
 
-    def __init__(self, node: Node, robot: RobotModel, thresholds: Thresholds, sole_frames: Sequence[str]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        robot: RobotModel,
+        thresholds: Thresholds,
+        sole_frames: Sequence[str],
+        has_wrench: bool,
+        reaction: str,
+        step_length: float,
+    ) -> None:
+        if reaction == "compliant" and not has_wrench:
+            raise ConfigError(
+                "collision_reaction: compliant needs the wrench on the base: set mob_net_model, or choose rewind"
+            )
         self._node, self._detector = node, CollisionDetector(robot, thresholds)
-        self._sole_frames = sole_frames
+        self._sole_frames, self._reaction = sole_frames, reaction
         self._publisher = node.create_publisher(DiagnosticArray, topics.COLLISION.name, OUTPUT)
-        names = (topics.COLLISION_WRENCH.name, topics.LIMB_WRENCH.name) if sole_frames else ()
+        names = (topics.COLLISION_WRENCH.name, topics.LIMB_WRENCH.name) if has_wrench else ()
         self._wrenches = [node.create_publisher(WrenchStamped, name, FAST_OUTPUT) for name in names]
+        self._planner = FootstepPlanner(robot, step_length) if reaction != "none" else None
+        self._footsteps = node.create_publisher(PoseArray, topics.FOOTSTEPS.name, OUTPUT) if self._planner else None
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate."""
-        for collision in self._detector.step(estimate):
+        if self._planner is not None:
+            self._planner.step(estimate)
+        found = self._detector.step(estimate)
+        if found and self._planner is not None:
+            self._react(self._planner, estimate)
+        for collision in found:
             status = diagnostic_status(
                 f"{self._node.get_name()}: collision",
                 DiagnosticStatus.WARN,
@@ -127,8 +159,22 @@ class CollisionPublisher:
 
     def destroy(self) -> None:
         """End the topics."""
-        for publisher in (self._publisher, *self._wrenches):
+        for publisher in (self._publisher, *self._wrenches, *filter(None, (self._footsteps,))):
             self._node.destroy_publisher(publisher)
+
+    def _react(self, planner: FootstepPlanner, estimate: FrictionEstimate) -> None:
+        """Publish footsteps, unless no foot stands or the wrench is not known."""
+        footsteps = None
+        if self._reaction == "rewind":
+            footsteps = planner.rewind(estimate)
+        elif isinstance(estimate, MobNetEstimate) and (wrench := base_wrench(estimate.whole_body)) is not None:
+            footsteps = planner.compliant(estimate, wrench[:3])
+        if footsteps is not None and self._footsteps is not None:
+            poses = zip(footsteps.rotation, footsteps.position, strict=True)
+            message = PoseArray(poses=[_pose(*pose) for pose in poses])
+            message.header.stamp = _stamp(estimate.stamp_ns)
+            message.header.frame_id = self._sole_frames[footsteps.standing]
+            self._footsteps.publish(message)
 
     def _publish_wrenches(self, stamp_ns: int, torque: WholeBodyTorque) -> None:
         wrench = base_wrench(torque)
@@ -145,6 +191,12 @@ class CollisionPublisher:
 def _stamp(stamp_ns: int) -> Time:
     seconds, nanoseconds = divmod(stamp_ns, 1_000_000_000)
     return Time(sec=seconds, nanosec=nanoseconds)
+
+
+def _pose(rotation: FloatArray, position: FloatArray) -> Pose:
+    x, y, z = position.tolist()
+    w, a, b, c = quaternion_from_matrix(np.ascontiguousarray(rotation)).tolist()
+    return Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(w=w, x=a, y=b, z=c))
 
 
 def _wrench_message(stamp_ns: int, frame: str, wrench: FloatArray) -> WrenchStamped:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseArray
 from rclpy.duration import Duration
 from rclpy.executors import Executor
 from rclpy.node import Node
@@ -14,8 +16,9 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
 from friction_estimator import compiled
-from friction_estimator.errors import SimulationError
+from friction_estimator.errors import SimulationError, choices
 from friction_estimator.io.node_parameters import SIMULATION_FIELDS
+from friction_estimator.linear_algebra import yaw_from_quaternion
 from friction_estimator.messages import topics
 from friction_estimator.messages.simulated import SensorMessages, TruthMessages
 from friction_estimator.ros.middleware import (
@@ -32,6 +35,7 @@ from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.robot_description import find_robot_description
 from friction_estimator.ros.spin import Running, await_subscribers, end_if_asked, run
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.simulation.footsteps import FootPose
 
 _DEFAULT_DURATION = 3600.0  # of a scenario with the parameter duration 0 [s]
 _SPIN_STRIDE = 10  # samples between two checks for other messages
@@ -41,7 +45,7 @@ _LATE = 0.1  # delay from which on the simulation reports that it is behind real
 
 
 class SimulationNode(Node):
-    """Publishes the sensor readings of the simulated robot, one sample per millisecond.
+    """Publishes the sensor readings of the simulated robot, one sample a millisecond; follows ``collision/footsteps``.
 
     Raises
     ------
@@ -60,6 +64,8 @@ class SimulationNode(Node):
         self._noise = make_noise(own["noise"])
         self._description = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
         self._description.publish(String(data=self._urdf_xml))
+        self._simulator: Simulator | None = None
+        self.create_subscription(PoseArray, topics.FOOTSTEPS.name, self._walk_to, OUTPUT)
 
     def _make_simulator(self, start_ns: int) -> Simulator:
         seed = self._own["seed"]
@@ -88,6 +94,7 @@ class SimulationNode(Node):
             return
         self.get_logger().info(f"simulating {self._own['scenario']!r} with sensor noise {self._own['noise']!r}")
         simulator = self._start_now()
+        self._simulator = simulator
         pace, end = Pace(self._own["real_time_factor"]), simulator.duration
         while running() and simulator.time < end:
             sample = simulator.step()
@@ -111,6 +118,23 @@ class SimulationNode(Node):
         simulator = self._make_simulator(start_ns)
         time.sleep(max(0.0, 1e-9 * (start_ns - time.time_ns())))
         return simulator
+
+    def _walk_to(self, message: PoseArray) -> None:
+        """Leave the footsteps of the scenario for these."""
+        frames, frame = [foot.frame for foot in self._config.feet], message.header.frame_id
+        turns = (pose.orientation for pose in message.poses)
+        yaws = (yaw_from_quaternion(np.array([turn.w, turn.x, turn.y, turn.z])) for turn in turns)
+        poses = [FootPose(pose.position.x, pose.position.y, yaw) for pose, yaw in zip(message.poses, yaws, strict=True)]
+        try:
+            if self._simulator is None:
+                raise SimulationError("the robot does not walk yet")
+            if frame not in frames:
+                raise SimulationError(f"their frame is {frame!r}, and the feet are {choices(frames)}")
+            self._simulator.walk_to(frames.index(frame), poses)
+        except SimulationError as error:
+            self.get_logger().warning(f"{topics.FOOTSTEPS.name}: these footsteps are left out: {error}")
+        else:
+            self.get_logger().info(f"walks to {len(poses)} footsteps and stands there, after a collision")
 
     def _diagnose(self, pace: Pace) -> None:
         behind, waited = pace.behind, self._lead.waited

@@ -196,7 +196,7 @@ class Simulator:
         coming = self._plan.footsteps[step : step + 1]
         if not coming or coming[0].foot == side:
             raise SimulationError(
-                "the robot cannot walk to other footsteps now: the foot that stands is the next to swing"
+                "the robot stands, or swings the foot next that the footsteps take for the standing one"
             )
         ground = self._plan.footprint(side, step)
         plan = self._plan.revised(self.time, [ground.place(pose) for pose in footsteps])

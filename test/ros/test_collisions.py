@@ -17,10 +17,10 @@ def test_each_collision_is_one_message_with_the_stamp_of_its_joint_sample(robot,
     values = np.full((2, 2, len(names)), np.inf)
     values[:, 0, names.index("r_knee")] = 1e-9  # as if everything hit the right leg
     Thresholds(names, values, torque_source(robot.config, None)).save(file)
-    parameters = "inputs_reliable:=true", f"collision_thresholds:={file}"
+    parameters = "inputs_reliable:=true", f"collision_thresholds:={file}", "collision_reaction:=rewind"
     process = NodeProcess(workplace, *parameters, namespace="hit")
     talking = TalkingRobot("hit", robot, samples)
-    talking.listen(topics.FRICTION, topics.SIGMA, topics.COLLISION)
+    talking.listen(topics.FRICTION, topics.SIGMA, topics.COLLISION, topics.FOOTSTEPS)
     try:
         talking.connect()
         talking.send(1400)
@@ -31,6 +31,11 @@ def test_each_collision_is_one_message_with_the_stamp_of_its_joint_sample(robot,
         assert header_stamp(message) in talking.sent[1000:]
         assert {item.key: item.value for item in status.values}["limb"] == "r_hip_yaw to r_ankle_roll"
         assert "external torque of r_knee is" in status.message
+        talking.spin_until(lambda: bool(talking.received[topics.FOOTSTEPS.name]), "footsteps")
+        (footsteps,) = talking.received[topics.FOOTSTEPS.name]
+        assert footsteps.header.stamp == message.header.stamp
+        assert footsteps.header.frame_id == robot.config.feet[0].frame  # the left foot stands, the right one goes back
+        assert footsteps.poses[0].position.y == pytest.approx(-0.2, abs=0.01)
         assert process.end() == 0, process.output
         assert status.message in process.output
     finally:

@@ -22,7 +22,7 @@ Names = dict[str, set[str]]
 """Full names of topics and services of one node, by ``publish``, ``subscribe`` and ``reply``."""
 
 NOT_HERE = {
-    "publish": {"/tf", "/collision", "/collision/wrench", "/collision/limb_wrench"},
+    "publish": {"/tf", "/collision", "/collision/wrench", "/collision/limb_wrench", "/collision/footsteps"},
     "subscribe": {"/tf", "/robot_description"},
 }
 """Topics that the policy allows, and that nodes need only where tf2_msgs is installed, collisions are detected, or

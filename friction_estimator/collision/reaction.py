@@ -1,0 +1,162 @@
+"""Footsteps after a collision (Lim et al. 2024, section 7): away from the force, or back along one's own footprints.
+
+    FrictionEstimate ─► contact, joint positions ─► footprints, duration of a swing ─┐
+    Collision, unexpected wrench on the base (eq. 24) ───────────────────────────────┴─► Footsteps
+
+Footsteps are poses in the sole frame of the foot that stands: neither odometry nor a map moves them. The paper gives no
+formulas for their size; :meth:`FootstepPlanner.compliant` states what is chosen here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.errors import ConfigError
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray, FrictionEstimate
+
+_SMALLEST_FORCE = 5.0
+"""Horizontal forces below this have no direction: noise of the identified wrench [N]."""
+_FOOTPRINTS = 6
+"""Footprints that are kept, and the largest number of footsteps back."""
+_REACH = 2.0
+"""A swinging foot passes two step lengths in one step; it goes no faster after a collision."""
+_NOTHING = np.zeros(3)
+
+Placement = tuple[FloatArray, FloatArray]
+"""Rotation (3, 3) and position (3,) of a sole in the frame of another one [m]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footsteps:
+    """Where the feet shall step, in turn, the first one with the foot that does not stand.
+
+    Attributes
+    ----------
+    standing : foot whose sole frame the poses are given in
+    rotation, position : (s, 3, 3), (s, 3) of the soles [m]
+    """
+
+    standing: int
+    rotation: FloatArray
+    position: FloatArray
+
+
+class FootstepPlanner:
+    """Follows the footprints of a biped and plans its footsteps after a collision.
+
+    Parameters
+    ----------
+    robot : the model that the estimator has
+    step_length : of the footsteps away from a force [m]
+
+    Raises
+    ------
+    ConfigError
+        When the robot has not two feet.
+    """
+
+    def __init__(self, robot: RobotModel, step_length: float) -> None:
+        if len(robot.foot_names) != 2:
+            raise ConfigError(f"footsteps after a collision need two feet, and this robot has {len(robot.foot_names)}")
+        self._robot, self._length = robot, step_length
+        self._contact: tuple[bool, ...] = ()
+        self._since = (0.0, 0.0)
+        self._swing_duration = 0.0
+        self._prints: deque[tuple[int, Placement]] = deque(maxlen=_FOOTPRINTS)
+
+    def step(self, estimate: FrictionEstimate) -> None:
+        """Use one estimate: keep where a foot lands, seen from the other one."""
+        phase = estimate.phase
+        contact, before = tuple(phase.contact.tolist()), self._contact
+        if contact != before and before:
+            for foot in (0, 1):
+                other = 1 - foot
+                if contact[other] and before[other] and contact[foot] != before[foot]:
+                    self._note(foot, contact[foot], estimate)
+        self._contact, self._since = contact, tuple(phase.since.tolist())
+
+    def _note(self, foot: int, lands: bool, estimate: FrictionEstimate) -> None:
+        """A foot lands or lifts off while the other one stands."""
+        other = 1 - foot
+        if lands:
+            self._swing_duration = self._since[foot]
+            newest, of = foot, self._seen_from(other, estimate)
+        else:  # before the first landing nothing else tells where the feet have stood
+            newest, of = other, self._seen_from(foot, estimate)
+        if self._prints and self._prints[-1][0] == newest:
+            if not lands:
+                return
+            self._prints.pop()  # it has bounced
+        self._prints.append((newest, of))
+
+    def _seen_from(self, foot: int, estimate: FrictionEstimate) -> Placement:
+        """Sole of the other foot in the sole frame of this one."""
+        at = self._robot.dynamics(estimate.position, estimate.velocity, _NOTHING, _NOTHING)
+        rotation, position = at.foot_rotation_to_base, at.foot_position_in_base
+        to_foot = rotation[foot].T
+        return to_foot @ rotation[1 - foot], to_foot @ (position[1 - foot] - position[foot])
+
+    def _standing(self) -> int | None:
+        """The foot that stands; of two that stand, the one that has landed last."""
+        if all(self._contact):
+            return self._prints[-1][0] if self._prints else None
+        return self._contact.index(True) if any(self._contact) else None
+
+    def _reachable(self, standing: int, now: FloatArray, goal: FloatArray) -> FloatArray:
+        """The place (2,) on the way to a goal that the swinging foot reaches in what is left of its swing."""
+        way, swings = goal - now, not self._contact[1 - standing]
+        if not swings or self._swing_duration <= 0.0:
+            return goal
+        left = max(1.0 - self._since[1 - standing] / self._swing_duration, 0.0)
+        return now + way * min(_REACH * self._length * left / max(float(np.hypot(*way)), 1e-9), 1.0)
+
+    def compliant(self, estimate: FrictionEstimate, force: FloatArray) -> Footsteps | None:
+        """Three footsteps along the horizontal part of a force (3,) on the base, base axes; None where no foot stands.
+
+        The first one is as long as the swinging foot can still go, the second one has the step length, and the third
+        one sets the feet side by side. To the side only the foot of that side steps out, and the other one closes up.
+        """
+        standing = self._standing()
+        if standing is None or not self._prints:
+            return None
+        at = self._robot.dynamics(estimate.position, estimate.velocity, _NOTHING, _NOTHING)
+        along = (at.foot_rotation_to_base[standing].T @ force)[:2]
+        size = float(np.hypot(*along))
+        step = self._length * along / size if size > _SMALLEST_FORCE else np.zeros(2)
+        now = self._seen_from(standing, estimate)[1]
+        side = np.sign(now[1])
+        beside = np.array([0.0, side * abs(self._prints[-1][1][1][1])])
+        leads = step[1] * side > 0.0
+        first = self._reachable(standing, now[:2], beside + [step[0], step[1] * leads]) - beside
+        second = first + [step[0], step[1] * (not leads)]
+        places = np.zeros((3, 3))
+        places[:, :2] = beside + first, second, beside + second
+        return Footsteps(standing, np.tile(np.eye(3), (3, 1, 1)), places)
+
+    def rewind(self, estimate: FrictionEstimate) -> Footsteps | None:
+        """The footprints of the feet in reverse order; None where no foot stands, or there is no footprint yet.
+
+        A swinging foot that cannot go back any more lands where it can, and the foot that stands steps in place.
+        """
+        standing = self._standing()
+        if standing is None or not self._prints or self._prints[-1][0] != standing:
+            return None
+        back: list[Placement] = []
+        rotation, position = np.eye(3), np.zeros(3)
+        for _, (turn, place) in reversed(self._prints):
+            rotation, position = rotation @ turn.T, position - rotation @ turn.T @ place
+            back.append((rotation, position))
+        now = self._seen_from(standing, estimate)
+        first = self._reachable(standing, now[1][:2], back[0][1][:2])
+        if not np.allclose(first, back[0][1][:2]):
+            back = [(now[0], np.append(first, back[0][1][2])), (np.eye(3), np.zeros(3)), *back]
+        return _footsteps(standing, back)
+
+
+def _footsteps(standing: int, poses: Sequence[Placement]) -> Footsteps:
+    return Footsteps(standing, np.array([pose[0] for pose in poses]), np.array([pose[1] for pose in poses]))
