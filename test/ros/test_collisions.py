@@ -50,10 +50,11 @@ def test_with_mob_net_the_wrench_is_published_for_base_and_foot_while_the_limb_c
     values = np.full((2, 2, len(names)), np.inf)
     values[:, 0, names.index("r_knee")] = 1e-9
     Thresholds(names, values, torque_source(robot.config, model)).save(file)
-    parameters = "inputs_reliable:=true", f"collision_thresholds:={file}", f"mob_net_model:={model}"
-    process = NodeProcess(workplace, *parameters, namespace="wrench")
+    parameters = f"collision_thresholds:={file}", f"mob_net_model:={model}", "collision_reaction:=compliant"
+    process = NodeProcess(workplace, "inputs_reliable:=true", *parameters, namespace="wrench")
     talking = TalkingRobot("wrench", robot, samples)
     talking.listen(topics.FRICTION, topics.SIGMA, topics.COLLISION, topics.COLLISION_WRENCH, topics.LIMB_WRENCH)
+    talking.listen(topics.FOOTSTEPS)
     try:
         talking.connect()
         talking.send(1400)
@@ -65,10 +66,23 @@ def test_with_mob_net_the_wrench_is_published_for_base_and_foot_while_the_limb_c
         assert header_stamp(talking.received[topics.COLLISION.name][0]) == header_stamp(of_base[0])
         forces = [np.linalg.norm([f.x, f.y, f.z]) for f in (one.wrench.force for one in (of_base[0], of_limb[0]))]
         assert forces[0] == pytest.approx(forces[1]) and forces[0] > 0.0
+        talking.spin_until(lambda: bool(talking.received[topics.FOOTSTEPS.name]), "footsteps")
+        assert len(talking.received[topics.FOOTSTEPS.name][0].poses) == 3
         assert process.end() == 0, process.output
     finally:
         process.close()
         talking.close()
+
+
+def test_a_reaction_that_needs_mob_net_ends_the_node_without_it(robot, samples, workplace):
+    names, file = robot_joints(samples, robot), workplace / "without.yaml"
+    Thresholds(names, np.ones((2, 2, len(names))), torque_source(robot.config, None)).save(file)
+    process = NodeProcess(workplace, f"collision_thresholds:={file}", "collision_reaction:=compliant")
+    try:
+        assert process.wait() == 1
+        assert "compliant needs the wrench on the base: set mob_net_model, or choose rewind" in process.output
+    finally:
+        process.close()
 
 
 def test_thresholds_of_another_source_end_the_node_with_the_reason(robot, samples, workplace):

@@ -386,8 +386,10 @@ class WindowDynamics:
         )
         now = EndDynamics(*fields)
         first = now if before is None else before.now
-        moved = np.full(n, np.inf) if before is None else end.position - before.window.end.position
-        speed = moved / max(window.duration, _FINEST_DURATION)
+        speed: FloatArray = np.full(n, np.inf)
+        if before is not None:
+            moved = end.position - before.window.end.position
+            speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
         self._before = WindowTerms(
             window=window,
             dynamics=dynamics,
@@ -397,7 +399,7 @@ class WindowDynamics:
             mean_foot_jacobian=0.5 * (first.foot_jacobian + now.foot_jacobian),
             effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
             wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
-            speed=robot.motors.velocity(speed),
+            speed=speed,
             dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
         )
         return self._before
