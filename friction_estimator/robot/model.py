@@ -236,11 +236,9 @@ class RobotModel:
             gravity = pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
         pin.computeCoriolisMatrix(model, data, q, v)
-        for foot, (rotation, translation) in enumerate(self._foot_parents):
-            self._parent_rotation[foot], self._parent_position[foot] = rotation, translation
-        nv, k = v.size, len(self._foot_frames)
-        shapes = (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
-        results = [np.empty(shape) for shape in shapes]
+        for place, parent in self._parents:
+            place[...] = parent
+        results = [np.empty(shape) for shape in self._shapes]
         dynamic_terms(
             self._mass,
             self._coriolis,
@@ -385,9 +383,13 @@ class RobotModel:
         nv = self._model.nv  # pinocchio gives vectors where there is a single velocity
         self._mass, self._coriolis = (matrix.reshape(nv, nv, order="F").T for matrix in (data.M, data.C))
         self._jacobian, self._jacobian_rate = (J.reshape(6, nv, order="F").T for J in (data.J, data.dJ))
-        parents = [data.oMi[frame.parentJoint] for frame in frames]
-        self._foot_parents = [(parent.rotation, parent.translation) for parent in parents]
-        self._parent_rotation, self._parent_position = np.empty((len(frames), 3, 3)), np.empty((len(frames), 3))
+        k, parents = len(frames), [data.oMi[frame.parentJoint] for frame in frames]
+        self._parent_rotation, self._parent_position = np.empty((k, 3, 3)), np.empty((k, 3))
+        self._parents = [
+            *zip(self._parent_rotation, [parent.rotation for parent in parents], strict=True),
+            *zip(self._parent_position, [parent.translation for parent in parents], strict=True),
+        ]
+        self._shapes = (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
         self._sole_rotation = self._stack([frame.placement.rotation for frame in frames], (3, 3))
         self._sole_position = self._stack([frame.placement.translation for frame in frames], (3,))
 

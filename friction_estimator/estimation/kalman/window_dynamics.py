@@ -28,6 +28,8 @@ _FINEST_MOMENTUM = 1e-5
 _FINEST_DURATION = 1e-9
 _MEMORY = 1.0
 """Time over which the square difference of both accelerations is averaged [s]."""
+_NOTHING = np.zeros((0, 3)), np.zeros(0), np.zeros((0, 6, 0))
+"""At the start of the first window."""
 _DRY_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _CORRELATION_TIME = 0.1
@@ -61,7 +63,7 @@ class EndDynamics:
     foot_jacobian: FloatArray
 
 
-@kernel("M V V V T M i8 V M M M V T")
+@kernel("M V V V T M i8 M V T V M M M V T M V T")
 def end_dynamics(
     H: FloatArray,
     v: FloatArray,
@@ -70,20 +72,28 @@ def end_dynamics(
     J: FloatArray,
     lever: FloatArray,
     base: int,
+    accelerometer_before: FloatArray,
+    bias_before: FloatArray,
+    feet_before: FloatArray,
     momentum: FloatArray,
     inertia: FloatArray,
     gyro: FloatArray,
     accelerometer: FloatArray,
     bias: FloatArray,
     feet: FloatArray,
+    mean_accelerometer: FloatArray,
+    mean_bias: FloatArray,
+    mean_feet: FloatArray,
 ) -> None:
-    """Write the fields of :class:`EndDynamics` from those of :class:`~friction_estimator.types.Dynamics`.
+    """Write the fields of :class:`EndDynamics` from those of :class:`~friction_estimator.types.Dynamics`, and means.
 
     Parameters
     ----------
     H, v, beta, J : mass matrix, velocity, momentum bias, foot Jacobians
     lever : (3, 3) of the cross product with the position of the IMU
     base : 6, or 0 for a fixed base
+    accelerometer_before, bias_before, feet_before : fields at the start of the window; size 0: there is none
+    mean_accelerometer, mean_bias, mean_feet : output: means of both
     """
     nv, k = v.size, J.shape[0]
     n = nv - base
@@ -107,6 +117,16 @@ def end_dynamics(
         for axis in range(6):
             for j in range(n):
                 feet[foot, axis, j] = J[foot, axis, base + j]
+    mean_accelerometer[:], mean_bias[:], mean_feet[:] = accelerometer, bias, feet
+    if bias_before.size > 0:
+        for i in range(n):
+            mean_bias[i] = 0.5 * (bias_before[i] + bias[i])
+            for axis in range(3):
+                mean_accelerometer[i, axis] = 0.5 * (accelerometer_before[i, axis] + accelerometer[i, axis])
+        for foot in range(k):
+            for axis in range(6):
+                for j in range(n):
+                    mean_feet[foot, axis, j] = 0.5 * (feet_before[foot, axis, j] + feet[foot, axis, j])
 
 
 @record(frozen=True, slots=True)
@@ -373,7 +393,8 @@ class WindowDynamics:
         robot, end, before = self._robot, window.end, self._before
         dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
         n, k = window.effort.size, len(window.wrenches)
-        fields = np.empty(n), np.empty((n, n)), np.empty((n, 3)), np.empty((n, 3)), np.empty(n), np.empty((k, 6, n))
+        shapes = n, (n, n), (n, 3), (n, 3), n, (k, 6, n)
+        fields, means = [np.empty(shape) for shape in shapes], [np.empty(shape) for shape in shapes[3:]]
         end_dynamics(
             dynamics.mass_matrix,
             dynamics.velocity,
@@ -382,10 +403,15 @@ class WindowDynamics:
             dynamics.foot_jacobian,
             self._lever,
             robot.base_dofs,
+            *(
+                _NOTHING
+                if before is None
+                else (before.now.accelerometer_lever, before.now.bias, before.now.foot_jacobian)
+            ),
             *fields,
+            *means,
         )
         now = EndDynamics(*fields)
-        first = now if before is None else before.now
         speed: FloatArray = np.full(n, np.inf)
         if before is not None:
             moved = end.position - before.window.end.position
@@ -394,9 +420,9 @@ class WindowDynamics:
             window=window,
             dynamics=dynamics,
             now=now,
-            mean_accelerometer_lever=0.5 * (first.accelerometer_lever + now.accelerometer_lever),
-            mean_bias=0.5 * (first.bias + now.bias),
-            mean_foot_jacobian=0.5 * (first.foot_jacobian + now.foot_jacobian),
+            mean_accelerometer_lever=means[0],
+            mean_bias=means[1],
+            mean_foot_jacobian=means[2],
             effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
             wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
             speed=speed,
