@@ -126,10 +126,10 @@ def _torque_warnings(motions: Sequence[Motion], model: FixedBaseModel) -> list[s
     for motion in motions:
         if motion.effort is None:
             continue
-        known = {text.split()[0] for text in check_torque_signs(motion)}  # each begins with effort/<joint>
         rigid = model.torque(motion.position, motion.velocity, motion.acceleration, motion.payload)
-        texts = check_torque_signs(motion, rigid)
-        found += [f"{motion.name}: {text}" for text in texts if text.split()[0] not in known]
+        if texts := check_torque_signs(motion, rigid):
+            known = {text.split()[0] for text in check_torque_signs(motion)}  # each begins with effort/<joint>
+            found += [f"{motion.name}: {text}" for text in texts if text.split()[0] not in known]
     return found
 
 

@@ -17,6 +17,7 @@ WINDOW = 0.01
 NOISE = SensorNoise()
 LAW_STD = 0.5
 _FORCE_STD = 20.0
+_LAWS = JointLaws(("three_slope",) * JOINTS)
 
 
 def layout_of(config: KalmanConfig, law: str = "three_slope") -> LimbState:
@@ -27,9 +28,8 @@ def layout_of(config: KalmanConfig, law: str = "three_slope") -> LimbState:
 
 def filter_of(config: KalmanConfig, bounded: bool = False) -> LimbFilter:
     """Filter of that limb, its law bounded or free."""
-    laws = JointLaws(("three_slope",) * JOINTS)
-    bounds = law_bounds(laws)
-    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds), laws.presliding)
+    bounds = law_bounds(_LAWS)
+    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds), _LAWS.presliding)
 
 
 def random_windows(layout: LimbState, rng: np.random.Generator, count: int = 12) -> list[LimbWindow]:
@@ -112,7 +112,7 @@ class SyntheticLimb:
         columns = np.zeros((JOINTS, layout.size))
         columns[:, layout.model_error] = np.eye(JOINTS)
         velocity = 0.6 * np.sin(2.0 * np.pi * np.array([1.1, 1.7]) * self.time) + 0.05 * rng.normal(size=JOINTS)
-        phi = JointLaws(("three_slope",) * JOINTS).regressor(velocity, np.zeros(JOINTS))
+        phi = _LAWS.regressor(velocity, np.zeros(JOINTS))
         blocks = np.zeros((JOINTS, JOINTS, phi.shape[1]))
         blocks[np.arange(JOINTS), np.arange(JOINTS)] = phi
         columns[:, layout.law] = blocks.reshape(JOINTS, -1)
