@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 from friction_estimator.config.estimation import (
@@ -158,11 +159,12 @@ class ParameterField:
     range: Range
 
 
+_hints = cache(get_type_hints)  # which compiles every annotation
 _FEET_NAMES = ParameterField("feet.names", tuple[str, ...], (), Range("Names of the feet that have a force sensor."))
 
 
 def _leaves(section: type[Validated], prefix: str, feet_names: tuple[str, ...] = ()) -> Iterator[ParameterField]:
-    hints = get_type_hints(section)
+    hints = _hints(section)
     for item in dataclasses.fields(section):
         limits, hint = item.metadata.get("range"), hints[item.name]
         default: Any = item.default
@@ -176,6 +178,7 @@ def _leaves(section: type[Validated], prefix: str, feet_names: tuple[str, ...] =
                 yield from _leaves(FootConfig, f"feet.{name}.")
 
 
+@cache
 def parameter_fields(feet_names: tuple[str, ...]) -> tuple[ParameterField, ...]:
     """Every parameter of a robot whose feet have these names, in the order of the YAML."""
     return tuple(_leaves(Config, "", feet_names))
@@ -223,7 +226,7 @@ _Section = TypeVar("_Section", bound=Validated)
 
 
 def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **extra: Any) -> _Section:
-    hints = get_type_hints(section)
+    hints = _hints(section)
     arguments = dict(extra)
     for item in dataclasses.fields(section):
         if item.name in extra:
