@@ -352,7 +352,7 @@ def test_a_push_shows_as_external_torque_of_its_size_and_nothing_shows_without_o
     estimator = Estimator(suralp_config(observer=observer), urdf_xml)
     estimates = feed(estimator, pushed[:2000])
     estimator.frozen = True
-    estimates += feed(estimator, pushed[2000:])
+    estimates += feed(estimator, pushed[2000:2300])
     before, during = estimates[1990], estimates[2290]
     assert abs(before.external_torque[3]) < 3.0 * before.external_torque_sigma[3]
     assert during.external_torque[3] - before.external_torque[3] == pytest.approx(5.0, abs=0.7)
