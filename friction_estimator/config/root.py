@@ -159,12 +159,11 @@ class ParameterField:
     range: Range
 
 
-_hints = cache(get_type_hints)  # which compiles every annotation
 _FEET_NAMES = ParameterField("feet.names", tuple[str, ...], (), Range("Names of the feet that have a force sensor."))
 
 
 def _leaves(section: type[Validated], prefix: str, feet_names: tuple[str, ...] = ()) -> Iterator[ParameterField]:
-    hints = _hints(section)
+    hints = get_type_hints(section)
     for item in dataclasses.fields(section):
         limits, hint = item.metadata.get("range"), hints[item.name]
         default: Any = item.default
@@ -226,7 +225,6 @@ _Section = TypeVar("_Section", bound=Validated)
 
 
 def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **extra: Any) -> _Section:
-    hints = _hints(section)
     arguments = dict(extra)
     for item in dataclasses.fields(section):
         if item.name in extra:
@@ -235,7 +233,8 @@ def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **ex
             if prefix + item.name in values:
                 arguments[item.name] = values[prefix + item.name]
         else:
-            arguments[item.name] = _build(hints[item.name], values, f"{prefix}{item.name}.")
+            default: Any = item.default  # a section
+            arguments[item.name] = _build(type(default), values, f"{prefix}{item.name}.")
     return section(**arguments)
 
 
