@@ -61,7 +61,8 @@ def add_window(
         torque, variance, F = missed[0, motor], missed[1, motor], 0.0
         if not (abs(speed[motor]) > _MOVING and torque * torque < math.inf and variance > 0.0):
             continue
-        sigma, now, count = math.sqrt(variance), seen[motor], int(seen[motor, 0])
+        sigma, now = math.sqrt(variance), seen[motor]
+        count = int(now[0]) if 0.0 <= now[0] < _BLOCK else 0  # a broken state must not become a place in memory
         for j in range(parameters.shape[1]):
             F += regressor[motor, j] * parameters[motor, j] / sigma
         y = min(max(torque / sigma, -_LARGEST), _LARGEST)
