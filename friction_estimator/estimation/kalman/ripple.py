@@ -33,7 +33,7 @@ _PERIODS = 2.0
 """Number of periods that a motor must have moved through."""
 _CLEAR = 150.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
-log-likelihood ratio against no ripple. The number a turn is then right to about one, which is good enough."""
+log-likelihood ratio against no ripple. The number a turn is then right to about two."""
 _SMALL = 0.05
 """And when it is at least this part of the friction. Other errors of the law explain less."""
 
