@@ -36,9 +36,9 @@ def start_demo(output: Path, duration: float) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="module")
 def demo(workplace: Path) -> tuple[Path, str]:
-    """A demo of two simulated seconds: its folder and what it said on stdout."""
+    """A demo of 1.2 simulated seconds: its folder and what it said on stdout."""
     folder = workplace / "demo"
-    process = start_demo(folder, 2.0)
+    process = start_demo(folder, 1.2)
     try:
         said, complained = process.communicate(timeout=4 * TIME_OUT)
     finally:
@@ -54,10 +54,10 @@ def live(demo: tuple[Path, str]) -> Recording:
 
 def test_the_demo_loses_no_sample_and_leaves_bag_and_report(demo, live, robot):
     folder, said = demo
-    assert [int(count) for count in COUNTS.search(said).groups()] == [2000, 2000, 2000, 0]
+    assert [int(count) for count in COUNTS.search(said).groups()] == [1200, 1200, 1200, 0]
     assert str(folder / "run") in said and str(folder / "report.html") in said
     assert "<html" in (folder / "report.html").read_text(encoding="utf-8")[:500]
-    assert live.friction.shape == (2000, 12) and live.truth is not None
+    assert live.friction.shape == (1200, 12) and live.truth is not None
     assert live.description.observer == "momentum" and live.description.robot == "suralp"
 
 
@@ -111,9 +111,9 @@ def test_a_bag_played_without_pace_waits_for_the_estimator_and_loses_nothing(dem
         namespace="bagged",
     )
     try:
-        listener.spin_until(lambda: len(listener.estimated()) >= 1900, "estimates", seconds=4 * TIME_OUT)
+        listener.spin_until(lambda: len(listener.estimated()) >= 1100, "estimates", seconds=4 * TIME_OUT)
         assert player.wait() == 0, player.output
-        listener.spin_until(lambda: len(listener.estimated()) == 2000, "the last estimates")
+        listener.spin_until(lambda: len(listener.estimated()) == 1200, "the last estimates")
         reader = BagReader(demo[0] / "run")
         recorded = [header_stamp(reader.decode(message)) for message in reader.messages(["/joint_states"])]
         assert listener.estimated() == recorded

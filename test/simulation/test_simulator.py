@@ -58,7 +58,7 @@ def test_equal_seeds_give_identical_runs_and_other_seeds_other_noise(make_simula
 
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_scenario_stays_up_for_its_first_seconds(make_simulator, name):
-    simulator = make_simulator(name, 1.6, "paper_std")
+    simulator = make_simulator(name, 1.2, "paper_std")
     while simulator.time < simulator.duration:
         simulator.step()
     with pytest.raises(SimulationError, match="is over"):
