@@ -74,7 +74,7 @@ def test_the_robot_goes_back_to_footprints_on_which_it_has_stood(walk: Walk) -> 
     assert tilt < np.radians(1.0)
     before = np.array(walk.soles)
     for foot in (0, 1):
-        assert end[foot, 0] < before[-1, foot, 0] - 1.5 * LENGTH
+        assert end[foot, 0] < before[-1, foot, 0] - LENGTH
         assert np.linalg.norm(before[:, foot] - end[foot], axis=1).min() < 0.01
 
 
