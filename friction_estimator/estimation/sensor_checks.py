@@ -438,6 +438,7 @@ class SensorChecks:
         moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * _PERIOD) ** 2)
         correlation, slope = _compare(product, expected, step)
         flipped = moves & (correlation < -_SURE)
+        slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
         scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
         if not moves.any():
             return
