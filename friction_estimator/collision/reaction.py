@@ -10,14 +10,14 @@ formulas for their size; :meth:`FootstepPlanner.compliant` states what is chosen
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, FrictionEstimate
+from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate
 
 _SMALLEST_FORCE = 5.0
 """Horizontal forces below this have no direction: noise of the identified wrench [N]."""
@@ -27,8 +27,19 @@ _REACH = 2.0
 """A swinging foot passes two step lengths in one step; it goes no faster after a collision."""
 _NOTHING = np.zeros(3)
 
-Placement = tuple[FloatArray, FloatArray]
-"""Rotation (3, 3) and position (3,) of a sole in the frame of another one [m]."""
+
+class Placement(NamedTuple):
+    """A sole in the frame of another one: rotation (3, 3) and position (3,) [m]."""
+
+    rotation: FloatArray
+    position: FloatArray
+
+
+class Footprint(NamedTuple):
+    """Where a foot has landed, seen from the foot that stood."""
+
+    foot: int
+    place: Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ class FootstepPlanner:
         self._contact: tuple[bool, ...] = ()
         self._since = (0.0, 0.0)
         self._swing_duration = 0.0
-        self._prints: deque[tuple[int, Placement]] = deque(maxlen=_FOOTPRINTS)
+        self._prints: deque[Footprint] = deque(maxlen=_FOOTPRINTS)
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate: keep where a foot lands, seen from the other one."""
@@ -81,30 +92,27 @@ class FootstepPlanner:
         self._contact, self._since = contact, tuple(phase.since.tolist())
 
     def _note(self, foot: int, lands: bool, estimate: FrictionEstimate) -> None:
-        """A foot lands or lifts off while the other one stands."""
-        other = 1 - foot
+        """A foot lands or lifts off while the other one stands.
+
+        The first lift-off gives the first footprint: that of the foot that goes on standing.
+        """
+        newest = foot if lands else 1 - foot
+        known = bool(self._prints) and self._prints[-1].foot == newest
+        if known and not lands:
+            return
+        if known:  # the foot has bounced
+            self._prints.pop()
         if lands:
             self._swing_duration = self._since[foot]
-            newest, of = foot, self._seen_from(other, estimate)
-        else:  # before the first landing nothing else tells where the feet have stood
-            newest, of = other, self._seen_from(foot, estimate)
-        if self._prints and self._prints[-1][0] == newest:
-            if not lands:
-                return
-            self._prints.pop()  # it has bounced
-        self._prints.append((newest, of))
+        self._prints.append(Footprint(newest, _other_sole(self._dynamics(estimate), 1 - newest)))
 
-    def _seen_from(self, foot: int, estimate: FrictionEstimate) -> Placement:
-        """Sole of the other foot in the sole frame of this one."""
-        at = self._robot.dynamics(estimate.position, estimate.velocity, _NOTHING, _NOTHING)
-        rotation, position = at.foot_rotation_to_base, at.foot_position_in_base
-        to_foot = rotation[foot].T
-        return to_foot @ rotation[1 - foot], to_foot @ (position[1 - foot] - position[foot])
+    def _dynamics(self, estimate: FrictionEstimate) -> Dynamics:
+        return self._robot.dynamics(estimate.position, estimate.velocity, _NOTHING, _NOTHING)
 
     def _standing(self) -> int | None:
         """The foot that stands; of two that stand, the one that has landed last."""
         if all(self._contact):
-            return self._prints[-1][0] if self._prints else None
+            return self._prints[-1].foot if self._prints else None
         return self._contact.index(True) if any(self._contact) else None
 
     def _reachable(self, standing: int, now: FloatArray, goal: FloatArray) -> FloatArray:
@@ -124,18 +132,18 @@ class FootstepPlanner:
         standing = self._standing()
         if standing is None or not self._prints:
             return None
-        at = self._robot.dynamics(estimate.position, estimate.velocity, _NOTHING, _NOTHING)
+        at = self._dynamics(estimate)
         along = (at.foot_rotation_to_base[standing].T @ force)[:2]
         size = float(np.hypot(*along))
         step = self._length * along / size if size > _SMALLEST_FORCE else np.zeros(2)
-        now = self._seen_from(standing, estimate)[1]
-        side = np.sign(now[1])
-        beside = np.array([0.0, side * abs(self._prints[-1][1][1][1])])
+        now = _other_sole(at, standing).position[:2]
+        side, width = np.sign(now[1]), abs(self._prints[-1].place.position[1])
+        neutral = np.array([0.0, side * width])
         leads = step[1] * side > 0.0
-        first = self._reachable(standing, now[:2], beside + [step[0], step[1] * leads]) - beside
-        second = first + [step[0], step[1] * (not leads)]
+        landing = self._reachable(standing, now, neutral + [step[0], step[1] * leads])
+        end = landing - neutral + [step[0], step[1] * (not leads)]
         places = np.zeros((3, 3))
-        places[:, :2] = beside + first, second, beside + second
+        places[:, :2] = landing, end, neutral + end
         return Footsteps(standing, np.tile(np.eye(3), (3, 1, 1)), places)
 
     def rewind(self, estimate: FrictionEstimate) -> Footsteps | None:
@@ -144,19 +152,25 @@ class FootstepPlanner:
         A swinging foot that cannot go back any more lands where it can, and the foot that stands steps in place.
         """
         standing = self._standing()
-        if standing is None or not self._prints or self._prints[-1][0] != standing:
+        if standing is None or not self._prints or self._prints[-1].foot != standing:
             return None
         back: list[Placement] = []
         rotation, position = np.eye(3), np.zeros(3)
         for _, (turn, place) in reversed(self._prints):
             rotation, position = rotation @ turn.T, position - rotation @ turn.T @ place
-            back.append((rotation, position))
-        now = self._seen_from(standing, estimate)
-        first = self._reachable(standing, now[1][:2], back[0][1][:2])
-        if not np.allclose(first, back[0][1][:2]):
-            back = [(now[0], np.append(first, back[0][1][2])), (np.eye(3), np.zeros(3)), *back]
-        return _footsteps(standing, back)
+            back.append(Placement(rotation, position))
+        now = _other_sole(self._dynamics(estimate), standing)
+        goal = back[0].position
+        landing = self._reachable(standing, now.position[:2], goal[:2])
+        if not np.allclose(landing, goal[:2]):
+            in_place = Placement(np.eye(3), np.zeros(3))
+            back = [Placement(now.rotation, np.append(landing, goal[2])), in_place, *back]
+        rotations, positions = zip(*back, strict=True)
+        return Footsteps(standing, np.array(rotations), np.array(positions))
 
 
-def _footsteps(standing: int, poses: Sequence[Placement]) -> Footsteps:
-    return Footsteps(standing, np.array([pose[0] for pose in poses]), np.array([pose[1] for pose in poses]))
+def _other_sole(at: Dynamics, foot: int) -> Placement:
+    """Sole of the other foot in the sole frame of this one."""
+    rotation, position = at.foot_rotation_to_base, at.foot_position_in_base
+    to_foot = rotation[foot].T
+    return Placement(to_foot @ rotation[1 - foot], to_foot @ (position[1 - foot] - position[foot]))

@@ -134,7 +134,7 @@ class CollisionPublisher:
         names = (topics.COLLISION_WRENCH.name, topics.LIMB_WRENCH.name) if has_wrench else ()
         self._wrenches = [node.create_publisher(WrenchStamped, name, FAST_OUTPUT) for name in names]
         self._planner = FootstepPlanner(robot, step_length) if reaction != "none" else None
-        self._footsteps = node.create_publisher(PoseArray, topics.FOOTSTEPS.name, OUTPUT) if self._planner else None
+        self._footsteps = [node.create_publisher(PoseArray, topics.FOOTSTEPS.name, OUTPUT)] if self._planner else []
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate."""
@@ -159,7 +159,7 @@ class CollisionPublisher:
 
     def destroy(self) -> None:
         """End the topics."""
-        for publisher in (self._publisher, *self._wrenches, *filter(None, (self._footsteps,))):
+        for publisher in (self._publisher, *self._wrenches, *self._footsteps):
             self._node.destroy_publisher(publisher)
 
     def _react(self, planner: FootstepPlanner, estimate: FrictionEstimate) -> None:
@@ -169,12 +169,14 @@ class CollisionPublisher:
             footsteps = planner.rewind(estimate)
         elif isinstance(estimate, MobNetEstimate) and (wrench := base_wrench(estimate.whole_body)) is not None:
             footsteps = planner.compliant(estimate, wrench[:3])
-        if footsteps is not None and self._footsteps is not None:
-            poses = zip(footsteps.rotation, footsteps.position, strict=True)
-            message = PoseArray(poses=[_pose(*pose) for pose in poses])
-            message.header.stamp = _stamp(estimate.stamp_ns)
-            message.header.frame_id = self._sole_frames[footsteps.standing]
-            self._footsteps.publish(message)
+        if footsteps is None:
+            return
+        poses = zip(footsteps.rotation, footsteps.position, strict=True)
+        message = PoseArray(poses=[_pose(*pose) for pose in poses])
+        message.header.stamp = _stamp(estimate.stamp_ns)
+        message.header.frame_id = self._sole_frames[footsteps.standing]
+        for publisher in self._footsteps:
+            publisher.publish(message)
 
     def _publish_wrenches(self, stamp_ns: int, torque: WholeBodyTorque) -> None:
         wrench = base_wrench(torque)

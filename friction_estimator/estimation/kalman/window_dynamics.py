@@ -28,8 +28,6 @@ _FINEST_MOMENTUM = 1e-5
 _FINEST_DURATION = 1e-9
 _MEMORY = 1.0
 """Time over which the square difference of both accelerations is averaged [s]."""
-_NOTHING = np.zeros((0, 3)), np.zeros(0), np.zeros((0, 6, 0))
-"""At the start of the first window."""
 _DRY_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _CORRELATION_TIME = 0.1
@@ -92,7 +90,8 @@ def end_dynamics(
     H, v, beta, J : mass matrix, velocity, momentum bias, foot Jacobians
     lever : (3, 3) of the cross product with the position of the IMU
     base : 6, or 0 for a fixed base
-    accelerometer_before, bias_before, feet_before : fields at the start of the window; size 0: there is none
+    accelerometer_before, bias_before, feet_before : fields at the start of the window; those of its end where there is
+        no start
     mean_accelerometer, mean_bias, mean_feet : output: means of both
     """
     nv, k = v.size, J.shape[0]
@@ -117,16 +116,9 @@ def end_dynamics(
         for axis in range(6):
             for j in range(n):
                 feet[foot, axis, j] = J[foot, axis, base + j]
-    mean_accelerometer[:], mean_bias[:], mean_feet[:] = accelerometer, bias, feet
-    if bias_before.size > 0:
-        for i in range(n):
-            mean_bias[i] = 0.5 * (bias_before[i] + bias[i])
-            for axis in range(3):
-                mean_accelerometer[i, axis] = 0.5 * (accelerometer_before[i, axis] + accelerometer[i, axis])
-        for foot in range(k):
-            for axis in range(6):
-                for j in range(n):
-                    mean_feet[foot, axis, j] = 0.5 * (feet_before[foot, axis, j] + feet[foot, axis, j])
+    mean_accelerometer[:] = 0.5 * (accelerometer_before + accelerometer)
+    mean_bias[:] = 0.5 * (bias_before + bias)
+    mean_feet[:] = 0.5 * (feet_before + feet)
 
 
 @record(frozen=True, slots=True)
@@ -395,6 +387,9 @@ class WindowDynamics:
         n, k = window.effort.size, len(window.wrenches)
         shapes = n, (n, n), (n, 3), (n, 3), n, (k, 6, n)
         fields, means = [np.empty(shape) for shape in shapes], [np.empty(shape) for shape in shapes[3:]]
+        start = fields[3:]
+        if before is not None:
+            start = [before.now.accelerometer_lever, before.now.bias, before.now.foot_jacobian]
         end_dynamics(
             dynamics.mass_matrix,
             dynamics.velocity,
@@ -403,11 +398,7 @@ class WindowDynamics:
             dynamics.foot_jacobian,
             self._lever,
             robot.base_dofs,
-            *(
-                _NOTHING
-                if before is None
-                else (before.now.accelerometer_lever, before.now.bias, before.now.foot_jacobian)
-            ),
+            *start,
             *fields,
             *means,
         )

@@ -111,7 +111,7 @@ def test_parameters_with_and_without_ripple_are_restored_whatever_the_run_has_fo
     plain.restore(with_ripple)  # its friction has no ripple: the filter learns that the terms are small
     assert plain.identified.has_ripple
     assert_follows(feed(plain, motion[:1500]) + plain.flush(), motion[:1500], 1000)
-    plain.restore(without)  # which says nothing of a ripple
+    plain.restore(without)  # this file contains no ripple
     assert plain.identified.has_ripple
     plain.restore(dataclasses.replace(without, **some_ripple(100.0)))
     assert (plain.identified.ripples == 100.0).all()
