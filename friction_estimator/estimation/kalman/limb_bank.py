@@ -36,6 +36,8 @@ from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration, record
 
+_SHARED_PARTS = 5
+"""Parts of the work of a window besides the limbs: feet, robot model, wrong links, what was learned, publication."""
 _RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
 _RIPPLE_PART = 0.25
@@ -636,7 +638,7 @@ class LimbSchedule:
     def open(self, window: Window, usable: bool) -> None:
         """A window is complete; every :meth:`step` from now on does a part of its work."""
         self._work = self._parts(window, usable)
-        self._stride = math.ceil((5 + len(self._groups)) / max(window.samples, 1))
+        self._stride = math.ceil((_SHARED_PARTS + len(self._groups)) / max(window.samples, 1))
 
     def step(self, frozen: bool) -> bool:
         """Do the next part of the work, if any is left; True when the estimates are new."""
