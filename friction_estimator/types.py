@@ -14,7 +14,7 @@ Conventions, once for the whole package
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,6 +123,8 @@ class SensorFrame:
     readings : (1 + k,) how often IMU and foot sensors are read per joint sample, at most once: below one they are
         slower than the joints, and most of their values here lie between two readings
     differentiated : True where no sensor measures the velocities, and a filter has found them from the positions
+    new_readings : (1 + k, 6) newest reading of IMU (angular velocity, specific force) and foot sensors as it came, NaN
+        where none has come since the frame before; (0, 6) where the readings are not shown
     """
 
     stamp_ns: int
@@ -137,6 +139,7 @@ class SensorFrame:
     wrench_fresh: BoolArray
     readings: FloatArray
     differentiated: bool = False
+    new_readings: FloatArray = field(default_factory=lambda: np.zeros((0, 6)))
 
 
 @record(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def insert_reading(
     counts[sensor, _LENGTH] = length + 1
 
 
-@kernel("IM T IM M M B V i8 i8 i8 i8 M")
+@kernel("IM T IM M M B V i8 i8 i8 i8 T")
 def read_tracks(
     stamps: IntArray,
     values: FloatArray,
@@ -127,13 +127,15 @@ def read_tracks(
     stamp : of the joint state [ns]
     max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
     stale_after : longest gap that is bridged [ns]
-    out : (s, 6) output: the last known value of a sensor that is not fresh
+    out : (2, s, 6) output: values, the last known one of a sensor that is not fresh; newest reading as it came, NaN
+        where none has come since the previous call
 
     Returns
     -------
     True where ``fresh`` or ``readings`` have changed
     """
     changed = False
+    out[1] = np.nan
     for sensor in range(first, counts.shape[0]):
         own, rows, length = stamps[sensor], values[sensor], counts[sensor, _LENGTH]
         is_fresh = False
@@ -146,6 +148,8 @@ def read_tracks(
             counts[sensor, _SEEN] = min(counts[sensor, _SEEN] + 1, _FRAMES)
             figures[sensor, _READINGS] += (new - figures[sensor, _READINGS]) / counts[sensor, _SEEN]
             before = counts[sensor, _USED] = own[0]
+            if new > 0:
+                out[1, sensor] = rows[0]
             longest = min(_LONGEST_GAP * figures[sensor, _PERIOD], float(stale_after))
             part = 0.0
             if before == stamp:
@@ -159,7 +163,7 @@ def read_tracks(
             for j in range(6):
                 last[sensor, j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
         for j in range(6):
-            out[sensor, j] = last[sensor, j]
+            out[0, sensor, j] = last[sensor, j]
         count = min(max(figures[sensor, _READINGS], _FEWEST), 1.0)
         if fresh[sensor] != is_fresh or readings[sensor] != count:
             fresh[sensor], readings[sensor], changed = is_fresh, count, True
@@ -207,8 +211,11 @@ class SensorTracks:
         return all(newest >= stamp for newest in self.newest[self._first :].tolist())
 
     def read(self, stamp: int) -> FloatArray:
-        """Values (s, 6) at the stamp of a joint state; ``fresh`` and ``readings`` are new arrays where they change."""
-        out = np.zeros((len(self.newest), 6))
+        """Values and new readings (2, s, 6) at the stamp of a joint state; see :func:`read_tracks`.
+
+        ``fresh`` and ``readings`` are new arrays where they change.
+        """
+        out = np.zeros((2, len(self.newest), 6))
         if read_tracks(
             self._stamps, self._values, self._counts, self._figures, self._last, *self._now, self._first, stamp,
             *self._waits, out,

@@ -172,7 +172,7 @@ class Synchronizer:
     def _emit(self, joints: JointSample, frames: list[SensorFrame]) -> None:
         """Append the frame of a joint sample, unless that only repeats the one before."""
         stamp, tracks = joints.stamp_ns, self._tracks
-        values = tracks.read(stamp)
+        values, new_readings = tracks.read(stamp)
         elapsed = self._time_step(stamp)
         self._emitted_ns = stamp
         velocity = joints.velocity
@@ -203,6 +203,7 @@ class Synchronizer:
                 imu_fresh=bool(fresh[0]),
                 wrench_fresh=fresh[1:],
                 readings=tracks.readings,
+                new_readings=new_readings,
             )
         )
 

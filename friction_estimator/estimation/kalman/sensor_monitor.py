@@ -33,8 +33,11 @@ from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.types import FloatArray, IntArray, SensorFrame
 
-_BLOCK = 200
+_BLOCK, _SENSOR_BLOCK = 200, 100
+"""Readings of the joints in a block, and of each other sensor."""
 _BLOCKS = 16
+_PATIENCE = 5
+"""Blocks of the joints after which no sensor is waited for."""
 _TO_STD = 1.0 / (0.6745 * math.sqrt(20.0))
 """From the median size of the third difference of Gaussian noise to its standard deviation."""
 _WORSE = 1.5
@@ -49,6 +52,8 @@ _SURE = 6.0
 """A delay counts only if it is at least this many times its standard deviation."""
 _STRIDE = 5
 _FIELDS = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
+_GYROSCOPE, _FORCE, _MOMENT, _UNUSED = 2, 3, 4, 5
+"""Kinds of the columns of other sensors: places in the fields; vibration is no noise of the accelerometer."""
 _FINEST = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
 """Noise below this need not be in the datasheet [rad, rad/s, rad/s, N, N m]."""
 _TELLING = 10.0
@@ -69,24 +74,38 @@ _FOLLOW = 0.03
 _SMOOTH = 0.2
 
 
-@kernel("M i8 V V V M")
+@kernel("M i8 T I V V M")
 def write_readings(
-    block: FloatArray,
+    joints: FloatArray,
     row: int,
+    sensors: FloatArray,
+    counts: IntArray,
     position: FloatArray,
     velocity: FloatArray,
-    angular_velocity: FloatArray,
-    wrenches: FloatArray,
-) -> None:
-    """Write one sample into a row of the block: positions, velocities, gyroscope, all forces, all moments."""
-    n, k = position.size, wrenches.shape[0]
+    new_readings: FloatArray,
+) -> bool:
+    """Write positions and velocities into a row of their block, and new readings of other sensors into theirs.
+
+    Parameters
+    ----------
+    joints : (b, 2 n) block of positions, then velocities
+    sensors, counts : (1 + k, c, 6) blocks of IMU and feet, and how many readings each has, in place
+    new_readings : of :class:`~friction_estimator.types.SensorFrame`
+
+    Returns
+    -------
+    True where the block of a sensor is full
+    """
+    n, full = position.size, False
     for joint in range(n):
-        block[row, joint], block[row, n + joint] = position[joint], velocity[joint]
-    for axis in range(3):
-        block[row, 2 * n + axis] = angular_velocity[axis]
-        for foot in range(k):
-            block[row, 2 * n + 3 + 3 * foot + axis] = wrenches[foot, axis]
-            block[row, 2 * n + 3 + 3 * (k + foot) + axis] = wrenches[foot, 3 + axis]
+        joints[row, joint], joints[row, n + joint] = position[joint], velocity[joint]
+    for sensor in range(len(new_readings)):
+        if not math.isnan(new_readings[sensor, 0]):
+            for column in range(6):
+                sensors[sensor, counts[sensor], column] = new_readings[sensor, column]
+            counts[sensor] += 1
+            full = full or counts[sensor] == sensors.shape[1]
+    return full
 
 
 @kernel("M i8")
@@ -118,20 +137,27 @@ def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: F
         sums[2] += error * error
 
 
-@kernel("M I V")
-def add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray) -> None:
-    """Add the square of the smallest of all blocks' sizes (b, c) of each column to the sum of its kind, in place."""
+@kernel("M I V V")
+def add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray, counts: FloatArray) -> None:
+    """Add the square of the smallest of all blocks' sizes (b, c) of each column to the sum of its kind, in place.
+
+    ``counts`` are the columns of each kind of which a block is known.
+    """
     for column in range(kinds.size):
         smallest = sizes[0, column]
         for block in range(1, len(sizes)):
             smallest = min(smallest, sizes[block, column])
-        sums[kinds[column]] += smallest * smallest
+        if smallest <= LARGEST:
+            sums[kinds[column]] += smallest * smallest
+            counts[kinds[column]] += 1.0
 
 
 class SensorNoiseMonitor:
     """Compares the noise of the readings with the parameters, and uses the larger.
 
-    A full block is evaluated column by column over the samples after it, so that none of them bears the work of all.
+    Joint states and every other sensor fill a block of their own readings, whatever their rates: values between two
+    readings have less noise. A full block is evaluated column by column over the samples after it, so that none of them
+    bears the work of all.
 
     Parameters
     ----------
@@ -142,74 +168,99 @@ class SensorNoiseMonitor:
     ----------
     noise : the datasheet, with larger standard deviations where they were measured
     encoder_step : (n,) resolution of the encoders, 0 where positions lie on no grid, or too few have differed [rad]
-    ready : False until the first block is full
+    ready : False until the first blocks are full; sensors ten times slower than the joints are not waited for
     """
 
     def __init__(self, datasheet: SensorNoise, joints: int, feet: int) -> None:
         self.noise = datasheet
         n, k = joints, feet
-        self._counts = (n, n, 3, 3 * k, 3 * k)
-        self._kinds = np.repeat(np.arange(len(_FIELDS)), self._counts)
+        self._kinds = np.repeat(
+            [*range(2), *([_GYROSCOPE, _UNUSED] + [_FORCE, _MOMENT] * k)], [n, n, *[3] * (2 + 2 * k)]
+        )
         columns = self._kinds.size
-        self._block, self._full = np.empty((_BLOCK, columns)), np.empty((_BLOCK, columns))
+        self._block, self._full = np.empty((_BLOCK, 2 * n)), np.empty((_BLOCK, 2 * n))
+        self._sensors, self._full_sensors = np.empty((1 + k, _SENSOR_BLOCK, 6)), np.empty((1 + k, _SENSOR_BLOCK, 6))
         self._times = np.empty(_BLOCK)
-        self._sizes, self._blocks = np.empty((_BLOCKS, columns)), 0
+        self._sizes, self._blocks = np.full((_BLOCKS, columns), np.inf), np.zeros(columns, dtype=np.intp)
         self._stride = math.ceil(2 * columns / _BLOCK)
         self._joints = n
         self._delay_sums, self._delay_count, self._rough_sums = np.zeros(3), 0, np.zeros(3)
         self.encoder_step: FloatArray = np.zeros(n)
         self._steps_changed = False
         self.ready = False
+        self._period, self._joint_blocks, self._known = 0.0, 0, np.zeros(1 + k, dtype=bool)
         self.reset()
 
     def reset(self) -> None:
-        """Begin a new block."""
+        """Begin new blocks."""
         self._row = 0
-        self._column = self._kinds.size
+        self._counts: IntArray = np.zeros(len(self._sensors), dtype=np.intp)
+        self._columns: deque[int] = deque()
 
     def add(self, time: float, frame: SensorFrame) -> bool:
         """Add a frame; True when :attr:`noise` has become another."""
-        write_readings(self._block, self._row, frame.position, frame.velocity, frame.angular_velocity, frame.wrenches)
+        full = write_readings(
+            self._block, self._row, self._sensors, self._counts, frame.position, frame.velocity, frame.new_readings
+        )
         self._times[self._row] = time
         self._row += 1
         if frame.differentiated and self.noise.velocity_cutoff == 0.0:
             self.noise = self.noise.without_velocity()
             return True
+        if full:
+            self._open_sensors()
         if self._row == _BLOCK:
-            self._open()
-        elif self._column < self._kinds.size:
+            self._open_joints()
+        elif self._columns:
             return self._evaluate()
         return False
 
-    def _open(self) -> None:
-        """The block is full: begin to evaluate it, if its samples are even in time."""
+    def _open_sensors(self) -> None:
+        """Begin to evaluate the blocks of sensors that are full."""
+        for sensor in np.flatnonzero(self._counts == _SENSOR_BLOCK).tolist():
+            self._full_sensors[sensor], self._counts[sensor] = self._sensors[sensor], 0
+            self._known[sensor] = True
+            first = 2 * self._joints + 6 * sensor
+            self._columns.extend(column for column in range(first, first + 6) if self._kinds[column] != _UNUSED)
+
+    def _open_joints(self) -> None:
+        """The block of the joints is full: begin to evaluate it, if its samples are even in time."""
         steps = np.diff(self._times)
         self._period = float(steps.mean())
         self._row = 0
-        self.ready = True
+        self._joint_blocks += 1
+        self.ready = self._joint_blocks >= _PATIENCE or bool((self._known | (self._counts == 0)).all())
         if np.ptp(steps) <= _UNEVEN * self._period:
-            self._block, self._full, self._column = self._full, self._block, 0
+            self._block, self._full = self._full, self._block
+            self._columns.extend(range(2 * self._joints))
 
     def _evaluate(self) -> bool:
-        """Evaluate the next columns of the full block; True when :attr:`noise` has become another."""
-        n, first = self._joints, self._column
-        self._column = min(first + self._stride, self._kinds.size)
-        size = self._sizes[self._blocks % _BLOCKS]
-        for column in range(first, self._column):
-            size[column] = third_difference(self._full, column)
-            if column < n:
-                self._find_step(column)
-            if column < n and self.noise.velocity_cutoff == 0.0:
-                add_delay(self._full, n, column, self._period, self._delay_sums)
-                self._delay_count += _BLOCK - 2 * _STRIDE
-                if self.encoder_step[column] > COARSE:
-                    add_roughness(self._full, n, column, self._rough_sums)
-        if self._column < self._kinds.size:
+        """Evaluate the next columns of the full blocks; True when :attr:`noise` has become another."""
+        for _ in range(min(self._stride, len(self._columns))):
+            column = self._columns.popleft()
+            if column < 2 * self._joints:
+                size = third_difference(self._full, column)
+                if column < self._joints:
+                    self._evaluate_encoder(column)
+            else:
+                sensor, own = divmod(column - 2 * self._joints, 6)
+                size = third_difference(self._full_sensors[sensor], own)
+            self._sizes[self._blocks[column] % _BLOCKS, column] = size
+            self._blocks[column] += 1
+        if self._columns:
             return False
-        self._blocks += 1
         changed = self._compare_velocities() or self._steps_changed
         self._steps_changed = False
         return self._compare_noise() or changed
+
+    def _evaluate_encoder(self, joint: int) -> None:
+        """Resolution of an encoder, and what shows whether its velocities are differentiated positions."""
+        self._find_step(joint)
+        if self.noise.velocity_cutoff == 0.0:
+            add_delay(self._full, self._joints, joint, self._period, self._delay_sums)
+            self._delay_count += _BLOCK - 2 * _STRIDE
+            if self.encoder_step[joint] > COARSE:
+                add_roughness(self._full, self._joints, joint, self._rough_sums)
 
     def _find_step(self, joint: int) -> None:
         """Resolution of one encoder; a finer one than before, or none, replaces it."""
@@ -245,10 +296,10 @@ class SensorNoiseMonitor:
         return True
 
     def _compare_noise(self) -> bool:
-        sums = np.zeros(len(_FIELDS))
-        add_smallest_squares(self._sizes[: min(self._blocks, _BLOCKS)], self._kinds, sums)
+        sums, counts = np.zeros((2, 1 + len(_FIELDS)))
+        add_smallest_squares(self._sizes, self._kinds, sums, counts)
         worse = {}
-        for name, finest, total, count in zip(_FIELDS, _FINEST, sums.tolist(), self._counts, strict=True):
+        for name, finest, total, count in zip(_FIELDS, _FINEST, sums.tolist(), counts.tolist(), strict=False):
             measured = _TO_STD * math.sqrt(total / count) if count else 0.0
             if measured > _WORSE * max(getattr(self.noise, name), finest):
                 worse[name] = measured

@@ -18,12 +18,16 @@ DT = 1e-3
 
 
 def monitored(
-    true: SensorNoise, seconds: float = 2.0, jitter: float = 0.0, delay: float = 0.0
+    true: SensorNoise, seconds: float = 2.0, jitter: float = 0.0, delay: float = 0.0, every: int = 1
 ) -> tuple[SensorNoiseMonitor, int]:
-    """A monitor that was told TOLD and saw a walk-like motion with this noise; how often its noise became another."""
+    """A monitor that was told TOLD and saw a walk-like motion with this noise; how often its noise became another.
+
+    IMU and foot are read at one joint state of ``every``; between two readings their values are interpolated.
+    """
     rng, monitor, changes = np.random.default_rng(0), SensorNoiseMonitor(TOLD, 3, 1), 0
     omega, shift = 2.0 * np.pi * np.array([1.0, 1.7, 2.3]), np.array([0.0, 1.0, 2.0])
     filtered = omega * 0.3 * np.cos(shift)
+    reading, before = np.zeros((2, 6)), np.zeros((2, 6))
     for k in range(round(seconds / DT)):
         time = k * DT + rng.uniform(-jitter, jitter)
         angle = omega * time + shift
@@ -31,15 +35,18 @@ def monitored(
         if delay:
             filtered = filtered + (1.0 - np.exp(-DT / delay)) * (velocity - filtered)
         wrench = np.array([10.0, 5.0, 500.0, 1.0, 2.0, 0.5]) * (1.0 + 0.2 * np.sin(angle[0]))
+        if is_new := k % every == 0:
+            noise = rng.normal(size=(2, 6)) * np.repeat(
+                [[true.angular_velocity_std, 0.0], [true.force_std, true.moment_std]], 3, axis=1
+            )
+            reading, before = noise + [[*(0.2 * np.sin(angle)), *np.zeros(3)], wrench], reading
+        imu, foot = before + (k % every + 1) / every * (reading - before)
         frame = SensorFrame(
             0, DT,
             position + rng.normal(size=3) * true.position_std,
             (filtered if delay else velocity) + rng.normal(size=3) * true.velocity_std,
-            np.zeros(3),
-            0.2 * np.sin(angle) + rng.normal(size=3) * true.angular_velocity_std,
-            np.zeros(3),
-            (wrench + rng.normal(size=6) * ([true.force_std] * 3 + [true.moment_std] * 3))[None],
-            True, np.array([True]), np.ones(2),
+            np.zeros(3), imu[:3], imu[3:], foot[None], True, np.array([True]), np.full(2, 1.0 / every),
+            new_readings=reading if is_new else np.full((2, 6), np.nan),
         )  # fmt: skip
         changes += monitor.add(time, frame)
     return monitor, changes
@@ -57,6 +64,19 @@ def test_noise_beyond_the_datasheet_is_measured(field):
     assert changes >= 1
     assert getattr(monitor.noise, field) == pytest.approx(true, rel=0.2)
     assert dataclasses.replace(monitor.noise, **{field: getattr(TOLD, field)}) == TOLD
+
+
+@pytest.mark.parametrize("field", ["angular_velocity_std", "force_std", "moment_std"])
+def test_noise_of_a_sensor_that_is_slower_than_the_joints_is_that_of_its_readings(field):
+    true = 2.5 * getattr(TOLD, field)
+    monitor, _ = monitored(dataclasses.replace(TOLD, **{field: true}), every=4)
+    assert getattr(monitor.noise, field) == pytest.approx(true, rel=0.2)
+
+
+def test_nothing_is_ready_before_the_noise_of_a_slow_sensor_is_known_unless_that_takes_long():
+    assert not monitored(TOLD, seconds=0.35, every=4)[0].ready
+    assert monitored(TOLD, seconds=0.65, every=4)[0].ready
+    assert monitored(TOLD, seconds=1.05, every=100)[0].ready
 
 
 def test_sensors_better_than_their_datasheet_are_not_believed():
