@@ -34,6 +34,9 @@ _PERIODS = 2.0
 _CLEAR = 150.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
 log-likelihood ratio against no ripple. The number a turn is then right to about two."""
+_APART, _ALONE = 0.25, 2.0
+"""And when it is this many times that of any other number that is further away than this part of it: errors of a law
+that is wrong at some positions look like ripples of many numbers."""
 _SMALL = 0.05
 """And when it is at least this part of the friction. Other errors of the law explain less."""
 
@@ -131,7 +134,8 @@ class RippleSearch:
         rest = np.maximum(missed[:, None] - explained, 1e-3 * missed[:, None]) / np.maximum(count, 1.0)[:, None]
         ratio = (0.5 * explained / np.where(known, rest, 1.0)).sum(axis=0)
         best = int(ratio.argmax())
-        if not ratio[best] > _CLEAR:
+        others = ratio[np.abs(np.arange(MOST) - best) > _APART * (best + 1)]
+        if not ratio[best] > max(_CLEAR, _ALONE * others.max()):
             return 0
         here = known[:, best]
         part = math.sqrt(explained[here, best].sum() / (0.5 * friction[here].sum()))

@@ -23,14 +23,18 @@ from test.sway import SwayInstant, sway
 DRY, VISCOUS, MOTORS = 2.0, 1.0, 6
 
 
-def searched(ripples: float, amplitude: float, windows: int = 600, noise: float = 1.0) -> int:
-    """What a search finds whose motors swing by different ranges, with noise and now and then an impact."""
+def searched(ripples: float, amplitude: float, windows: int = 600, noise: float = 1.0, bump: float = 0.0) -> int:
+    """What a search finds whose motors swing by different ranges, with noise and now and then an impact.
+
+    With a ``bump``, friction is larger by this part of it within a hundredth of a radian of one position.
+    """
     rng, search = np.random.default_rng(5), RippleSearch(MOTORS)
     swing, rate = np.linspace(0.1, 0.4, MOTORS), np.linspace(3.0, 7.0, MOTORS)
     for time in 0.01 * np.arange(windows):
         position, speed = swing * np.sin(rate * time), swing * rate * np.cos(rate * time)
         torque = DRY * np.sign(speed) + VISCOUS * speed
         missed = torque * amplitude * np.sin(ripples * position + 0.7) + noise * rng.normal(size=MOTORS)
+        missed += torque * bump * (np.abs(position - 0.05) < 0.01)
         missed[rng.random(MOTORS) < 0.02] = 100.0
         missed[rng.random(MOTORS) < 0.02] = np.nan
         search.add(
@@ -48,6 +52,10 @@ def test_no_ripple_is_found_where_there_is_none_or_only_a_little():
     assert searched(60, 0.0) == 0
     assert searched(60, 0.02, windows=3000) == 0
     assert RippleSearch(MOTORS).found() == 0
+
+
+def test_friction_that_is_larger_at_one_position_is_no_ripple():
+    assert searched(60, 0.0, windows=3000, bump=2.0) == 0
 
 
 def rippling(instants: list[SwayInstant], ripples: int, amplitude: float) -> list[SwayInstant]:
