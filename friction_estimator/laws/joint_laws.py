@@ -20,6 +20,7 @@ from friction_estimator.laws.linear import (
     Shape,
     Term,
     fill_regressor,
+    presliding_of_load,
     linear_law_names,
     make_linear_law,
     term_table,
@@ -54,8 +55,9 @@ def joints_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, 
     for row in range(rows):
         for joint in range(n):
             fill_regressor(
-                phi[row, joint], codes[joint], scales[joint], velocity[row, joint], load[row, joint], none, none
-            )
+                phi[row, joint], codes[joint], scales[joint], velocity[row, joint], load[row, joint],
+                none, 1.0, 0.0, none,
+            )  # fmt: skip
     return phi
 
 
@@ -78,7 +80,7 @@ def regressor_of_motors(
                 speed += velocity[joint] * to_joints[joint, motor]
             if matrix[joint, motor] != 0.0:
                 load += effort[joint] * matrix[joint, motor]
-        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load, none, none)
+        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load, none, 1.0, 0.0, none)
 
 
 @kernel
@@ -119,9 +121,10 @@ def expected_friction(
         few = velocity_std[joint] <= _SMOOTH * finest[joint]
         nodes, weights = (_FEW_NODES, _FEW_WEIGHTS) if few else (_NODES, _WEIGHTS)
         mean_phi[joint], mean[joint], variance[joint] = 0.0, 0.0, 0.0
+        sliding, held = presliding_of_load(codes[joint], parameters[joint], strain[joint])
         for k in range(nodes.size):
             at = velocity[joint] + nodes[k] * velocity_std[joint]
-            fill_regressor(phi, codes[joint], scales[joint], at, load[joint], strain[joint], wave[joint])
+            fill_regressor(phi, codes[joint], scales[joint], at, load[joint], strain[joint], sliding, held, wave[joint])
             torque[k] = 0.0
             for j in range(p):
                 torque[k] += phi[j] * parameters[joint, j]

@@ -71,7 +71,7 @@ PRESLIDING = 3e-4, 1.5e-3, 7e-3
 _PADDING = -1
 _SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _, _STRAIN = (int(shape) for shape in Shape)
 _NO_FACTOR = int(Factor.NONE)
-_FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in list(Side)[1:])
+_BOTH, _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in Side)
 _ROLES = {Shape.LINEAR: Role.VISCOUS, Shape.CONSTANT: Role.OFFSET, Shape.FADING: Role.STRIBECK}
 _SATURATED = 20.0
 """The hyperbolic tangent is one to the last bit beyond this argument."""
@@ -239,6 +239,35 @@ def _function(term: Term) -> tuple[Shape, float, int, Side, Factor]:
 
 
 @kernel
+def presliding_of_load(codes: IntArray, parameters: FloatArray, strain: FloatArray) -> tuple[float, float]:
+    """How far the dry friction that grows with the load has built up after a reversal, as far as it has presliding.
+
+    It has the presliding of the friction without load: ``sum_k w_k z_k + (1 - sum_k w_k) tanh(dq / s)`` takes the place
+    of ``tanh(dq / s)``, with the weights ``w_k = m_k / max(F_c, sum m)`` of the torques m that are positive.
+
+    Parameters
+    ----------
+    codes, parameters : (p, 5), (p,) of one law
+    strain : (s,) Dahl strains
+
+    Returns
+    -------
+    sliding, held : ``1 - sum_k w_k``, ``sum_k w_k z_k``
+    """
+    plateau, total, held, strains = 0.0, 0.0, 0.0, 0
+    for j in range(parameters.size):
+        if codes[j, 0] == _STRAIN and strains < strain.size:
+            torque = max(parameters[j], 0.0)
+            total += torque
+            held += torque * strain[strains]
+            strains += 1
+        elif codes[j, 0] in (_TANH, _SIGN) and codes[j, 1] == 0:
+            plateau += parameters[j]
+    largest = max(plateau, total)
+    return (1.0 - total / largest, held / largest) if largest > 0.0 else (1.0, 0.0)
+
+
+@kernel
 def fill_regressor(
     phi: FloatArray,
     codes: IntArray,
@@ -246,6 +275,8 @@ def fill_regressor(
     velocity: float,
     load: float,
     strain: FloatArray,
+    sliding: float,
+    held: float,
     wave: FloatArray,
 ) -> None:
     """Write the terms (p,) of one law at one velocity and load.
@@ -253,6 +284,8 @@ def fill_regressor(
     Parameters
     ----------
     strain : (s,) Dahl strains; (0,): the motor slides on
+    sliding, held : parts of the dry friction that grows with the load, see :func:`presliding_of_load`; 1, 0: the motor
+        slides on
     wave : (2,) sine and cosine of its position; (0,): the mean over all positions
     """
     strains = 0
@@ -291,6 +324,8 @@ def fill_regressor(
                 value *= driving
             elif side == _DRIVEN:
                 value *= 1.0 - driving
+        if power > 0 and side == _BOTH and shape in (_TANH, _SIGN):
+            value = sliding * value + held
         for _ in range(power):
             value *= abs(load)
         if codes[j, 4] != _NO_FACTOR:
@@ -303,7 +338,7 @@ def law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, loa
     """Terms (r, p) of one law at velocities and loads (r,)."""
     phi, none = np.empty((velocity.size, codes.shape[0])), np.empty(0)
     for row in range(velocity.size):
-        fill_regressor(phi[row], codes, scales, velocity[row], load[row], none, none)
+        fill_regressor(phi[row], codes, scales, velocity[row], load[row], none, 1.0, 0.0, none)
     return phi
 
 
