@@ -20,9 +20,9 @@ from friction_estimator.laws.linear import (
     Shape,
     Term,
     fill_regressor,
-    presliding_of_load,
     linear_law_names,
     make_linear_law,
+    presliding_of_load,
     term_table,
 )
 from friction_estimator.types import BoolArray, FloatArray, IntArray

@@ -243,7 +243,8 @@ def presliding_of_load(codes: IntArray, parameters: FloatArray, strain: FloatArr
     """How far the dry friction that grows with the load has built up after a reversal, as far as it has presliding.
 
     It has the presliding of the friction without load: ``sum_k w_k z_k + (1 - sum_k w_k) tanh(dq / s)`` takes the place
-    of ``tanh(dq / s)``, with the weights ``w_k = m_k / max(F_c, sum m)`` of the torques m that are positive.
+    of ``tanh(dq / s)``, with weights ``w_k`` in proportion to the torques m that are positive. Their sum is 0 where
+    these add up to less than a quarter of F_c, and 1 where they add up to three quarters.
 
     Parameters
     ----------
@@ -263,8 +264,8 @@ def presliding_of_load(codes: IntArray, parameters: FloatArray, strain: FloatArr
             strains += 1
         elif codes[j, 0] in (_TANH, _SIGN) and codes[j, 1] == 0:
             plateau += parameters[j]
-    largest = max(plateau, total)
-    return (1.0 - total / largest, held / largest) if largest > 0.0 else (1.0, 0.0)
+    part = min(2.0 * total / max(plateau, total) - 0.5, 1.0) if total > 0.0 else 0.0
+    return (1.0 - part, part * held / total) if part > 0.0 else (1.0, 0.0)
 
 
 @kernel

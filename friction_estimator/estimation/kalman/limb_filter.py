@@ -350,12 +350,14 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
     return True
 
 
-@kernel("V M M M f8 f8 V V V")
+@kernel("V M M M M V f8 f8 V V V")
 def adapt_model_error(
     x: FloatArray,
     P: FloatArray,
     G: FloatArray,
     presliding: FloatArray,
+    coulomb: FloatArray,
+    dry_friction: FloatArray,
     part: float,
     initial: float,
     variance: FloatArray,
@@ -372,6 +374,8 @@ def adapt_model_error(
     ----------
     G : (m, size) torque per unit of every state
     presliding : (m, p) one for the parameters that are torques of presliding, else zero
+    coulomb : (m, p) weights of the parameters in the Coulomb friction
+    dry_friction : (m,) largest friction that may hold a motor at rest, under the present load [N m]
     part : window length over the memory
     initial : variance before any data [(N m)^2]
     variance, law_power : (m,) variance of the model error and mean square of the law's torque, adapted [(N m)^2]
@@ -380,8 +384,10 @@ def adapt_model_error(
     m, p = presliding.shape
     for i in range(m):
         torque, own, first, built_up, spread = 0.0, G[i, m + i], 2 * m + i * p, 0.0, 0.0
+        plateau = 0.0
         for j in range(p):
             torque += G[i, first + j] * x[first + j]
+            plateau += coulomb[i, j] * x[first + j]
             if presliding[i, j] > 0.0:
                 built_up += x[first + j]
                 for k in range(p):
@@ -393,7 +399,9 @@ def adapt_model_error(
             variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_LARGEST_DECREASE)
         least = max(_MODEL_ERROR_FLOOR**2 * initial, min(_MODEL_ERROR_PART**2 * law_power[i], initial))
         built_up = max(built_up - _CLEARLY * math.sqrt(max(spread, 0.0)), 0.0)
-        least = max(least, (_PRESLIDING_PART * built_up) ** 2)
+        if built_up > 0.0:
+            loaded = max(dry_friction[i] / max(plateau, built_up), 1.0)
+            least = max(least, (_PRESLIDING_PART * loaded * built_up) ** 2)
         variance[i] = max(variance[i], least)
 
 
@@ -454,6 +462,7 @@ class LimbFilter:
     Attributes
     ----------
     layout, presliding : as given, or of the law alone after :meth:`use_law`
+    coulomb_weights : (m, p) F_c of each motor is the product of its row with the law's parameters
     state, covariance : (size,), (size, size)
     model_error_variance : (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
     variance_at_rest : (m,) what motors that rest in the newest window have more [(N m)^2]
@@ -480,16 +489,12 @@ class LimbFilter:
 
     def _lay_out(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
         self.layout, self.presliding, self._bounds = layout, presliding, bounds
+        self.coulomb_weights = np.ascontiguousarray(bounds[:, -1])
         part, config = layout.calibration, self._config
         self._law_noise = np.zeros(layout.size)
         self._law_noise[layout.law] = (config.law_process_noise * layout.prior_std[layout.law]) ** 2
         self._direction = np.empty(layout.law.stop - layout.law.start)
         self._calibration_noise = config.calibration_process_noise**2 * layout.prior_covariance()[part, part]
-
-    @property
-    def coulomb_weights(self) -> FloatArray:
-        """(m, p) F_c of each motor is the product of its row with the law's parameters."""
-        return self._bounds[:, -1]
 
     def forget(self) -> None:
         """Back to the prior."""
@@ -627,6 +632,8 @@ class LimbFilter:
                 self.covariance,
                 window.force_columns,
                 self.presliding,
+                self.coulomb_weights,
+                window.dry_friction,
                 part,
                 self._model_error_variance,
                 self.model_error_variance,

@@ -6,7 +6,7 @@ turn. The torque y of a window that the law does not explain then follows the la
     y = F (a sin(k q) + b cos(k q)) + noise
 
 The squares that each k explains, over those that it leaves, tell which one is true (the periodogram of unevenly spaced
-samples, Lomb 1976). Motors of a robot are alike: all decide together.
+samples, Lomb 1976). Motors of a robot are alike: all decide together, and one motor alone shows nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _PERIODS = 2.0
 _CLEAR = 150.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
 log-likelihood ratio against no ripple. The number a turn is then right to about two."""
+_TOGETHER = 4.0
+"""The sum over the motors counts up to this many times that of all but the largest."""
 _APART, _ALONE = 0.25, 2.0
 """And when it is this many times that of any other number that is further away than this part of it: errors of a law
 that is wrong at some positions look like ripples of many numbers."""
@@ -132,7 +134,9 @@ class RippleSearch:
         squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * known
         explained = squares / np.where(known, 0.5 * friction[:, None], 1.0)
         rest = np.maximum(missed[:, None] - explained, 1e-3 * missed[:, None]) / np.maximum(count, 1.0)[:, None]
-        ratio = (0.5 * explained / np.where(known, rest, 1.0)).sum(axis=0)
+        ratios = 0.5 * explained / np.where(known, rest, 1.0)
+        ratio, largest = ratios.sum(axis=0), ratios.max(axis=0)
+        ratio = np.where(known.sum(axis=0) > 1, np.minimum(ratio, _TOGETHER * (ratio - largest)), ratio)
         best = int(ratio.argmax())
         others = ratio[np.abs(np.arange(MOST) - best) > _APART * (best + 1)]
         if not ratio[best] > max(_CLEAR, _ALONE * others.max()):

@@ -83,9 +83,8 @@ def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_i
     def adapted(error: float, left: float) -> float:
         """Variance after a window with this estimate and this part of the variance left unknown."""
         variance, P = np.array([initial]), np.diag([0.0, left * initial, 0.0])
-        adapt_model_error(
-            np.array([0.0, error, 0.0]), P, G, np.zeros((1, 1)), 0.01, initial, variance, *np.zeros((2, 1))
-        )
+        nothing = np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)
+        adapt_model_error(np.array([0.0, error, 0.0]), P, G, *nothing, 0.01, initial, variance, *np.zeros((2, 1)))
         return float(variance[0])
 
     assert adapted(0.0, 0.9) == initial

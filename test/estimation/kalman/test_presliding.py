@@ -195,10 +195,15 @@ def test_presliding_adds_nothing_while_a_joint_slides_on_and_keeps_the_friction_
     values = np.zeros((1, 1, laws.parameter_count))
     values[0, 0, 0] = values[0, 0, -2] = DRY  # all dry friction builds up over the second distance
 
-    def friction(velocity: float, strain: float) -> float:
-        at = np.array([[velocity]]), np.zeros((1, 1)), np.full((1, 1), 1e-6)
+    def friction(velocity: float, strain: float, load: float = 0.0) -> float:
+        at = np.array([[velocity]]), np.full((1, 1), load), np.full((1, 1), 1e-6)
         return float(laws.expected_friction(values, *at, np.full((1, 1, len(PRESLIDING)), strain))[1][0, 0])
 
     assert friction(0.5, 1.0) == pytest.approx(DRY)
     assert friction(0.5, -1.0) == pytest.approx(-DRY)
     assert friction(0.0, 0.3) == pytest.approx(0.3 * DRY)
+    values[0, 0, 7] = 0.02  # so does the part that grows with the load
+    assert friction(0.5, 1.0, 50.0) == pytest.approx(DRY + 1.0)
+    assert friction(0.0, 0.3, 50.0) == pytest.approx(0.3 * (DRY + 1.0))
+    values[0, 0, -2] = 0.1 * DRY  # too little to be presliding
+    assert friction(0.0, 0.3, 50.0) == pytest.approx(0.03 * DRY)
