@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, IntArray, record
 
@@ -29,8 +31,9 @@ _BLOCKS = (
 )  # fmt: skip
 _REST_SPEED = 2e-3
 """Speed below which dry friction may hold a joint at rest [rad/s]."""
-_SWEEPS = 2
-"""Moving to one bound may leave another."""
+_STEPS, _MET = 4, 1e-9
+"""Bounds that begin to bind, for each bound, before the search ends; a bound is met to this part of its standard
+deviation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,25 +200,61 @@ def law_bounds(laws: JointLaws) -> FloatArray:
 
 @kernel
 def move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
-    """Move the parameters (p,) of one joint to their bounds (b, p), in place: see :func:`within_bounds`."""
-    p = x.size
-    direction = np.empty(p)
-    for _ in range(_SWEEPS):
-        for row in range(bounds.shape[0]):
-            value, variance = 0.0, 0.0
-            for i in range(p):
-                value += bounds[row, i] * x[i]
-            if value >= 0.0:
-                continue
-            for i in range(p):
-                direction[i] = 0.0
-                for j in range(p):
-                    direction[i] += P[i, j] * bounds[row, j]
-                variance += bounds[row, i] * direction[i]
-            if variance > 0.0:
+    """Move the parameters (p,) of one joint to their bounds (b, p), in place: see :func:`within_bounds`.
+
+    ``x + P A^T l`` with the bounds A that bind and forces ``l >= 0``. The bound that is violated by most of its
+    standard deviations begins to bind, and one whose force turns negative no longer does, until all bounds are met.
+    """
+    b, p = bounds.shape
+    value, violated = np.zeros(b), False
+    for row in range(b):
+        for i in range(p):
+            value[row] += bounds[row, i] * x[i]
+        violated = violated or value[row] < 0.0
+    if not violated:
+        return
+    shift, M = np.zeros((b, p)), np.zeros((b, b))
+    for row in range(b):
+        for j in range(p):
+            if bounds[row, j] != 0.0:
                 for i in range(p):
-                    x[i] -= direction[i] * value / variance
-    for i in range(p):  # what the sweeps have left
+                    shift[row, i] += bounds[row, j] * P[i, j]
+    for row in range(b):
+        for j in range(p):
+            if bounds[row, j] != 0.0:
+                for other in range(b):
+                    M[row, other] += bounds[row, j] * shift[other, j]
+    binding, count, force = np.empty(b, dtype=np.int64), 0, np.zeros((0, 1))
+    for _ in range(_STEPS * b):
+        worst, least = -1, -_MET
+        for row in range(b):
+            if M[row, row] > 0.0:
+                left = value[row]
+                for a in range(count):
+                    left += M[row, binding[a]] * force[a, 0]
+                left /= math.sqrt(M[row, row])
+                if left < least:
+                    worst, least = row, left
+        if worst < 0 or (binding[:count] == worst).any():
+            break
+        binding[count] = worst
+        count, pushes = count + 1, True
+        while pushes:
+            A, missing, pushes = np.empty((count, count)), np.empty((count, 1)), False
+            for a in range(count):
+                missing[a, 0] = -value[binding[a]]
+                for other in range(count):
+                    A[a, other] = M[binding[a], binding[other]]
+            force = solve_positive(A, missing)[0]
+            lowest = int(force.argmin())
+            if force[lowest, 0] < 0.0:
+                binding[lowest : count - 1] = binding[lowest + 1 : count].copy()
+                count, pushes = count - 1, count > 1
+                force = np.zeros((count, 1))
+    for a in range(count):
+        for i in range(p):
+            x[i] += shift[binding[a], i] * force[a, 0]
+    for i in range(p):  # what rounding has left
         if bounds[i, i] > 0.0 and x[i] < 0.0:
             x[i] = 0.0
 
@@ -224,8 +263,8 @@ def move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None
 def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatArray) -> FloatArray:
     """The nearest parameters (r, p) within their bounds (n, b, p), in the metric of the covariance (r, p, p).
 
-    For a Gaussian that is the most likely point within the bounds (Simon 2010), one bound after the other. Rows go
-    through the joints again and again where there are more rows than bounds.
+    For a Gaussian that is the most likely point within the bounds (Simon 2010). Rows go through the joints again and
+    again where there are more rows than bounds.
     """
     moved = parameters.copy()
     for row in range(len(moved)):

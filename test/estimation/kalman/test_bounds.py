@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 from friction_estimator.estimation.kalman.limb_state import law_bounds, within_bounds
 from friction_estimator.laws.joint_laws import JointLaws
@@ -34,12 +35,32 @@ def test_bounds_are_the_nonnegative_parameters_and_the_plateau():
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_published_parameters_are_within_their_bounds(seed):
-    """Where the errors of the parameters are independent, whatever their size."""
+def test_published_parameters_are_the_most_likely_ones_within_their_bounds(seed):
+    """Karush, Kuhn and Tucker: they differ by forces that push, each of a bound that is met exactly."""
     parameters, covariance = random_case(seed)
-    variances = np.diagonal(covariance, axis1=1, axis2=2)[:, :, None] * np.eye(LAWS.parameter_count)
-    found = within_bounds(parameters, variances, BOUNDS)
-    assert (BOUNDS @ found[:, :, None]).min() > -1e-9 * (1.0 + np.abs(found).max())
+    found = within_bounds(parameters, covariance, BOUNDS)
+    for x, y, P, bounds in zip(parameters, found, covariance, BOUNDS, strict=True):
+        std = np.sqrt(np.einsum("bi,ij,bj->b", bounds, P, bounds))
+        assert (bounds @ y > -1e-6 * std - 1e-12).all()
+        met = bounds[(np.abs(bounds @ y) <= 1e-6 * std) & (std > 0.0)]
+        left = nnls(P @ met.T, y - x)[1] if met.size else np.abs(y - x).max()
+        assert left < 1e-6 * (1.0 + np.abs(y - x).max())
+
+
+def test_bounds_that_are_nearly_opposite_leave_what_the_data_know_of_the_friction():
+    """Slow motion: nothing separates the plateau from viscous friction, but the friction itself is known."""
+    laws = JointLaws(("three_slope",))
+    velocity = np.linspace(0.002, 0.1, 50)
+    phi = laws.regressor(velocity[:, None], np.zeros((50, 1)))[:, 0]
+    truth = 0.65 - 0.2 * velocity  # falls a little
+    information = np.diag(laws.prior_std[0] ** -2.0) + phi.T @ phi / 0.05**2
+    P = np.linalg.inv(information)
+    x = P @ (phi.T @ truth) / 0.05**2
+    bounds = law_bounds(laws)
+    assert (bounds[0] @ x).min() < -1.0
+    (y,) = within_bounds(x[None], np.ascontiguousarray(0.5 * (P + P.T))[None], bounds)
+    assert (bounds[0] @ y).min() > -1e-9
+    np.testing.assert_allclose(phi @ y, phi @ x, atol=3.0 * np.sqrt(np.einsum("vi,ij,vj->v", phi, P, phi).max()))
 
 
 @given(seed=st.integers(0, 2**32 - 1))
