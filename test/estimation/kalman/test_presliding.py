@@ -79,7 +79,7 @@ def test_friction_follows_the_strain_after_a_reversal_whatever_its_distance(urdf
     errors = np.abs(stacked(first, "model") - truth[1500 : 1500 + len(first)])
     assert errors.max() > 0.5 * DRY  # nothing tells how far the strains were at the start,
     assert (errors < 3.0 * stacked(first, "model_sigma")).mean() > 0.95  # as sigma shows
-    assert np.median(errors[300:]) < 0.02 * DRY
+    assert np.median(errors[300:]) < 0.03 * DRY
 
     (note,) = Estimator(suralp_config(observer="fbse", identifier__law="six_slope_load"), urdf_xml).restore(
         load_parameters(tmp_path / "law.yaml")
