@@ -133,6 +133,7 @@ class WindowTerms:
     effort_before, wrenches_before : (n,), (k, 6) means of the window before
     speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
     dry_regressor : (n, p) of the laws at a slow motion under the load of the window
+    regressor : (n, p) mean of the laws, see :meth:`WindowDynamics.advance`
     """
 
     window: Window
@@ -145,6 +146,7 @@ class WindowTerms:
     wrenches_before: FloatArray
     speed: FloatArray
     dry_regressor: FloatArray
+    regressor: FloatArray
 
 
 @kernel("I V M M V V V M")
@@ -352,6 +354,14 @@ def missing_acceleration(
     return more
 
 
+def _load_apart(window: Window, variance: float) -> FloatArray:
+    """Torques (n,) after a window, or of the window where they clearly differ; ``variance`` of a reading [(N m)^2]."""
+    difference = window.effort - window.effort_after
+    noise = CLEARLY * variance * (1.0 / window.samples + 1.0 / max((window.samples - 1) // 2, 1))
+    square = difference**2
+    return window.effort_after + difference * np.maximum(1.0 - noise / np.maximum(square, noise), 0.0)
+
+
 class WindowDynamics:
     """Evaluates the robot model at the ends of windows, once for all limbs.
 
@@ -381,7 +391,13 @@ class WindowDynamics:
         self._links.reset()
 
     def advance(self, window: Window) -> WindowTerms:
-        """Evaluate the end of a window."""
+        """Evaluate the end of a window.
+
+        Noise of the torques is in this window's force, and that of torques before it in the momentum. In the load of
+        the laws it would meet itself: friction that opposes the motion and its load term then learn from the noise
+        that they are proportional. So the laws take the load from readings after the window, as far as those of the
+        window do not clearly differ from them.
+        """
         robot, end, before = self._robot, window.end, self._before
         dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
         n, k = window.effort.size, len(window.wrenches)
@@ -407,6 +423,11 @@ class WindowDynamics:
         if before is not None:
             moved = end.position - before.window.end.position
             speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
+        regressor = window.regressor
+        if before is not None and self._variances[0] > 0.0:
+            load = robot.motors.torque(_load_apart(window, self._variances[0]))
+            regressor = regressor + self.laws.regressor(speed, load)
+            regressor -= self.laws.regressor(speed, robot.motors.torque(window.effort))
         self._before = WindowTerms(
             window=window,
             dynamics=dynamics,
@@ -418,6 +439,7 @@ class WindowDynamics:
             wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
             speed=speed,
             dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
+            regressor=regressor,
         )
         return self._before
 
@@ -469,7 +491,7 @@ class WindowDynamics:
             terms.effort_before,
             window.regressor_variance,
             terms.wrenches_before,
-            window.regressor,
+            terms.regressor,
             window.specific_force_roughness,
             window.wrench_roughness,
             window.effort_rate,
