@@ -203,7 +203,7 @@ class SensorChecks:
 
     def restart(self) -> None:
         """Drop all frames; findings stay until their check is right."""
-        self.due_ns = self._stamp_ns = self._begin_ns = -round(1e9 * _LONGEST)
+        self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _LONGEST)  # long before any stamp
         self._frames = self._restarts = 0
         self._late = [0] * len(self._sensors)
         self._delays: list[list[float]] = []

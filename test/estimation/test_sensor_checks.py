@@ -91,6 +91,18 @@ def test_a_slow_foot_sensor_is_named(walk):
     assert re.match(r"r_foot/wrench: 2\d Hz is too low", finding)
 
 
+def test_a_first_stamp_below_zero_is_no_low_rate(walk):
+    """A simulated clock begins at zero, and its stamps may be a little early."""
+
+    def early(sample: SimulationSample) -> SimulationSample:
+        joints = replace(sample.joints, stamp_ns=sample.joints.stamp_ns - 1_000_000)
+        return replace(sample, joints=joints)
+
+    estimator = Estimator(config(), ROBOT.urdf_xml)
+    feed(estimator, map(early, walk[:RATE]))
+    assert not estimator.health.events
+
+
 def test_a_pause_is_no_low_rate(walk):
     assert findings([*between(walk, 0.0, 1.5), *between(walk, 3.0, 5.5)]) == ()
 
