@@ -7,6 +7,11 @@ follows, and the law follows only as well as the velocity is known. But while it
 estimation (Hashlamon & Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than an
 unknown sign. Both are weighed by their variances. A foot that lands, lifts off or chatters is no firm ground to the
 method: it moves, and errors are newton metres.
+
+Chatter. A joint that dry friction holds back may reverse from one reading to the next, by less than a step of its
+encoder. The filtered velocity is then that of the mean motion, and the friction of the instant may be the opposite one.
+How far the velocity of the instant is from the filtered one is found from how far the friction of the instant is from
+the law.
 """
 
 from __future__ import annotations
@@ -45,6 +50,15 @@ ANYWHERE = 1.0 / 3.0
 _SLACK, _GATE = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
 deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
+_LEAST_CHATTER, _MOST_CHATTER = 1e-4, 0.03
+"""Bounds on the standard deviation of the velocity that no reading shows [rad/s]."""
+_CHATTER_STEP = 0.02
+"""Relative change of its variance by a friction of the instant that is off by a standard deviation too many."""
+_FAR, _SLOW = 5.0, 0.01
+"""Standard deviations of the velocity beyond which its sign is sure, and below which the law is a straight line."""
+_ROOT_TWO = math.sqrt(2.0)
+_REACH = 3.0
+"""Standard deviations of the velocity within which a joint may have reversed."""
 CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
@@ -227,6 +241,35 @@ def law_now(
     return LawNow(phi, out)
 
 
+@kernel("M V V V V")
+def allow_for_chatter(
+    law: FloatArray, velocity: FloatArray, velocity_std: FloatArray, chatter: FloatArray, rest_part: FloatArray
+) -> None:
+    """Let the friction be the opposite one as likely as the velocity of the instant is, in place.
+
+    A law that is nearly a sign has the mean ``F erf(|dq| / (sqrt(2) std))`` over a velocity of this standard deviation:
+    so much smaller it becomes with the chatter, and its mean square stays. A motor whose friction is free at rest sticks
+    and does not chatter.
+
+    Parameters
+    ----------
+    law : (9, n) terms of :class:`LawNow`
+    velocity, velocity_std : (n,) of the joints by the filter
+    chatter : (n,) variance of the velocity that no reading shows
+    rest_part : (n,) of :class:`LimbEstimates`
+    """
+    for i in range(chatter.size):
+        std, speed = velocity_std[i], abs(velocity[i])
+        both = math.sqrt(std * std + chatter[i])
+        if chatter[i] > _LEAST_CHATTER**2 and rest_part[i] <= 0.0 < std and speed < _FAR * both:
+            if speed > _SLOW * std:
+                scale = math.erf(speed / (_ROOT_TWO * both)) / math.erf(speed / (_ROOT_TWO * std))
+            else:
+                scale = std / both
+            law[VELOCITY_VARIANCE, i] += (1.0 - scale * scale) * law[TORQUE, i] ** 2
+            law[TORQUE, i] *= scale
+
+
 @kernel("M V V V B B f8 B M")
 def combine_law_and_model_error(
     law: FloatArray,
@@ -279,10 +322,14 @@ def combine_law_and_model_error(
     return largest if bounded(friction) and bounded(sigma) and bounded(model_sigma) else math.nan
 
 
-@kernel("V V V V B V V V")
+@kernel("V V V V V V V V B V V V")
 def weigh_measurement(
     friction: FloatArray,
     velocity_variance: FloatArray,
+    other_variance: FloatArray,
+    velocity: FloatArray,
+    velocity_std: FloatArray,
+    chatter: FloatArray,
     measured: FloatArray,
     sigma: FloatArray,
     known: BoolArray,
@@ -292,9 +339,16 @@ def weigh_measurement(
 ) -> None:
     """Weigh the estimate (n,) against the measurement where that is known and can be friction, in place.
 
+    The variance of the chatter grows while the squared differences between both exceed their variance, and falls
+    otherwise, as much as that of the velocity counts in it. A measurement far outside holds for a joint that chatters:
+    it has reversed. Joints at rest show nothing, because friction may hold them with any torque.
+
     Parameters
     ----------
-    friction, velocity_variance : estimate, and the part of its variance that the uncertain velocity makes
+    friction, velocity_variance, other_variance : estimate, the part of its variance that the uncertain velocity makes,
+        and the other part; nothing is learned from estimates whose velocity may not be corrected
+    velocity, velocity_std : of the joints by the filter
+    chatter : variance of the velocity that no reading shows, in place
     measured, sigma, known : of :class:`~friction_estimator.types.MeasuredFriction`
     calibration_torque, calibration_variance : torque that the other errors of model and sensors make
     dry_friction : largest friction that may hold the joint
@@ -305,6 +359,18 @@ def weigh_measurement(
             torque = measured[joint] - calibration_torque[joint]
             largest = _SLACK * max(abs(friction[joint]), dry_friction[joint])
             if abs(torque) < largest + _GATE * math.sqrt(variance):
+                if velocity_variance[joint] > 0.0:
+                    square, speed = (torque - friction[joint]) ** 2, velocity[joint] ** 2 / _REACH**2
+                    total = velocity_variance[joint] + other_variance[joint] + variance
+                    far = square > _GATE**2 * total
+                    part = 1.0 if far else velocity_variance[joint] / total
+                    part *= 1.0 - part_at_rest(velocity[joint], 0.0)
+                    part /= 1.0 + (speed / (velocity_std[joint] ** 2 + chatter[joint])) ** 2
+                    if far:
+                        reversed = 1.0 / (1.0 + (speed / chatter[joint]) ** 2)
+                        velocity_variance[joint] = max(velocity_variance[joint], reversed * square)
+                    change = math.exp(_CHATTER_STEP * part * (min(square / total, _GATE**2) - 1.0))
+                    chatter[joint] = min(max(change * chatter[joint], _LEAST_CHATTER**2), _MOST_CHATTER**2)
                 gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
                 friction[joint] += gain * (torque - friction[joint])
                 velocity_variance[joint] *= 1.0 - gain
@@ -317,9 +383,14 @@ class FbseCorrection:
     ----------
     config : ``fbse``, ``sensors``
     robot : the model that also made the :class:`Dynamics`
+
+    Attributes
+    ----------
+    chatter : (n,) variance of the joint velocities that no reading shows [rad^2/s^2]
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
+        self.chatter: FloatArray = np.full(len(robot.joint_names), _LEAST_CHATTER**2)
         self._useful = bool(robot.base_dofs) and bool(robot.foot_names)
         self._observer = FootBaseSensorEstimation(config, robot)
 
@@ -339,6 +410,8 @@ class FbseCorrection:
         self,
         friction: FloatArray,
         velocity_variance: FloatArray,
+        other_variance: FloatArray,
+        motion: JointMotion,
         frame: SensorFrame,
         wrenches: FloatArray,
         attitude: Attitude,
@@ -354,6 +427,8 @@ class FbseCorrection:
         friction : (n,) the estimate [N m]
         velocity_variance : (n,) the part of its variance that the uncertain velocity makes, zero where nothing shall be
             corrected [(N m)^2]
+        other_variance : (n,) the other part
+        motion : of the joints by the filter
         wrenches : (k, 6) of the ground on the feet, calibrated
         frame, attitude, phase, dynamics : outputs of the stages before
         calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)
@@ -365,6 +440,7 @@ class FbseCorrection:
         """
         measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
         corrected, left = friction.copy(), velocity_variance.copy()
+        known = other_variance, motion.velocity, motion.velocity_std, self.chatter
         quantities = measured.friction, measured.sigma, measured.available
-        weigh_measurement(corrected, left, *quantities, *calibration, dry_friction)
+        weigh_measurement(corrected, left, *known, *quantities, *calibration, dry_friction)
         return corrected, left

@@ -26,6 +26,7 @@ from friction_estimator.estimation.kalman.frame_friction import (
     VELOCITY_VARIANCE,
     FbseCorrection,
     LawNow,
+    allow_for_chatter,
     combine_law_and_model_error,
     law_now,
 )
@@ -211,9 +212,12 @@ class KalmanFriction:
             self.strain,
             self.unknown,
         )
+        allow_for_chatter(
+            law.terms, motion.velocity, motion.velocity_std, self._correction.chatter, self.bank.estimates.rest_part
+        )
         disturbance = self._watch_disturbance(frame, dynamics, motion, law)
         self._identify(frame, attitude, motion, law)
-        return self._friction(frame, attitude, phase, dynamics, law, disturbance)
+        return self._friction(frame, attitude, phase, dynamics, motion, law, disturbance)
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
         """Start anew with terms of ripple as soon as the data show one.
@@ -324,6 +328,7 @@ class KalmanFriction:
         attitude: Attitude,
         phase: ContactPhase,
         dynamics: Dynamics,
+        motion: JointMotion,
         law: LawNow,
         disturbance: Disturbance,
     ) -> JointFriction:
@@ -349,7 +354,17 @@ class KalmanFriction:
             calibration, correctable = (estimates.calibration_torque, estimates.calibration_variance), out[5]
             dry_friction = self._motors.coulomb_at_joints(estimates.dry_friction)
             friction, left = self._correction.correct(
-                friction, correctable, frame, disturbance.wrenches, attitude, phase, dynamics, calibration, dry_friction
+                friction,
+                correctable,
+                out[4],
+                motion,
+                frame,
+                disturbance.wrenches,
+                attitude,
+                phase,
+                dynamics,
+                calibration,
+                dry_friction,
             )
             sigma = np.sqrt(out[4] + np.where(correctable > 0.0, left, law.terms[VELOCITY_VARIANCE]))
         return JointFriction(

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.special import erf
 
 from friction_estimator.config import config_from_parameters
 from friction_estimator.estimation.kalman.frame_friction import (
@@ -13,14 +14,19 @@ from friction_estimator.estimation.kalman.frame_friction import (
     FRICTION_VARIANCE,
     MODEL_ERROR_VARIANCE,
     TORQUE,
+    VELOCITY_VARIANCE,
     FbseCorrection,
+    allow_for_chatter,
     combine_law_and_model_error,
+    weigh_measurement,
 )
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
 
 CONFIG = suralp_config(fbse__base_angular_acceleration="gyro")
 NOTHING, LARGEST = (np.zeros(12), np.zeros(12)), np.full(12, 5.0)
+SLOW = np.zeros(12), JointMotion(np.zeros(12), np.zeros(12), np.zeros(12), np.full(12, 0.01))
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def sensed(robot: RobotModel, instant: Instant) -> tuple:
 
 def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_leg(robot, instant):
     friction, variance = FbseCorrection(CONFIG, robot).correct(
-        np.zeros(12), np.full(12, 1e6), *sensed(robot, instant), NOTHING, LARGEST
+        np.zeros(12), np.full(12, 1e6), *SLOW, *sensed(robot, instant), NOTHING, LARGEST
     )
     np.testing.assert_allclose(friction[:6], instant.friction[:6], atol=1e-3)
     np.testing.assert_array_equal(friction[6:], 0.0)
@@ -50,7 +56,7 @@ def test_a_measurement_that_is_too_large_for_friction_corrects_nothing(robot, in
     frame, *others = sensed(robot, instant)
     slipping = dataclasses.replace(frame, effort=frame.effort + 20.0 * (np.arange(12) == 0))
     prior = np.full(12, 2.0)
-    friction, variance = FbseCorrection(CONFIG, robot).correct(np.zeros(12), prior, slipping, *others, NOTHING, LARGEST)
+    friction, variance = FbseCorrection(CONFIG, robot).correct(np.zeros(12), prior, *SLOW, slipping, *others, NOTHING, LARGEST)
     assert friction[0] == 0.0 and variance[0] == 2.0
     assert (variance[1:6] < 2.0).all()
 
@@ -64,8 +70,8 @@ def test_an_estimate_that_is_sure_of_its_velocity_needs_no_correction(robot):
 def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant):
     """The Kalman update of a scalar: the posterior variance is the harmonic sum, the estimate lies between."""
     prior, correct = np.full(12, 2.0), FbseCorrection(CONFIG, robot).correct
-    measured, posterior_of_nothing = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING, LARGEST)
-    friction, variance = correct(np.zeros(12), prior, *sensed(robot, instant), NOTHING, LARGEST)
+    measured, posterior_of_nothing = correct(np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
+    friction, variance = correct(np.zeros(12), prior, *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
     expected = 1.0 / (1.0 / prior + 1.0 / posterior_of_nothing)
     np.testing.assert_allclose(variance[:6], expected[:6], rtol=1e-5)
     np.testing.assert_allclose(friction[:6], (expected / posterior_of_nothing * measured)[:6], rtol=1e-5, atol=1e-9)
@@ -73,8 +79,8 @@ def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant)
 
 def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, instant):
     correct, torque = FbseCorrection(CONFIG, robot).correct, np.linspace(-1.0, 1.0, 12)
-    plain = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), NOTHING, LARGEST)
-    less = correct(np.zeros(12), np.full(12, 1e9), *sensed(robot, instant), (torque, np.full(12, 3.0)), LARGEST)
+    plain = correct(np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
+    less = correct(np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), (torque, np.full(12, 3.0)), LARGEST)
     np.testing.assert_allclose(less[0][:6], (plain[0] - torque)[:6], atol=1e-3)
     np.testing.assert_allclose(less[1][:6], plain[1][:6] + 3.0, rtol=1e-3)
 
@@ -82,11 +88,11 @@ def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, in
 def test_measured_noise_makes_the_measurement_count_less(robot, instant):
     """Noise that the monitor found, larger than the parameters have it."""
     correction, unsure = FbseCorrection(CONFIG, robot), np.full(12, 2.0)
-    _, by_parameters = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING, LARGEST)
+    _, by_parameters = correction.correct(np.zeros(12), unsure, *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
     sensors = CONFIG.sensors
     correction.retune(dataclasses.replace(sensors, velocity_std=20.0 * sensors.velocity_std, force_std=20.0))
     correction.reset()
-    _, by_measured_noise = correction.correct(np.zeros(12), unsure, *sensed(robot, instant), NOTHING, LARGEST)
+    _, by_measured_noise = correction.correct(np.zeros(12), unsure, *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
     assert (by_measured_noise[:6] > 1.5 * by_parameters[:6]).all()
 
 
@@ -109,3 +115,35 @@ def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_f
     combine_law_and_model_error(law, external, np.zeros(3), recent, pushed, firm, 0.0, measured, out)
     np.testing.assert_allclose(out[1], np.sqrt([0.01 + 0.5**2, 0.01 + 2.0**2, 0.01]))
     np.testing.assert_array_equal(measured, ~pushed)
+
+
+def test_the_mean_of_a_sign_falls_as_the_velocity_is_less_sure_and_its_mean_square_stays():
+    velocity, chatter = np.array([0.0, 0.002, 0.002, 0.5, 0.002]), 0.006**2
+    std = np.array([0.001, 0.001, 0.003, 0.001, 0.001])
+    law, before = np.zeros((9, 5)), 2.0 * np.array([erf(v / s / 2**0.5) for v, s in zip(velocity, std, strict=True)])
+    law[TORQUE], law[VELOCITY_VARIANCE] = before, 4.0 - before**2
+    free_at_rest = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+    allow_for_chatter(law, velocity, std, np.full(5, chatter), free_at_rest)
+    signs = np.sign(velocity[:4] + np.hypot(std[:4], 0.006) * np.random.default_rng(0).normal(size=(100_000, 4)))
+    np.testing.assert_allclose(law[TORQUE, :4], 2.0 * signs.mean(axis=0), atol=0.02)
+    np.testing.assert_allclose(law[VELOCITY_VARIANCE] + law[TORQUE] ** 2, 4.0)
+    assert law[TORQUE, 4] == before[4]
+
+
+@pytest.mark.parametrize("true_std", [0.0, 0.004, 0.01])
+def test_the_chatter_of_a_joint_is_found_from_the_friction_of_the_instant(true_std):
+    """Friction of 3 N m has the sign of the velocity of the instant, and is measured to 0.3 N m."""
+    rng, std, chatter, errors = np.random.default_rng(1), 0.001, np.array([1e-8]), []
+    for velocity in 0.015 * np.sin(0.01 * np.arange(6000.0)):
+        true = 3.0 * np.sign(velocity + np.hypot(std, true_std) * rng.normal())
+        law = np.zeros((9, 1))
+        law[TORQUE] = mean = 3.0 * erf(velocity / std / 2**0.5)
+        law[VELOCITY_VARIANCE] = 9.0 - mean**2
+        now, known = (np.array([velocity]), np.array([std]), chatter), (np.full(1, 0.3), np.ones(1, dtype=bool))
+        allow_for_chatter(law, *now, np.zeros(1))
+        friction, variance = law[TORQUE].copy(), np.maximum(law[VELOCITY_VARIANCE], 1e-6)
+        measured = np.array([true + 0.3 * rng.normal()])
+        weigh_measurement(friction, variance, np.zeros(1), *now, measured, *known, *np.zeros((2, 1)), np.full(1, 3.0))
+        errors.append((friction[0] - true) ** 2)
+    assert 0.6 * true_std < np.sqrt(chatter[0]) < max(1.6 * true_std, 0.001)
+    assert np.sqrt(np.mean(errors[2000:])) < 0.4
