@@ -248,8 +248,8 @@ def allow_for_chatter(
     """Let the friction be the opposite one as likely as the velocity of the instant is, in place.
 
     A law that is nearly a sign has the mean ``F erf(|dq| / (sqrt(2) std))`` over a velocity of this standard deviation:
-    so much smaller it becomes with the chatter, and its mean square stays. A motor whose friction is free at rest sticks
-    and does not chatter.
+    so much smaller it becomes with the chatter, and its mean square stays. A motor whose friction is free at rest
+    sticks and does not chatter.
 
     Parameters
     ----------

@@ -38,6 +38,8 @@ _FINEST_POSITION = 1e-7
 """Lower bound on the noise of an encoder, or of a simulator's integrator [rad]."""
 _CHANGE_TIME = 1.0
 """Mean time until another motion model becomes the best for a joint [s]: about once a step of a walk."""
+_LONGEST_HOLD = 0.1
+"""A joint that has kept its reading for longer may move like one that has kept it for so long: it may start now [s]."""
 _COARSE_STRIDE = 2
 """Readings of coarse encoders are used with every second model: they tell less of the motion, and cost more."""
 
@@ -320,6 +322,30 @@ def step_motion(
     return bounded(out)
 
 
+@kernel("V V f8 V V M")
+def bound_by_repeats(
+    position: FloatArray, step: FloatArray, dt: float, last: FloatArray, held: FloatArray, out: FloatArray
+) -> None:
+    """Bound the velocity of joints whose encoders keep repeating a reading, in place of ``out`` of :func:`step_motion`.
+
+    A position that stays within one step of its encoder has moved by less than that step in the meantime.
+
+    Parameters
+    ----------
+    position : (n,) readings
+    step : (n,) resolution of each encoder; 0: none, nothing is bounded [rad]
+    dt : period [s]
+    last, held : (n,) reading before [rad], and how long it has been the same [s], in place
+    """
+    for joint in range(position.size):
+        held[joint] = min(held[joint] + dt, _LONGEST_HOLD) if position[joint] == last[joint] else 0.0
+        last[joint] = position[joint]
+        if 0.0 < step[joint] < out[3, joint] * held[joint]:
+            fastest = step[joint] / held[joint]
+            out[1, joint] = min(max(out[1, joint], -fastest), fastest)
+            out[3, joint] = fastest
+
+
 class MotionBank:
     """Gains of the stationary filters of all models, for the present period and noise.
 
@@ -387,6 +413,7 @@ class JointMotionFilter:
         coarse = models.jerk_densities[::_COARSE_STRIDE], models.acceleration_densities[::_COARSE_STRIDE]
         self._coarse_models = np.concatenate(coarse), coarse[0].size
         self._coarse: FloatArray = np.zeros(0)
+        self._fine: FloatArray = np.zeros(0)
         self.reset()
 
     def reset(self) -> None:
@@ -404,6 +431,7 @@ class JointMotionFilter:
         self._bank.retune(noise)
         coarse = np.where(encoder_step > COARSE, encoder_step, 0.0)
         coarse = coarse if coarse.any() else np.zeros(0)
+        self._fine = np.zeros(0) if coarse.size or not encoder_step.any() else encoder_step
         if not np.array_equal(coarse, self._coarse):
             self._coarse = coarse
             self.reset()
@@ -411,6 +439,7 @@ class JointMotionFilter:
     def _begin(self, position: FloatArray, velocity: FloatArray) -> JointMotion:
         """Motion by the first reading."""
         self._running, self._rounded = True, None
+        self._last, self._held = position.copy(), np.zeros(position.size)
         self._state = self._bank.begin(position, velocity)
         if self._coarse.size:
             self._rounded = RoundedMotion(*self._coarse_models, self._coarse, position, self._bank.position_std)
@@ -452,4 +481,6 @@ class JointMotionFilter:
             )
         if not sound:
             raise FloatingPointError("the filtered motion of the joints was not finite")
+        if self._fine.size:
+            bound_by_repeats(position, self._fine, dt, self._last, self._held, out)
         return JointMotion(*out)

@@ -56,8 +56,8 @@ _LARGEST_DECREASE = 0.5
 """Largest part by which the model-error variance decreases in one window."""
 FREE_AT_REST = 1.0 / 3.0
 """Variance of a friction that is free at rest, over the square of its largest size: that of a uniform distribution."""
-_EVIDENCE, _EVIDENCE_OF_ONE = 6.0, 2.0
-"""Bounds on the log-likelihood ratio of friction that is free at rest: in all, and of one window."""
+_AGAINST, _FOR, _OF_ONE = 3.0, 6.0, 2.0
+"""Bounds on the log-likelihood ratio of friction that is free at rest: below and above, and of one window."""
 _CHANGE_TIME = 0.025
 """Impacts of the same direction for this long mean that friction has changed [s]: landings are shorter."""
 _CHANGE_RATIO = 0.5
@@ -138,7 +138,7 @@ def _judge_rest(
         law = max(missed[1, c] - P[m + c, m + c], 0.0) + sliding[c]
         free = law + FREE_AT_REST * rest[c]
         more = 0.5 * (missed[0, c] ** 2 * (1.0 / law - 1.0 / free) - math.log(free / law))
-        evidence[c] = min(max(evidence[c] + min(max(more, -_EVIDENCE_OF_ONE), _EVIDENCE_OF_ONE), -_EVIDENCE), _EVIDENCE)
+        evidence[c] = min(max(evidence[c] + min(max(more, -_OF_ONE), _OF_ONE), -_AGAINST), _FOR)
 
 
 @kernel("V M V V V V V V M M V M f8 f8 V M i8 b1 V M V M")
@@ -502,7 +502,7 @@ class LimbFilter:
         self.covariance = self.layout.prior_covariance()
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self._law_power = np.zeros(self._joints)
-        self.rest_evidence: FloatArray = np.full(self._joints, -_EVIDENCE)
+        self.rest_evidence: FloatArray = np.full(self._joints, -_AGAINST)
         self.windows = 0
         self._copies: deque[Learned] = deque(maxlen=_COPIES)
         self._copied_at = math.nan

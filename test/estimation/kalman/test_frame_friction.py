@@ -56,7 +56,9 @@ def test_a_measurement_that_is_too_large_for_friction_corrects_nothing(robot, in
     frame, *others = sensed(robot, instant)
     slipping = dataclasses.replace(frame, effort=frame.effort + 20.0 * (np.arange(12) == 0))
     prior = np.full(12, 2.0)
-    friction, variance = FbseCorrection(CONFIG, robot).correct(np.zeros(12), prior, *SLOW, slipping, *others, NOTHING, LARGEST)
+    friction, variance = FbseCorrection(CONFIG, robot).correct(
+        np.zeros(12), prior, *SLOW, slipping, *others, NOTHING, LARGEST
+    )
     assert friction[0] == 0.0 and variance[0] == 2.0
     assert (variance[1:6] < 2.0).all()
 
@@ -70,7 +72,9 @@ def test_an_estimate_that_is_sure_of_its_velocity_needs_no_correction(robot):
 def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant):
     """The Kalman update of a scalar: the posterior variance is the harmonic sum, the estimate lies between."""
     prior, correct = np.full(12, 2.0), FbseCorrection(CONFIG, robot).correct
-    measured, posterior_of_nothing = correct(np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
+    measured, posterior_of_nothing = correct(
+        np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), NOTHING, LARGEST
+    )
     friction, variance = correct(np.zeros(12), prior, *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
     expected = 1.0 / (1.0 / prior + 1.0 / posterior_of_nothing)
     np.testing.assert_allclose(variance[:6], expected[:6], rtol=1e-5)

@@ -180,3 +180,20 @@ def test_retuning_changes_the_gains_and_keeps_the_motion():
     found = motion.step(np.array([0.3 + 0.01]), np.array([2.0]), DT)
     assert found.velocity[0] == pytest.approx(1.0, abs=0.02)
     assert found.velocity_std[0] > 1e-3
+
+
+def test_an_encoder_that_repeats_its_reading_bounds_the_velocity():
+    """Rounded positions of a joint that slides to rest at 0.5 s: what is left of the velocity is one step in 0.1 s."""
+    step, time = 1e-5, 1e-3 * np.arange(1000.0)
+    true = np.where(time < 0.5, 0.05 - 0.1 * time, 0.0)
+    position = np.round(1e-3 * np.cumsum(true) / step) * step
+    noise = SensorNoise(position_std=step / 12**0.5, velocity_cutoff=1000.0)
+    bounded, free = (JointMotionFilter(KalmanConfig(), noise) for _ in range(2))
+    bounded.retune(noise, np.array([step]))
+    motions = [[one.step(np.array([q]), np.zeros(1), 1e-3) for one in (bounded, free)] for q in position]
+    velocity, std = (
+        np.array([[getattr(m, name)[0] for m in row] for row in motions]) for name in ("velocity", "velocity_std")
+    )
+    np.testing.assert_array_equal(velocity[100:350, 0], velocity[100:350, 1])
+    assert (std[650:, 0] <= 1.001 * step / 0.1).all() and (std[650:, 1] > 2.0 * step / 0.1).all()
+    assert (np.abs(velocity - true[:, None])[50:] < 4.0 * std[50:]).mean() > 0.99
