@@ -22,6 +22,7 @@ from friction_estimator.estimation.kalman.limb_state import (
     LimbState,
     LimbWindow,
     find_limbs,
+    joint_state_indices,
     law_bounds,
     lay_out,
     move_within_bounds,
@@ -376,6 +377,29 @@ class LimbBank:
         """Use that the torques of presliding are zero, from now on."""
         for limb_filter in self.filters:
             limb_filter.know_no_presliding()
+        self.refresh()
+
+    def turn_ripple(self, columns: slice, angle: FloatArray, spread: FloatArray) -> None:
+        """Use another number of ripples a turn; not with a history.
+
+        The waves are turned so that those of before and those of now agree in the middle of each motor's range.
+
+        Parameters
+        ----------
+        columns : of the ripple among the parameters
+        angle : (n,) by which sine and cosine are turned there
+        spread : (n,) standard deviation of that angle over the motor's range
+        """
+        for limb, one in zip(self.limbs, self.filters, strict=True):
+            law, model_error = one.layout.law.start, one.layout.model_error.start
+            states = joint_state_indices(law, model_error, limb.joints.size, self._shape[1])[:, columns]
+            for motor, rows in zip(limb.joints.tolist(), states, strict=True):
+                c, s = math.cos(angle[motor]), math.sin(angle[motor])
+                turn = np.kron(np.eye(2), np.array([[c, -s], [s, c]]))
+                values, P = turn @ one.state[rows], one.covariance[np.ix_(rows, rows)]
+                amplitude = np.repeat((values**2).reshape(2, 2).sum(axis=1), 2)
+                one.replace(rows, values, turn @ P @ turn.T + np.diag(spread[motor] ** 2 * amplitude))
+            one.drop_copies()
         self.refresh()
 
     def use_laws(self, laws: JointLaws) -> None:

@@ -516,6 +516,10 @@ class LimbFilter:
             state, covariance, variance, power, evidence = (one.copy() for one in learned)
             self._copies.append((state, covariance, variance, power, evidence, self.windows))
 
+    def drop_copies(self) -> None:
+        """Drop all copies: their parameters have another meaning."""
+        self._copies.clear()
+
     def copy_before(self, age: float) -> Learned | None:
         """The newest copy of :meth:`keep_copy` that is at least this old [s], else the oldest one."""
         if not self._copies:

@@ -33,12 +33,15 @@ _PERIODS = 2.0
 """Number of periods that a motor must have moved through."""
 _CLEAR = 150.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
-log-likelihood ratio against no ripple. The number a turn is then right to about two."""
+log-likelihood ratio against no ripple. The number a turn is then right to about two, and more data correct it."""
 _TOGETHER = 4.0
 """The sum over the motors counts up to this many times that of all but the largest."""
 _APART, _ALONE = 0.25, 2.0
 """And when it is this many times that of any other number that is further away than this part of it: errors of a law
 that is wrong at some positions look like ripples of many numbers."""
+_NEAR, _BETTER, _TIMES = 8, 10.0, 1.01
+"""Another number replaces the one in use if it is at most this far from it, and its log-likelihood exceeds this many
+times that of the other by this."""
 _SMALL = 0.05
 """And when it is at least this part of the friction. Other errors of the law explain less."""
 
@@ -122,25 +125,39 @@ class RippleSearch:
         ----------
         position, speed : (n,) of the motors in its middle [rad], [rad/s]
         regressor, parameters : (n, p) of their laws
-        missed : (2, n) what the laws do not explain [N m], and its variance; NaN where nothing was measured
+        missed : (2, n) what the laws without ripple do not explain [N m], and its variance; NaN where nothing was
+            measured
         """
         add_window(position, speed, regressor, parameters, missed, self._block, self._sums, self._seen)
 
-    def found(self) -> int:
-        """Number of ripples a turn, zero while there is no clear one."""
+    def visited(self) -> tuple[FloatArray, FloatArray]:
+        """Middle and width (n,), (n,) of the positions of the motors [rad]."""
+        low, high = np.where(self._seen[:, 5] > 0.0, self._seen[:, 3:5].T, 0.0)
+        return 0.5 * (low + high), high - low
+
+    def found(self, known: int = 0) -> int:
+        """Number of ripples a turn, zero while there is no clear one.
+
+        Parameters
+        ----------
+        known : number in use, which another one near it replaces when it is clearly better; 0: none
+        """
         _, missed, friction, low, high, count = self._seen.T
         moved = np.arange(1, MOST + 1) * (high - low)[:, None] > 2.0 * np.pi * _PERIODS
-        known = moved & (missed * friction > 0.0)[:, None]
-        squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * known
-        explained = squares / np.where(known, 0.5 * friction[:, None], 1.0)
+        shown = moved & (missed * friction > 0.0)[:, None]
+        squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * shown
+        explained = squares / np.where(shown, 0.5 * friction[:, None], 1.0)
         rest = np.maximum(missed[:, None] - explained, 1e-3 * missed[:, None]) / np.maximum(count, 1.0)[:, None]
-        ratios = 0.5 * explained / np.where(known, rest, 1.0)
+        ratios = 0.5 * explained / np.where(shown, rest, 1.0)
         ratio, largest = ratios.sum(axis=0), ratios.max(axis=0)
-        ratio = np.where(known.sum(axis=0) > 1, np.minimum(ratio, _TOGETHER * (ratio - largest)), ratio)
-        best = int(ratio.argmax())
+        ratio = np.where(shown.sum(axis=0) > 1, np.minimum(ratio, _TOGETHER * (ratio - largest)), ratio)
+        first, last = (max(known - _NEAR - 1, 0), known + _NEAR) if known else (0, MOST)
+        best = first + int(ratio[first:last].argmax())
+        if known:
+            return best + 1 if ratio[best] > max(_CLEAR, _TIMES * ratio[known - 1] + _BETTER) else known
         others = ratio[np.abs(np.arange(MOST) - best) > _APART * (best + 1)]
         if not ratio[best] > max(_CLEAR, _ALONE * others.max()):
             return 0
-        here = known[:, best]
+        here = shown[:, best]
         part = math.sqrt(explained[here, best].sum() / (0.5 * friction[here].sum()))
         return best + 1 if part > _SMALL else 0

@@ -62,6 +62,7 @@ _RIPPLE_FOUND = (
     "friction changes with the positions of the joints, {} times a turn (ripple): identification starts anew with the "
     "ripple, which saved parameters contain from now on"
 )
+_RIPPLE_CORRECTED = "friction changes {} times a turn with the positions of the joints (ripple), more data show"
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
@@ -152,7 +153,8 @@ class KalmanFriction:
     def _start_filters(self, ripples: FloatArray, presliding: bool) -> None:
         """Start the filters of the limbs from their prior, with ripples in a turn (n,) or (0,)."""
         n = len(self._motors.names)
-        self.ripples, self._ripple_search = ripples, None if ripples.size else RippleSearch(n)
+        self.ripples = ripples
+        self._ripple_search = None if ripples.size and self._history else RippleSearch(n)
         self.terms = JointLaws(self.laws.law_names, presliding, bool(ripples.size))
         self._presliding_known = not presliding
         self.bank = LimbBank(self._config, self._robot, self.terms, self._history)
@@ -220,24 +222,38 @@ class KalmanFriction:
         return self._friction(frame, attitude, phase, dynamics, motion, law, disturbance)
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
-        """Start anew with terms of ripple as soon as the data show one.
+        """Start anew with terms of ripple as soon as the data show one, and correct the number of ripples later.
 
-        What was learned without them has taken the ripple for errors of links and sensors, and is too sure of it.
+        What was learned without the terms has taken the ripple for errors of links and sensors, and is too sure of it.
         """
         search, terms, motors = self._ripple_search, self.bank.newest, self._motors
-        if search is None or terms is None or not terms.window.duration > 0.0:
+        learned = self.time >= self._searched_at
+        if search is None or terms is None or not terms.window.duration > 0.0 or not learned:
             return
-        window, parameters = terms.window, self.bank.estimates.parameters
+        window, parameters, missed = terms.window, self.bank.estimates.parameters.copy(), self.bank.missed.copy()
+        columns = self.terms.added["ripple"]
+        missed[0] += (window.regressor[:, columns] * parameters[:, columns]).sum(axis=1)
+        parameters[:, columns] = 0.0
         middle = motors.velocity(window.end.position) - 0.5 * window.duration * terms.speed
-        search.add(middle, terms.speed, window.regressor, parameters, self.bank.missed)
+        search.add(middle, terms.speed, window.regressor, parameters, missed)
         if self.time - self._searched_at >= RIPPLE_PERIOD:
             self._searched_at = self.time
             if search.is_over:
                 self._ripple_search = None
-            if ripples := search.found():
-                self._health.add_event("ripple", stamp_ns, _RIPPLE_FOUND.format(ripples))
-                self._start_filters(np.full(len(motors.names), float(ripples)), not self._presliding_known)
-                self._buffer.reset()
+            known = int(self.ripples[0]) if self.ripples.size else 0
+            found = search.found(known)
+            if found == known:
+                return
+            ripples = np.full(len(motors.names), float(found))
+            if known:
+                angle, (middle, width) = known - found, search.visited()
+                self.ripples = ripples
+                self.bank.turn_ripple(columns, angle * middle, abs(angle) * width / math.sqrt(12.0))
+            else:
+                self._start_filters(ripples, not self._presliding_known)
+                self._searched_at += RIPPLE_PERIOD  # the law must be known first
+            self._health.add_event("ripple", stamp_ns, (_RIPPLE_CORRECTED if known else _RIPPLE_FOUND).format(found))
+            self._buffer.reset()
 
     def _look_for_presliding(self) -> None:
         """Leave the terms of presliding as soon as the data show that no motor has any."""

@@ -23,7 +23,9 @@ from test.sway import SwayInstant, sway
 DRY, VISCOUS, MOTORS = 2.0, 1.0, 6
 
 
-def searched(ripples: float, amplitude: float, windows: int = 600, noise: float = 1.0, bump: float = 0.0) -> int:
+def searched(
+    ripples: float, amplitude: float, windows: int = 600, noise: float = 1.0, bump: float = 0.0, known: int = 0
+) -> int:
     """What a search finds whose motors swing by different ranges, with noise and now and then an impact.
 
     With a ``bump``, friction is larger by this part of it within a hundredth of a radian of one position.
@@ -40,12 +42,18 @@ def searched(ripples: float, amplitude: float, windows: int = 600, noise: float 
         search.add(
             position, speed, torque[:, None], np.ones((MOTORS, 1)), np.stack((missed, np.full(MOTORS, noise**2)))
         )
-    return search.found()
+    return search.found(known)
 
 
 @pytest.mark.parametrize("ripples", [40, 60, 200])
 def test_the_number_of_ripples_a_turn_is_found_to_one(ripples):
     assert abs(searched(ripples, 0.3) - ripples) <= 1
+
+
+@pytest.mark.parametrize("known", [56, 58, 60, 61, 63])
+def test_more_windows_correct_a_number_that_was_found_before(known):
+    assert searched(60, 0.3, windows=3000, known=known) == 60
+    assert searched(60, 0.0, windows=3000, known=known) == known
 
 
 def test_no_ripple_is_found_where_there_is_none_or_only_a_little():
@@ -147,3 +155,15 @@ def test_smoothed_estimates_have_the_ripple_before_it_is_found_too(urdf_xml, mot
     estimator = SmoothedEstimator(CONFIG, urdf_xml, np.inf)
     assert_follows(feed(estimator, instants) + estimator.flush(), instants, 100)
     assert [event.code for event in estimator.health.events] == ["ripple"]
+
+
+def test_a_saved_number_of_ripples_that_is_wrong_is_corrected_and_the_waves_are_kept(urdf_xml, motion):
+    """Sine and cosine are turned so that friction stays the same where the joints are, in ranges of 0.1 to 0.5 rad."""
+    instants = rippling(motion, 240, 0.3)
+    first = Estimator(CONFIG, urdf_xml)
+    feed(first, instants)
+    saved, again = first.identified, Estimator(CONFIG, urdf_xml)
+    again.restore(dataclasses.replace(saved, ripples=saved.ripples + 6.0))
+    estimates = feed(again, instants) + again.flush()
+    assert (np.abs(again.identified.ripples - 240.0) <= 2.0).all()
+    assert_follows(estimates, instants, 3000)
