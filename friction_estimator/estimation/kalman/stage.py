@@ -249,9 +249,10 @@ class KalmanFriction:
                 angle, (middle, width) = known - found, search.visited()
                 self.ripples = ripples
                 self.bank.turn_ripple(columns, angle * middle, abs(angle) * width / math.sqrt(12.0))
+                self._ripple_search = RippleSearch(len(motors.names))
             else:
                 self._start_filters(ripples, not self._presliding_known)
-                self._searched_at += RIPPLE_PERIOD  # the law must be known first
+            self._searched_at += RIPPLE_PERIOD  # the law must be known first
             self._health.add_event("ripple", stamp_ns, (_RIPPLE_CORRECTED if known else _RIPPLE_FOUND).format(found))
             self._buffer.reset()
 
