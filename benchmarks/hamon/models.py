@@ -121,7 +121,7 @@ def compare(
 ) -> tuple[list[Compared], dict[str, list[float]]]:
     """Identify three models from the same rows; also their errors by name."""
     model = FixedBaseModel(URDF, (JOINT,))
-    common = {"solver": ORDINARY, "dead_zone": SLOWEST, "cutoff_hz": cutoff_hz}
+    common = {"solver": ORDINARY, "dead_zone": SLOWEST, "parallel_hz": cutoff_hz}
     usual, _ = estimate_inverse_dynamics(
         motions,
         model,

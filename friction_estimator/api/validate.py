@@ -19,7 +19,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Payload
 from friction_estimator.identification.linear_problem import FOLDS
-from friction_estimator.identification.recording.zero_phase import FilterOptions, to_motions
+from friction_estimator.identification.recording.zero_phase import to_motions
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.validation import validate_friction, validate_torque
 from friction_estimator.io.identification import load_identification
@@ -92,7 +92,7 @@ def validate(
     if chosen is not None and not chosen.config.robot.fixed_base:
         logs, _ = measured_friction(experiments, namespace, working, note)
     with working("validating") as progress:
-        motions = to_motions(logs, FilterOptions(), FOLDS, progress)
+        motions = to_motions(logs, None, FOLDS, progress)
         if all(FRICTION in log.inputs for log in logs):
             return ValidationResult(validate_friction(found, motions, experiments.coupling), tuple(warnings))
         if chosen is None or any(log.effort is None for log in logs):

@@ -25,13 +25,12 @@ from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.identification.motor.problem import ZERO_SLOPES
 from friction_estimator.identification.motor.samples import DRIVES
-from friction_estimator.identification.recording.filters import METHODS as FILTERS
 from friction_estimator.reports.identification_tables import parameter_table, score_table
 from friction_estimator.tables import number, terminal_table
 
 SEARCH = "search"
 _OPTIONS = (
-    "robust", "folds", "cutoff", "filter", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
+    "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
     "parallel_cutoff", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma", "zero_slope",
     "identify_inertia", "offset", "drive", "inertia", "known_gain",
 )  # fmt: skip
@@ -95,7 +94,6 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_data_options(group: argparse._ArgumentGroup) -> None:
     _option(group, "--cutoff", type=positive, metavar="HZ", help="cut-off of the zero-phase filter; else from the data")
-    _option(group, "--filter", choices=FILTERS, help=f"how derivatives are made; {FILTERS[0]} when not given")
     _option(group, "--parallel-cutoff", type=positive, metavar="HZ", help="cut-off of the filter on both sides of the "
             "equation of inverse_dynamics; else from the data")  # fmt: skip
     _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; else found from "

@@ -21,7 +21,7 @@ from friction_estimator.identification.curve_fit import (
 from friction_estimator.identification.curve_problem import CurveSamples, curve_samples, find_delay, torque_of
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, at_motors
 from friction_estimator.identification.linear_problem import FOLDS, fold_numbers, rms
-from friction_estimator.identification.recording.zero_phase import FilterOptions, Progress, to_motions
+from friction_estimator.identification.recording.zero_phase import Progress, to_motions
 from friction_estimator.identification.result import (
     Finding,
     FrictionSamples,
@@ -56,7 +56,7 @@ class FrictionCurveOptions:
     dead_zone : slower samples are left out [rad/s]
     max_sigma : friction less certain than that is left out, where its standard deviation was recorded [N m]
     folds : of the validation
-    filter : how velocities are computed from a log
+    cutoff_hz : of the zero-phase filter of velocities and accelerations; None: from the spectrum of each log
     """
 
     law: str = "coulomb_viscous"
@@ -67,7 +67,7 @@ class FrictionCurveOptions:
     dead_zone: float = 0.0
     max_sigma: float = float("inf")
     folds: int = FOLDS
-    filter: FilterOptions = field(default_factory=FilterOptions)
+    cutoff_hz: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def run(
     """
     motors = Transmission.of(options.coupling, logs[0].joint_names)
     laws = laws_of_joints(options.law, options.joint_laws, motors.names, linear=False)
-    motions = to_motions(logs, options.filter, options.folds, progress)
+    motions = to_motions(logs, options.cutoff_hz, options.folds, progress)
     return identify_friction_curve([at_motors(motion, motors) for motion in motions], laws, options)
 
 

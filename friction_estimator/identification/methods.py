@@ -54,8 +54,6 @@ class IdentificationMethod:
         return {**{name: name for name in plain}, **self.keywords}
 
 
-_FILTER = {"cutoff": "filter.cutoff_hz", "filter": "filter.method"}
-
 METHODS: dict[str, IdentificationMethod] = {
     method.name: method
     for method in (
@@ -71,7 +69,7 @@ METHODS: dict[str, IdentificationMethod] = {
             friction_curve.FrictionCurveOptions,
             friction_curve.accepts,
             friction_curve.run,
-            {**_FILTER, "robust": "fit.robust"},
+            {"robust": "fit.robust", "cutoff": "cutoff_hz"},
         ),
         IdentificationMethod(
             inverse_dynamics.METHOD,
@@ -79,11 +77,11 @@ METHODS: dict[str, IdentificationMethod] = {
             inverse_dynamics.accepts,
             inverse_dynamics.run,
             {
-                **_FILTER,
                 "robust": "solver.robust",
+                "cutoff": "cutoff_hz",
                 "known_inertia": "body.known_inertia",
                 "payload_scale": "body.payload_scale",
-                "parallel_cutoff": "cutoff_hz",
+                "parallel_cutoff": "parallel_hz",
             },
         ),
     )

@@ -121,8 +121,6 @@ def test_options_reach_the_method(log: Path, urdf: Path, tmp_path: Path, capsys:
     params = tmp_path / "params.yaml"
     options = ["--known-inertia", "--law", "coulomb_viscous", "--law", "elb*=three_slope", "--cutoff", "20"]
     options += [
-        "--filter",
-        "savitzky_golay",
         "--no-robust",
         "--folds",
         "3",
@@ -135,7 +133,7 @@ def test_options_reach_the_method(log: Path, urdf: Path, tmp_path: Path, capsys:
     out = capsys.readouterr().out
     saved = load_identification(params)
     assert saved.friction.law_names == ("coulomb_viscous", "three_slope")
-    assert "cut-off 20 Hz, given" in out and "Savitzky-Golay" in out
+    assert "cut-off 20 Hz, given" in out
     assert "shoulder/coulomb_cos_2" in out and "mx" not in out.split("parameters")[1]
     assert saved.parameters is not None and not any("Izz" in name for name in saved.parameters.names)
 
@@ -309,9 +307,9 @@ def test_a_known_gain_gives_friction_from_driven_logs(
         (["--inertia", "heavy"], 2, "'heavy' is not of the form MOTOR=NUMBER"),
         (["--known-gain", "m0=1"], 1, "the logs have neither of them: say which with --drive"),
         (
-            ["--filter", "butterworth"],
+            ["--dead-zone", "0.1"],
             1,
-            "the method motor has no option 'filter': it is for friction_curve and inverse_dynamics",
+            "the method motor has no option 'dead_zone': it is for friction_curve and inverse_dynamics",
         ),
     ],
 )

@@ -32,7 +32,10 @@ from .arm import (
 )
 
 PLAIN = InverseDynamicsOptions(
-    solver=SolverOptions(weighted=False, robust=False, bounded=False), significance=None, dead_zone=1e-3, cutoff_hz=20.0
+    solver=SolverOptions(weighted=False, robust=False, bounded=False),
+    significance=None,
+    dead_zone=1e-3,
+    parallel_hz=20.0,
 )
 
 

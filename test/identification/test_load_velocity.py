@@ -52,7 +52,7 @@ def experiments(payloads=(None, PAYLOAD), noise=0.0, duration=10.0):
 
 
 def estimate(motions, **options):
-    chosen = {"law": "load_velocity", "significance": None, "dead_zone": 1e-3, "cutoff_hz": 20.0, **options}
+    chosen = {"law": "load_velocity", "significance": None, "dead_zone": 1e-3, "parallel_hz": 20.0, **options}
     return estimate_inverse_dynamics(motions, FixedBaseModel(URDF, JOINTS), InverseDynamicsOptions(**chosen))
 
 

@@ -98,7 +98,7 @@ def run(
     _refuse_unused(options, logs)
     model = FixedBaseModel(robot.urdf_xml, logs[0].joint_names)
     live_laws(friction_motors(options, model.joint_names).names, options)  # options that do not fit: before filtering
-    motions = to_motions(logs, options.filter, options.folds, progress)
+    motions = to_motions(logs, options.cutoff_hz, options.folds, progress)
     if warn is not None and model.urdf_parameters.any():
         for text in (*model.warnings, *_torque_warnings(motions, model)):
             warn(text)
@@ -196,7 +196,8 @@ def estimate_inverse_dynamics(
     motors = friction_motors(options, model.joint_names)
     body = RigidBody(model, options.body, options.coupling)
     cutoffs = [
-        parallel_cutoff(motion) if options.cutoff_hz is None else (options.cutoff_hz, "as given") for motion in motions
+        parallel_cutoff(motion) if options.parallel_hz is None else (options.parallel_hz, "as given")
+        for motion in motions
     ]
     observations = observe(motions, body, [cutoff for cutoff, _ in cutoffs], motors)
     notes = [

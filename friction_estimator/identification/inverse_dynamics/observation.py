@@ -13,7 +13,6 @@ from friction_estimator.identification.joint_log import Motion, at_motors
 from friction_estimator.identification.linear_problem import LinearProblem
 from friction_estimator.identification.recording.filters import (
     FULL_BAND,
-    ORDER,
     ParallelFilter,
     low_pass,
     make_parallel_filter,
@@ -154,7 +153,7 @@ def _low_passed(
     smooth = signal.copy()
     for start, stop in stretches:
         if stop - start > 1:
-            smooth[start:stop] = low_pass(signal[start:stop], period, cutoff_hz, ORDER)
+            smooth[start:stop] = low_pass(signal[start:stop], period, cutoff_hz)
     return smooth
 
 

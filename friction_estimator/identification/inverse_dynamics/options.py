@@ -20,7 +20,6 @@ from friction_estimator.identification.inverse_dynamics.observation import Obser
 from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.identification.least_squares import SolverOptions
 from friction_estimator.identification.linear_problem import FOLDS
-from friction_estimator.identification.recording.zero_phase import FilterOptions
 from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.laws import laws_of_joints, linear_law_names
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
@@ -54,9 +53,9 @@ class InverseDynamicsOptions:
     physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
         reported in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
-    cutoff_hz : of the parallel filter; None: from the spectrum, for every motion its own
+    cutoff_hz : of the zero-phase filter of velocities and accelerations; None: from the spectrum of each log
+    parallel_hz : cut-off of the parallel filter; None: from the spectrum, for every motion its own
     folds : of the validation
-    filter : how velocities and accelerations are computed from a log
     """
 
     law: str = "coulomb_viscous"
@@ -74,8 +73,8 @@ class InverseDynamicsOptions:
     physical: bool = False
     dead_zone: float | None = None
     cutoff_hz: float | None = None
+    parallel_hz: float | None = None
     folds: int = FOLDS
-    filter: FilterOptions = field(default_factory=FilterOptions)
 
 
 DEFAULT = InverseDynamicsOptions()

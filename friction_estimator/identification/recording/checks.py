@@ -380,13 +380,13 @@ def _evidence(log: JointLog, joint: int, period: float) -> tuple[float, float]:
     band = joint_spectrum(position, period, 0).cutoff_hz if position.size > SHORTEST else math.nan
     if math.isnan(band):
         return 0.0, 1.0
-    smooth = filters.low_pass(position, period, min(band, 0.2 / period), 4)
+    smooth = filters.low_pass(position, period, min(band, 0.2 / period))
     velocity = filters.central_difference(smooth, period)
     speed = float(np.percentile(np.abs(velocity), 99.0))
     if log.effort is None or np.ptp(position) < _WIDE or not np.isfinite(log.effort[:, joint]).all():
         return speed, 1.0
     effort = evenly(log.effort[:, joint], log.time, stretch, period, False)
-    effort = filters.low_pass(effort, period, min(band, 0.2 / period), 4)
+    effort = filters.low_pass(effort, period, min(band, 0.2 / period))
     motion = np.column_stack(
         [filters.central_difference(velocity, period), velocity, np.sign(velocity), np.ones_like(speed * velocity)]
     )

@@ -136,7 +136,6 @@ def _half_octaves(frequency: FloatArray, density: FloatArray) -> FloatArray:
     return np.asarray((power[first] - power[last]) / (last - first))
 
 
-ORDER = 4
 _HIGHEST_SHARE = 0.8  # of the Nyquist frequency
 SHORTEST = 32
 """Samples that a spectrum can be made of."""
@@ -149,7 +148,6 @@ class Cutoff:
     Attributes
     ----------
     cutoff_hz : of position, velocity and acceleration, one for all joints: the highest that one of them needs
-    order : of one pass of a Butterworth filter, or of the polynomial of a Savitzky-Golay filter
     parallel_hz : for the parallel filter of motion and torque, not above ``cutoff_hz``: vibrations of the joints are
         real motion, which friction answers to, but no rigid body explains their torque
     per_joint : (n) ``cutoff_hz`` that each joint alone would need [Hz], NaN where it does not move
@@ -157,7 +155,6 @@ class Cutoff:
     """
 
     cutoff_hz: float
-    order: int
     parallel_hz: float
     per_joint: FloatArray
     reason: str
@@ -213,7 +210,7 @@ def choose_cutoff(
     reason += _reason(spectra[leading], cutoff, 0.5 / period) + f"; torques are compared up to {parallel:.3g} Hz"
     if effort is not None:
         reason += _torque_share(time, effort.reshape(time.size, -1), parallel)
-    return Cutoff(cutoff, ORDER, parallel, per_joint, reason)
+    return Cutoff(cutoff, parallel, per_joint, reason)
 
 
 def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:

@@ -12,7 +12,6 @@ import numpy as np
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import JointLog, Motion
 from friction_estimator.identification.recording import filters
-from friction_estimator.identification.recording.filters import METHODS, Differentiator, make_differentiator
 from friction_estimator.identification.recording.sampling import (
     Stretch,
     even_times,
@@ -24,7 +23,6 @@ from friction_estimator.identification.recording.sampling import (
 )
 from friction_estimator.identification.recording.spectrum import (
     FLAT,
-    ORDER,
     Cutoff,
     choose_cutoff,
     joint_spectrum,
@@ -33,8 +31,6 @@ from friction_estimator.identification.recording.spectrum import (
 )
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-SOURCES = ("auto", "measured", "position")
-_ORDER = 4
 _WORST = 5.0  # how many times worse one joint may become so that the others become better
 _WORDS = {True: "measured", False: "from the position"}
 
@@ -71,29 +67,16 @@ class VelocityComparison:
     derived_error: float
 
 
-def choose_velocity_source(log: JointLog, period: float, wanted: str = "auto") -> VelocitySource:
-    """Decide for all joints of a log at once.
+def choose_velocity_source(log: JointLog, period: float) -> VelocitySource:
+    """The source with the smaller error, in the geometric mean over the joints that move, unless one of them suffers.
 
     Parameters
     ----------
     log : without bad samples
     period : between two samples [s]
-    wanted : one of ``SOURCES``; ``auto`` takes the source with the smaller error, in the geometric mean over the
-        joints that move, unless one of them suffers
-
-    Raises
-    ------
-    InputError
-        When the measured velocity is wanted and was not recorded.
     """
-    if wanted not in SOURCES:
-        raise InputError(f"unknown velocity source {wanted!r}; the choices are {choices(SOURCES)}")
     if log.velocity is None or not np.isfinite(log.velocity).all():
-        if wanted == "measured":
-            raise InputError(f"{log.name}: the velocity was not recorded for every joint")
         return VelocitySource(False, "velocity from the position: it was not recorded")
-    if wanted != "auto":
-        return VelocitySource(wanted == "measured", f"velocity {_WORDS[wanted == 'measured']}, as given")
     found = compare_velocities(log, period)
     if not found:
         return VelocitySource(False, "velocity from the position: no joint moves enough to compare")
@@ -124,12 +107,12 @@ def _compare(position: FloatArray, velocity: FloatArray, bit: float, period: flo
     if math.isnan(spectrum.cutoff_hz):
         return None
     band = min(spectrum.cutoff_hz, 0.2 / period)
-    edge = filters.low_pass_edge(period, band, _ORDER) + 2 * filters.HALF_STENCIL
+    edge = filters.derivative_edge(period, band)
     if position.size < 4 * edge:
         return None
-    derived = filters.central_difference(filters.low_pass(position, period, band, _ORDER), period)
+    derived = filters.central_difference(filters.low_pass(position, period, band), period)
     acceleration = filters.central_difference(derived, period)[edge:-edge]
-    measured, derived = filters.low_pass(velocity, period, band, _ORDER)[edge:-edge], derived[edge:-edge]
+    measured, derived = filters.low_pass(velocity, period, band)[edge:-edge], derived[edge:-edge]
     (gain, slope), *_ = np.linalg.lstsq(np.column_stack([derived, -acceleration]), measured, rcond=None)
     lag = slope / gain if gain else 0.0
     noise = spectrum.floor * (2.0 * math.pi) ** 2 * band**3 / 3.0 + np.finfo(float).tiny
@@ -146,27 +129,14 @@ _STANDS = 1e-4
 """RMS velocity of a joint that stands still at most: a turn takes 17 hours [rad/s or m/s]."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterOptions:
-    """How velocities and accelerations are computed from the recorded signals.
-
-    Attributes
-    ----------
-    cutoff_hz : -3 dB frequency of the zero-phase filter [Hz]; None: from the spectrum of each log
-    method : ``butterworth`` or ``savitzky_golay``
-    """
-
-    cutoff_hz: float | None = None
-    method: str = METHODS[0]
-
-
 def to_motions(
-    logs: Sequence[JointLog], options: FilterOptions, folds: int, progress: Progress | None = None
+    logs: Sequence[JointLog], cutoff_hz: float | None, folds: int, progress: Progress | None = None
 ) -> list[Motion]:
     """Motions of all experiments, with segments short enough for the cross-validation.
 
     Parameters
     ----------
+    cutoff_hz : -3 dB frequency of the zero-phase filter [Hz]; None: from the spectrum of each log
     folds : of the cross-validation: all logs together have at least two segments a fold
     progress : the step after the last log is the fit itself
 
@@ -181,31 +151,20 @@ def to_motions(
     for count, log in enumerate(logs):
         if progress is not None:
             progress(count, len(logs) + 1)
-        motions.append(to_motion(log, options.cutoff_hz, options.method, segment_duration=segment))
+        motions.append(to_motion(log, cutoff_hz, segment_duration=segment))
     if progress is not None:
         progress(len(logs), len(logs) + 1)
     return motions
 
 
-def to_motion(
-    log: JointLog,
-    cutoff: Cutoff | float | None = None,
-    method: str = "butterworth",
-    order: int | None = None,
-    segment_duration: float = 1.0,
-    velocity_source: str = "auto",
-) -> Motion:
+def to_motion(log: JointLog, cutoff: float | None = None, segment_duration: float = 1.0) -> Motion:
     """Motion of one experiment at a constant rate (Hamon et al. 2010, §IV.B; Egle 2021, §7.1).
 
     Parameters
     ----------
     log : as recorded; a few bad samples are repaired or left out
     cutoff : -3 dB frequency [Hz]; None: from the spectrum
-    method : ``butterworth`` forward and backward with central differences, or ``savitzky_golay``
-    order : of one pass, or of the polynomial; None: that of the cut-off, or 4
     segment_duration : length of the pieces that validation keeps together [s]
-    velocity_source : ``measured``, ``position`` (differentiated), or ``auto``: whichever is better, the same for all
-        joints
 
     Returns
     -------
@@ -214,50 +173,48 @@ def to_motion(
     Raises
     ------
     InputError
-        When the log cannot be used, a choice is unknown, or nothing is left between the edges.
+        When the log cannot be used, or nothing is left between the edges.
     """
     if not segment_duration > 0.0:
         raise InputError(f"a segment must last longer than {segment_duration:g} s")
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}; the methods are {choices(METHODS)}")
     log, notes = repair(log)
     period = usual_period(log.time)
     stretches = find_stretches(log.time, period)
-    source = choose_velocity_source(log, period, velocity_source)
-    chosen = _cutoff(log, cutoff, order, source)
-    differentiator = make_differentiator(method, period, chosen.cutoff_hz, chosen.order if order is None else order)
+    source = choose_velocity_source(log, period)
+    chosen = _cutoff(log, cutoff, source)
+    edge = filters.derivative_edge(period, chosen.cutoff_hz)
     parts = [
-        _part(log, stretch, period, differentiator, source) for stretch in stretches if stretch.stop - stretch.start > 3
+        _part(log, stretch, period, chosen.cutoff_hz, source)
+        for stretch in stretches
+        if stretch.stop - stretch.start > 3
     ]
     parts = [part for part in parts if part["time"].size]
     if not parts:
         longest = max(log.time[stretch.stop - 1] - log.time[stretch.start] for stretch in stretches)
         raise InputError(
-            f"{log.name}: a filter of {chosen.cutoff_hz:.3g} Hz needs {2 * differentiator.edge * period:.3g} s without "
+            f"{log.name}: a filter of {chosen.cutoff_hz:.3g} Hz needs {2 * edge * period:.3g} s without "
             f"a gap at the edges alone, the longest stretch has {longest:.3g} s"
         )
     sampling = _sampling(period, stretches, len(parts))
-    decisions = (*notes, *sampling, source.reason, chosen.reason, differentiator.reason)
+    filtered = (
+        f"Butterworth of order {filters.ORDER} forward and backward, central differences, "
+        f"{edge * period:.3g} s cut off at each edge"
+    )
+    decisions = (*notes, *sampling, source.reason, chosen.reason, filtered)
     motion = _joined(log, period, parts, segment_duration, chosen, decisions)
     return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity if source.measured else None))
 
 
-def _cutoff(log: JointLog, cutoff: Cutoff | float | None, order: int | None, source: VelocitySource) -> Cutoff:
-    if isinstance(cutoff, Cutoff):
-        return cutoff
+def _cutoff(log: JointLog, cutoff: float | None, source: VelocitySource) -> Cutoff:
     if cutoff is not None:
-        given, parallel = float(cutoff), float(cutoff) / FLAT
-        reason = f"cut-off {given:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
-        return Cutoff(given, order or ORDER, parallel, np.full(len(log.joint_names), given), reason)
+        parallel = cutoff / FLAT
+        reason = f"cut-off {cutoff:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
+        return Cutoff(cutoff, parallel, np.full(len(log.joint_names), cutoff), reason)
     return choose_cutoff(log.time, log.position, log.velocity if source.measured else None, log.effort, log.joint_names)
 
 
 def _part(
-    log: JointLog,
-    stretch: Stretch,
-    period: float,
-    differentiator: Differentiator,
-    source: VelocitySource,
+    log: JointLog, stretch: Stretch, period: float, cutoff_hz: float, source: VelocitySource
 ) -> dict[str, FloatArray]:
     """Signals of one stretch, (K, ...) each, edges cut."""
 
@@ -266,14 +223,14 @@ def _part(
 
     position = even(log.position, smooth=True)
     velocity = even(log.velocity, smooth=True) if source.measured and log.velocity is not None else None
-    part = dict(zip(_SIGNALS[:3], differentiator.derive(position, velocity), strict=True))
+    part = dict(zip(_SIGNALS[:3], filters.derive(position, velocity, period, cutoff_hz), strict=True))
     part["time"] = even_times(log.time, stretch, period)
     if log.effort is not None:
         part["effort"] = even(log.effort)
     part |= {f"inputs/{kind}": even(signal) for kind, signal in log.inputs.items()}
-    inner = slice(differentiator.edge, max(position.shape[0] - differentiator.edge, differentiator.edge))
-    part = {name: signal[inner] for name, signal in part.items()}
-    return part
+    edge = filters.derivative_edge(period, cutoff_hz)
+    inner = slice(edge, max(position.shape[0] - edge, edge))
+    return {name: signal[inner] for name, signal in part.items()}
 
 
 def _segments(times: Sequence[FloatArray], duration: float) -> IntArray:
