@@ -24,7 +24,7 @@ from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.sampling import usual_period
 from friction_estimator.identification.recording.spectrum import choose_cutoff
-from friction_estimator.identification.recording.zero_phase import choose_velocity_source
+from friction_estimator.identification.recording.zero_phase import measured_is_better
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import FloatArray
@@ -78,7 +78,7 @@ def found(log: JointLog, word: str) -> bool:
 
 
 def filters(log: JointLog) -> tuple[str, str, str]:
-    measured = choose_velocity_source(log, usual_period(log.time)).measured
+    measured = measured_is_better(log, usual_period(log.time))[0]
     chosen = choose_cutoff(log.time, log.position, log.velocity if measured else None)
     return "measured" if measured else "from position", f"{chosen.cutoff_hz:.3g}", f"{chosen.parallel_hz:.3g}"
 

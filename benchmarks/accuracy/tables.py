@@ -139,40 +139,7 @@ def _cells(summary: Summary) -> list[str]:
     ]
 
 
-CASE, NOISE = "walk", "paper_std"
-PROTOTYPE = {
-    "fbse": {
-        "stance": (0.14, 0.69, 0.69, 0.41, 0.16, 0.16),
-        "swing": (0.09, 0.11, 0.83, 0.93, 0.42, 0.01),
-    },
-    "momentum": {
-        "stance": (0.19, 0.48, 0.51, 0.25, 0.06, 0.04),
-        "swing": (0.12, 0.52, 0.67, 0.67, 0.32, 0.04),
-    },
-    "kalman": {
-        "stance": (0.035, 0.058, 0.061, 0.049, 0.025, 0.016),
-        "swing": (0.025, 0.046, 0.041, 0.031, 0.015, 0.014),
-    },
-    METHODS["bound"]: {
-        "stance": (0.042, 0.090, 0.087, 0.067, 0.026, 0.018),
-        "swing": (0.037, 0.036, 0.062, 0.050, 0.010, 0.006),
-    },
-}
-"""Errors of a prototype [N m] by method and phase, hip yaw to ankle roll, on another walk of 110 kg and 12 joints."""
-
-
-def prototype_table(summaries: dict[Key, Summary]) -> list[str]:
-    """Errors of the prototype and those of this package."""
-    rows = []
-    for method, phases in PROTOTYPE.items():
-        own = [summaries.get((CASE, NOISE, method, phase)) for phase in phases]
-        if any(own):
-            rows.append([f"{method}, prototype", *(row_of(errors, 3) for errors in phases.values())])
-            rows.append([method, *(row_of(one.rmse, 3) if one is not None else NOTHING for one in own)])
-    return table(["method", "stance", "swing"], rows) if rows else []
-
-
-PLACES = ("command", "targets", "overview", "consistency", "pushes", "prototype")
+PLACES = ("command", "targets", "overview", "consistency", "pushes")
 """Names of the tables of the page."""
 
 
@@ -185,7 +152,6 @@ def page_tables(results: Results) -> dict[str, list[str]]:
         "overview": overview(summaries, results),
         "consistency": consistency_overview(summaries, results, labels, judged),
         "pushes": push_table(results, [judged]),
-        "prototype": prototype_table(summaries),
     }
 
 

@@ -53,8 +53,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "constrained.order": 1,
     },
 }
-PROTOTYPE = ("0.74 1.5 1.4 3.2 5.1 5.3", "0.13 0.39 0.40 0.16 0.02 0.02")
-"""Errors of a prototype: Savitzky-Golay 51, single support, paper_std."""
 
 
 @command
@@ -122,8 +120,6 @@ def simulated_rows(robot: Robot, run: SimulatedRun, noise: str) -> Iterator[tupl
     yield ("as configured, when published", *delayed, "", "")
     for label, name in (("FBSE as published", "fbse"), ("momentum observer", "momentum")):
         yield (label, *(row_of(rms) for rms in published_errors(robot, run, noise, name)), "", "")
-    if noise == "paper_std":
-        yield ("constrained dynamics in a prototype", *PROTOTYPE, "", "")
 
 
 def _true_rows(robot: Robot, run: SimulatedRun) -> list[tuple[str, ...]]:

@@ -58,7 +58,7 @@ class Stream:
         during, good = fault.change(during, good, self._rng)
         self._offset_ns += good[-1].stamp_ns - last_ns
         readings = sorted([*during, *good], key=lambda reading: reading.arrival_ns)
-        return readings, Window(fault, first, end, self.index, self._offset_ns)
+        return readings, Window(fault, first, end, self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,12 @@ class Window:
     fault : row of the table
     first, end : instants of the fault
     last : end of the good instants after it
-    offset_ns : of the stamps at the end
     """
 
     fault: Fault
     first: int
     end: int
     last: int
-    offset_ns: int
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.api.plan import plan_excitation, plan_files, write_plan
 from friction_estimator.cli.arguments import finite, names_of, progress_bar, random_seed
-from friction_estimator.identification.excitation import CRITERIA, ExcitationOptions
+from friction_estimator.identification.excitation import ExcitationOptions
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC
 
 _DEFAULTS = ExcitationOptions()
@@ -35,9 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duration", type=finite, default=_DEFAULTS.duration, help="duration of the series [s]")
     parser.add_argument("--bandwidth", type=finite, default=_DEFAULTS.bandwidth, help="highest frequency of it [Hz]")
     parser.add_argument("--harmonics", type=int, default=_DEFAULTS.harmonics, help="number of its frequencies")
-    parser.add_argument(
-        "--criterion", choices=CRITERIA, default=_DEFAULTS.criterion, help="criterion that is minimised"
-    )
     parser.add_argument("--starts", type=int, default=_DEFAULTS.seeds, help="number of starts of the search")
     parser.add_argument("--seed", type=random_seed, default=_DEFAULTS.seed, help="random seed of these starts")
     parser.add_argument("--margin", type=finite, default=_DEFAULTS.margin, help="fraction of every limit that is used")
@@ -65,7 +62,6 @@ def run(arguments: argparse.Namespace) -> None:
             duration=arguments.duration,
             bandwidth=arguments.bandwidth,
             harmonics=arguments.harmonics,
-            criterion=arguments.criterion,
             seeds=arguments.starts,
             seed=arguments.seed,
             margin=arguments.margin,

@@ -45,7 +45,6 @@ class Change:
     earliest, latest : the change began between these days with a probability of 0.9
     probability : that there is a change here
     size : of the logarithm, up to the newest day
-    size_sigma : its standard deviation
     """
 
     kind: str
@@ -54,7 +53,6 @@ class Change:
     latest: float
     probability: float
     size: float
-    size_sigma: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +210,13 @@ def _changes(models: _Models, found: Sequence[tuple[IntArray, FloatArray]], day:
     """Changes of the most probable model with the most probable number of changes."""
     chosen, weights = max(found, key=lambda pair: float(np.logaddexp.reduce(pair[1])))
     best = chosen[int(weights.argmax())]
-    sizes, covariance = models.sizes(best[None])
+    sizes, _ = models.sizes(best[None])
     order = np.argsort(models.begin, kind="stable")
     changes = []
     for k, place in enumerate(best[1:].tolist(), start=1):
         odds = models.log_odds(np.delete(best, k)[None])[0]
         tails = np.searchsorted(np.cumsum(_shares(odds)[order]), (0.5 - 0.5 * _INTERVAL, 0.5 + 0.5 * _INTERVAL))
         earliest, latest = day[models.begin[order[tails]]].tolist()
-        reached = models.columns[-1, place]
         changes.append(
             Change(
                 "step" if place <= models.steps else "ramp",
@@ -227,8 +224,7 @@ def _changes(models: _Models, found: Sequence[tuple[IntArray, FloatArray]], day:
                 earliest,
                 latest,
                 float(expit(np.logaddexp.reduce(odds))),
-                float(sizes[0, k] * reached),
-                float(np.sqrt(covariance[0, k, k]) * reached),
+                float(sizes[0, k] * models.columns[-1, place]),
             )
         )
     return tuple(sorted(changes, key=lambda change: change.day))

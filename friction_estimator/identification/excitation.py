@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.excitation_trajectory import (
     FeasibleTrajectories,
     FourierTrajectory,
@@ -24,9 +24,6 @@ from friction_estimator.identification.joint_log import JointTrajectory
 from friction_estimator.identification.rigid_body import base_parameters
 from friction_estimator.types import FloatArray
 
-CRITERIA = ("balanced", "condition", "determinant")
-"""What is minimised: ln of the condition number plus mean ln of the error bars, or one of the two alone."""
-
 
 @dataclass(frozen=True, slots=True)
 class ExcitationOptions:
@@ -37,7 +34,6 @@ class ExcitationOptions:
     duration : of the Fourier series [s]
     bandwidth : its highest frequency [Hz]
     harmonics : how many, spread evenly up to the bandwidth
-    criterion : one of :data:`CRITERIA`
     seeds : how many starts of the optimisation; the best one wins
     seed : of the random numbers
     iterations : of the optimisation, at most, for each start
@@ -51,7 +47,6 @@ class ExcitationOptions:
     duration: float = 10.0
     bandwidth: float = 1.0
     harmonics: int = 5
-    criterion: str = "balanced"
     seeds: int = 3
     seed: int = 0
     iterations: int = 40
@@ -62,8 +57,6 @@ class ExcitationOptions:
     rate: float = 100.0
 
     def __post_init__(self) -> None:
-        if self.criterion not in CRITERIA:
-            raise ConfigError(f"unknown criterion {self.criterion!r}; choose one of {choices(CRITERIA)}")
         if not 0.0 < self.margin <= 1.0:
             raise ConfigError(f"the margin {self.margin:g} is not a fraction of the limits between 0 and 1")
         if not self.rate >= 10.0 * self.bandwidth > 0.0:
@@ -261,16 +254,13 @@ class _Planner:
         return quality(self.criterion.observation_and_torque(*(signal[::every] for signal in motion))[0])
 
     def _cost(self, variables: FloatArray) -> float:
+        """Ln of the condition number plus mean ln of the error bars, and the torque beyond the effort limits."""
         motion = self._family.trajectory(variables).at(self._grid)
         W, torque = self.criterion.observation_and_torque(*motion)
         found = quality(W)
         if not np.isfinite(found.condition):
             return 1e6
-        cost = {
-            "condition": np.log(found.smooth_condition),
-            "determinant": found.log_sigma,
-            "balanced": np.log(found.smooth_condition) + found.log_sigma,
-        }[self._options.criterion]
+        cost = np.log(found.smooth_condition) + found.log_sigma
         if self._watch_effort:
             load = np.abs(torque) / self.limits.effort
             cost += _OVERLOAD * float((np.maximum(load - 1.0, 0.0) ** 2).mean())

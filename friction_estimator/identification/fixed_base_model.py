@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,11 +22,10 @@ class DrivenJoints:
     model : pinocchio model whose mimic joints are independent
     urdf_xml : the URDF it was made from, for its mimic tags
     joint_names : (n) recorded joints
-    locked : positions of joints that were not recorded, zero unless given
 
     Attributes
     ----------
-    locked : joints that stand still
+    locked : joints that were not recorded and mimic none that was: they stand at zero, or where their mimic tag says
 
     Raises
     ------
@@ -35,11 +33,9 @@ class DrivenJoints:
         When a joint is unknown, is of a kind that a log cannot hold (ball, floating), or mimics one that is recorded.
     """
 
-    def __init__(
-        self, model: pin.Model, urdf_xml: str, joint_names: Sequence[str], locked: Mapping[str, float]
-    ) -> None:
+    def __init__(self, model: pin.Model, urdf_xml: str, joint_names: Sequence[str]) -> None:
         names = list(model.names)[1:]
-        unknown = [name for name in (*joint_names, *locked) if name not in names]
+        unknown = [name for name in joint_names if name not in names]
         if unknown:
             raise RobotModelError(f"the URDF has no joint {choices(unknown)}; it has {choices(names)}")
         if any(joint.nv != 1 for joint in list(model.joints)[1:]):
@@ -50,11 +46,9 @@ class DrivenJoints:
         self._offset = np.zeros(len(names))
         for row, name in enumerate(names):
             multiplier, offset, master = _follow(name, mimics)
+            self._offset[row] = offset
             if master in joint_names:
                 self._matrix[row, list(joint_names).index(master)] = multiplier
-                self._offset[row] = offset
-            else:
-                self._offset[row] = locked.get(name, multiplier * locked.get(master, 0.0) + offset)
         self.locked = tuple(name for name, row in zip(names, self._matrix, strict=True) if not row.any())
         self._own = [names.index(name) for name in joint_names]
         leaders = [name for name in joint_names if name in mimics]
@@ -121,14 +115,13 @@ STANDARD_COUNT = len(STANDARD_NAMES)
 class FixedBaseModel:
     """Inverse dynamics ``tau_out = D(q, dq, ddq) chi`` (Hamon et al. 2010, eqs. 2 and 9) of the recorded joints.
 
-    Joints of the URDF that were not recorded are locked, unless they mimic a recorded one: they move with it. Links
-    behind a locked joint are one body with the link that carries them: parameters are those of that body.
+    Joints of the URDF that were not recorded are locked at zero, unless they mimic a recorded one: they move with it.
+    Links behind a locked joint are one body with the link that carries them: parameters are those of that body.
 
     Parameters
     ----------
     urdf_xml : text of the URDF
     joint_names : (n) recorded joints, in the order of every array
-    locked : position of joints that were not recorded, zero unless given [rad or m]
 
     Attributes
     ----------
@@ -145,24 +138,19 @@ class FixedBaseModel:
         When the URDF cannot be read, or has no such joint.
     """
 
-    def __init__(
-        self,
-        urdf_xml: str,
-        joint_names: Sequence[str],
-        locked: Mapping[str, float] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, urdf_xml: str, joint_names: Sequence[str]) -> None:
         urdf_xml = checked_urdf(urdf_xml)
         self.warnings = doubts(urdf_xml)
         try:
             self._model = pin.buildModelFromXML(urdf_xml)
         except ValueError as error:
             raise RobotModelError(f"the URDF cannot be read: {error}") from None
-        every = DrivenJoints(self._model, urdf_xml, joint_names, locked)
+        every = DrivenJoints(self._model, urdf_xml, joint_names)
         self.carried = _carried(self._model, every.locked)
         at_rest = every.configuration(np.zeros((1, len(joint_names))))[0]
         still = [self._model.getJointId(name) for name in every.locked]
         self._model = pin.buildReducedModel(self._model, still, at_rest)
-        self._driven = DrivenJoints(self._model, urdf_xml, joint_names, {})
+        self._driven = DrivenJoints(self._model, urdf_xml, joint_names)
         self._model.gravity.linear = np.array([0.0, 0.0, -GRAVITY])
         self._data = self._model.createData()
         self.joint_names = tuple(joint_names)

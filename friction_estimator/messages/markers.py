@@ -15,6 +15,7 @@ from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.types import FloatArray, FrictionEstimate
 
 _POINTS = 24
+_RADIUS = 0.08  # of the arcs [m]
 _FULL_TURN = 1.5 * np.pi
 _MEASURED, _MODELLED = (0.12, 0.47, 0.71), (1.0, 0.5, 0.05)
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
@@ -80,14 +81,13 @@ class FrictionMarkers:
     ----------
     axes : (n) of the joints
     full_scale : friction torque of the longest arc [N m]
-    radius : of the arcs [m]
     """
 
-    def __init__(self, axes: Sequence[JointAxis], full_scale: float = 5.0, radius: float = 0.08) -> None:
+    def __init__(self, axes: Sequence[JointAxis], full_scale: float = 5.0) -> None:
         self._full_scale = full_scale
         across = [_perpendicular(axis.axis) for axis in axes]
-        self._cosine = radius * np.reshape(across, (-1, 1, 3))
-        self._sine = radius * np.reshape(
+        self._cosine = _RADIUS * np.reshape(across, (-1, 1, 3))
+        self._sine = _RADIUS * np.reshape(
             [np.cross(axis.axis, u) for axis, u in zip(axes, across, strict=True)], (-1, 1, 3)
         )
         writer = CdrWriter()
@@ -95,7 +95,7 @@ class FrictionMarkers:
         places = []
         for number, (axis, u) in enumerate(zip(axes, across, strict=True)):
             places.append(_write_marker(writer, number, axis.frame, _ARC, np.zeros(3), _POINTS))
-            places.append(_write_marker(writer, number, axis.frame, _TEXT, 1.4 * radius * u, 0))
+            places.append(_write_marker(writer, number, axis.frame, _TEXT, 1.4 * _RADIUS * u, 0))
         buffer = self._buffer = writer.buffer
         words = len(buffer) // 4
         self._integers, self._reals = np.frombuffer(buffer, "<u4", words), np.frombuffer(buffer, "<f4", words)

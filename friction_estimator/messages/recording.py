@@ -25,7 +25,6 @@ _SCALARS = (
     topics.VISCOUS_SIGMA,
     topics.EXTERNAL_TORQUE,
     topics.TRUE_FRICTION,
-    topics.TRUE_EXTERNAL_TORQUE,
 )
 RECORDED = (*_SCALARS, topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE, topics.COLLISION)
 """Topics that a recording is made of."""
@@ -78,7 +77,6 @@ class Recording:
     truth : (m, n) true friction [N m], NaN outside its recording; None without ground truth
     phases, true_phases : contact phases, estimated and true; empty when not recorded
     model, coulomb, viscous, coulomb_sigma, viscous_sigma, external_torque : slow outputs; None when not recorded
-    true_external_torque : true external torque at the same rate; None without ground truth
     description : robot, method and source of the run
     collisions : detected by the node
     """
@@ -99,7 +97,6 @@ class Recording:
     coulomb_sigma: Series | None
     viscous_sigma: Series | None
     external_torque: Series | None
-    true_external_torque: Series | None
     description: RunDescription
     collisions: tuple[RecordedCollision, ...] = ()
 
@@ -202,7 +199,6 @@ class RecordingBuilder:
             coulomb_sigma=self._series(topics.COULOMB_SIGMA, start_ns),
             viscous_sigma=self._series(topics.VISCOUS_SIGMA, start_ns),
             external_torque=self._series(topics.EXTERNAL_TORQUE, start_ns),
-            true_external_torque=self._series(topics.TRUE_EXTERNAL_TORQUE, start_ns),
             description=description,
             collisions=tuple(_collision(stamp - start_ns, status) for stamp, status in self._collisions),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from xml.etree import ElementTree
 
 import numpy as np
@@ -160,9 +159,7 @@ def _posture_limits(model: pin.Model) -> FloatArray:
     return np.stack([lower + margin, upper - margin])
 
 
-def perturbed_urdf(
-    urdf_xml: str, mass_std: float = 0.10, com_std: float = 0.005, seed: int = 0, exact: Collection[str] = ()
-) -> str:
+def perturbed_urdf(urdf_xml: str, mass_std: float = 0.10, com_std: float = 0.005, seed: int = 0) -> str:
     """Copy of a URDF with random errors in the mass and the centre of mass of every link.
 
     Give the simulator the true URDF and the estimator this one. The inertia about the centre of mass is scaled with the
@@ -174,13 +171,12 @@ def perturbed_urdf(
     urdf_xml : text of the URDF
     mass_std : standard deviation of the relative error of each mass, at most 0.3
     com_std : standard deviation of the shift of each centre of mass, per axis [m]
-    seed : the same seed gives the same errors; a link's error does not depend on ``exact``
-    exact : names of links without errors, such as the trunk
+    seed : the same seed gives the same errors
 
     Raises
     ------
     SimulationError
-        When a standard deviation is out of range, a link of ``exact`` does not exist, or the text is not a URDF.
+        When a standard deviation is out of range, or the text is not a URDF.
     """
     if not (0.0 <= mass_std <= _MAX_MASS_STD and 0.0 <= com_std < np.inf):
         raise SimulationError(
@@ -188,15 +184,11 @@ def perturbed_urdf(
             f"got {mass_std} and {com_std}"
         )
     root = _parsed(urdf_xml)
-    names = [link.get("name", "") for link in root.iter("link")]
-    unknown = set(exact) - set(names)
-    if unknown:
-        raise SimulationError(f"the URDF has no link {choices(unknown)}; it has {choices(names)}")
     rng = np.random.default_rng(seed)
     for link in root.iter("link"):
         errors = np.clip(rng.standard_normal(4), -_MAX_DEVIATION, _MAX_DEVIATION)
         inertial = link.find("inertial")
-        if inertial is not None and link.get("name") not in exact:
+        if inertial is not None:
             _perturb(inertial, 1.0 + mass_std * float(errors[0]), com_std * errors[1:])
     return ElementTree.tostring(root, encoding="unicode")
 

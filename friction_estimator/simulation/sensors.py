@@ -25,7 +25,7 @@ class Timing:
     ----------
     joint_rate, imu_rate, wrench_rate : readings a second, at most that of the simulation [Hz]
     stamp_jitter : standard deviation of the stamps' errors [s]
-    effort_delay, imu_delay, wrench_delay : age of what is read at the time of its stamp, in whole sample periods [s]
+    effort_delay, wrench_delay : age of what is read at the time of its stamp, in whole sample periods [s]
     """
 
     joint_rate: int = 1000
@@ -33,7 +33,6 @@ class Timing:
     wrench_rate: int = 1000
     stamp_jitter: float = 0.0
     effort_delay: float = 0.0
-    imu_delay: float = 0.0
     wrench_delay: float = 0.0
 
 
@@ -209,9 +208,7 @@ class SensorModel:
         self._row = 0
         self._tilt = _rotation(level.imu_tilt, self._rng) if level.imu_tilt else None
         timing = level.timing
-        delays = self._per_channel(
-            0.0, 0.0, timing.effort_delay, timing.imu_delay, timing.imu_delay, timing.wrench_delay, timing.wrench_delay
-        )
+        delays = self._per_channel(0.0, 0.0, timing.effort_delay, 0.0, 0.0, timing.wrench_delay, timing.wrench_delay)
         self._age: IntArray = np.rint(delays / period).astype(np.intp)
         self._recent: deque[FloatArray] = deque(maxlen=int(self._age.max()) + 1)
         self._smoothing = 1.0 - math.exp(-2.0 * math.pi * level.velocity_cutoff * period)

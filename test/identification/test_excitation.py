@@ -204,7 +204,6 @@ def test_limits_that_a_urdf_lacks_are_named() -> None:
     ("fields", "reason"),
     [
         ({"duration": 2.0, "bandwidth": 1.0}, "longer duration"),
-        ({"criterion": "best"}, "'balanced', 'condition', 'determinant'"),
         ({"rate": 5.0}, "at most a tenth"),
         ({"margin": 1.2}, "margin"),
     ],

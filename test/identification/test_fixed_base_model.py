@@ -60,19 +60,17 @@ def test_payload_torque_is_that_of_the_body_really_appended():
     np.testing.assert_allclose(FixedBaseModel(URDF, JOINTS).torque(q, v, a, PAYLOAD), expected, atol=1e-10)
 
 
-def test_joints_that_were_not_recorded_are_locked_at_their_given_position():
-    model = FixedBaseModel(URDF, ("turn",), {"elbow": 0.7, "slide": 0.1})
+def test_joints_that_were_not_recorded_stand_at_zero():
+    model = FixedBaseModel(URDF, ("turn",))
     q, v, a = random_motion(4, 1)
     full = np.zeros((3, 4, 3))
     full[:, :, 2] = np.stack((q, v, a))[..., 0]
-    full[0, :, :2] = 0.7, 0.1
     expected = FixedBaseModel(URDF, JOINTS).torque(*full)[:, [2]]
     np.testing.assert_allclose(model.torque(q, v, a), expected, atol=1e-10)
 
 
 def test_links_behind_locked_joints_are_one_body_with_the_one_that_carries_them():
-    locked = {"elbow": 0.7, "slide": 0.1}
-    model = FixedBaseModel(URDF, ("turn",), locked)
+    model = FixedBaseModel(URDF, ("turn",))
     assert model.carried == {"turn": ("elbow", "follower")}
     assert model.standard_names == tuple(f"{name} turn" for name in STANDARD_NAMES)
     assert model.urdf_parameters[0] == pytest.approx(2.5 + 3.5 + 4.5)
@@ -82,7 +80,6 @@ def test_links_behind_locked_joints_are_one_body_with_the_one_that_carries_them(
     added = model.torque(q, v, a, PAYLOAD) - model.torque(q, v, a)
     full = np.zeros((3, 4, 3))
     full[:, :, 2] = np.stack((q, v, a))[..., 0]
-    full[0, :, :2] = 0.7, 0.1
     whole = FixedBaseModel(URDF, JOINTS)
     np.testing.assert_allclose(added, (whole.torque(*full, PAYLOAD) - whole.torque(*full))[:, [2]], atol=1e-10)
 

@@ -45,7 +45,6 @@ def recording() -> Recording:
         coulomb_sigma=Series(slow, spread),
         viscous_sigma=Series(slow, spread),
         external_torque=None,
-        true_external_torque=None,
         description=RunDescription(
             robot="two_legs",
             source="a test",

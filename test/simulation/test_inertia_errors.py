@@ -53,17 +53,8 @@ def test_no_error_leaves_the_robot_as_it_is(robot):
         np.testing.assert_array_equal(same.toDynamicParameters(), right.toDynamicParameters())
 
 
-def test_exact_links_keep_their_inertia_and_the_others_their_errors():
-    everywhere, elsewhere = (inertias(perturbed_urdf(chain(4), seed=1, exact=names)) for names in ((), ("link0",)))
-    np.testing.assert_array_equal(elsewhere[0].toDynamicParameters(), inertias(chain(4))[0].toDynamicParameters())
-    for one, other in zip(everywhere[1:], elsewhere[1:], strict=True):
-        np.testing.assert_array_equal(one.toDynamicParameters(), other.toDynamicParameters())
-
-
-def test_impossible_errors_and_unknown_links_are_refused(robot):
+def test_impossible_errors_are_refused(robot):
     with pytest.raises(SimulationError, match="between 0 and 0.3"):
         perturbed_urdf(robot.urdf_xml, mass_std=0.5)
-    with pytest.raises(SimulationError, match="'base_link'"):
-        perturbed_urdf(robot.urdf_xml, exact=("belly",))
     with pytest.raises(SimulationError, match="not valid XML"):
         perturbed_urdf("<robot>")

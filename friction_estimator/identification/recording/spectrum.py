@@ -150,13 +150,11 @@ class Cutoff:
     cutoff_hz : of position, velocity and acceleration, one for all joints: the highest that one of them needs
     parallel_hz : for the parallel filter of motion and torque, not above ``cutoff_hz``: vibrations of the joints are
         real motion, which friction answers to, but no rigid body explains their torque
-    per_joint : (n) ``cutoff_hz`` that each joint alone would need [Hz], NaN where it does not move
     reason : in a sentence
     """
 
     cutoff_hz: float
     parallel_hz: float
-    per_joint: FloatArray
     reason: str
 
 
@@ -210,7 +208,7 @@ def choose_cutoff(
     reason += _reason(spectra[leading], cutoff, 0.5 / period) + f"; torques are compared up to {parallel:.3g} Hz"
     if effort is not None:
         reason += _torque_share(time, effort.reshape(time.size, -1), parallel)
-    return Cutoff(cutoff, parallel, per_joint, reason)
+    return Cutoff(cutoff, parallel, reason)
 
 
 def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:

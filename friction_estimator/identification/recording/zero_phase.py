@@ -36,20 +36,6 @@ _WORDS = {True: "measured", False: "from the position"}
 
 
 @dataclass(frozen=True, slots=True)
-class VelocitySource:
-    """Where velocity and acceleration come from.
-
-    Attributes
-    ----------
-    measured : True for the measured velocity, False for the derivative of the position
-    reason : in a sentence
-    """
-
-    measured: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class VelocityComparison:
     """Measured velocity of one joint against the derivative of its position, both band-limited alike.
 
@@ -67,8 +53,10 @@ class VelocityComparison:
     derived_error: float
 
 
-def choose_velocity_source(log: JointLog, period: float) -> VelocitySource:
-    """The source with the smaller error, in the geometric mean over the joints that move, unless one of them suffers.
+def measured_is_better(log: JointLog, period: float) -> tuple[bool, str]:
+    """Whether the measured velocity has a smaller error than the derivative of the position, and why in a sentence.
+
+    Compared in the geometric mean over the joints that move, unless one of them suffers.
 
     Parameters
     ----------
@@ -76,10 +64,10 @@ def choose_velocity_source(log: JointLog, period: float) -> VelocitySource:
     period : between two samples [s]
     """
     if log.velocity is None or not np.isfinite(log.velocity).all():
-        return VelocitySource(False, "velocity from the position: it was not recorded")
+        return False, "velocity from the position: it was not recorded"
     found = compare_velocities(log, period)
     if not found:
-        return VelocitySource(False, "velocity from the position: no joint moves enough to compare")
+        return False, "velocity from the position: no joint moves enough to compare"
     ratios = [joint.measured_error / joint.derived_error for joint in found]
     ratio = math.exp(np.mean(np.log(ratios)))
     measured = ratio < 1.0 and max(ratios) < _WORST
@@ -87,7 +75,7 @@ def choose_velocity_source(log: JointLog, period: float) -> VelocitySource:
     error = f"lag {1e3 * lag:.2g} ms, gain {gain:.3g}, error {ratio:.2g} times that of the differentiated position"
     if len(ratios) > 1:
         error += f", of the worst joint {max(ratios):.2g} times"
-    return VelocitySource(measured, f"velocity {_WORDS[measured]}: the measured one has {error}")
+    return measured, f"velocity {_WORDS[measured]}: the measured one has {error}"
 
 
 def compare_velocities(log: JointLog, period: float) -> list[VelocityComparison]:
@@ -180,11 +168,12 @@ def to_motion(log: JointLog, cutoff: float | None = None, segment_duration: floa
     log, notes = repair(log)
     period = usual_period(log.time)
     stretches = find_stretches(log.time, period)
-    source = choose_velocity_source(log, period)
-    chosen = _cutoff(log, cutoff, source)
+    measured, why = measured_is_better(log, period)
+    velocity = log.velocity if measured else None
+    chosen = _cutoff(log, cutoff, velocity)
     edge = filters.derivative_edge(period, chosen.cutoff_hz)
     parts = [
-        _part(log, stretch, period, chosen.cutoff_hz, source)
+        _part(log, velocity, stretch, period, chosen.cutoff_hz)
         for stretch in stretches
         if stretch.stop - stretch.start > 3
     ]
@@ -200,21 +189,21 @@ def to_motion(log: JointLog, cutoff: float | None = None, segment_duration: floa
         f"Butterworth of order {filters.ORDER} forward and backward, central differences, "
         f"{edge * period:.3g} s cut off at each edge"
     )
-    decisions = (*notes, *sampling, source.reason, chosen.reason, filtered)
+    decisions = (*notes, *sampling, why, chosen.reason, filtered)
     motion = _joined(log, period, parts, segment_duration, chosen, decisions)
-    return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity if source.measured else None))
+    return _at_rest(motion, ~moving_joints(log.time, log.position, velocity))
 
 
-def _cutoff(log: JointLog, cutoff: float | None, source: VelocitySource) -> Cutoff:
+def _cutoff(log: JointLog, cutoff: float | None, velocity: FloatArray | None) -> Cutoff:
     if cutoff is not None:
         parallel = cutoff / FLAT
         reason = f"cut-off {cutoff:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
-        return Cutoff(cutoff, parallel, np.full(len(log.joint_names), cutoff), reason)
-    return choose_cutoff(log.time, log.position, log.velocity if source.measured else None, log.effort, log.joint_names)
+        return Cutoff(cutoff, parallel, reason)
+    return choose_cutoff(log.time, log.position, velocity, log.effort, log.joint_names)
 
 
 def _part(
-    log: JointLog, stretch: Stretch, period: float, cutoff_hz: float, source: VelocitySource
+    log: JointLog, measured: FloatArray | None, stretch: Stretch, period: float, cutoff_hz: float
 ) -> dict[str, FloatArray]:
     """Signals of one stretch, (K, ...) each, edges cut."""
 
@@ -222,7 +211,7 @@ def _part(
         return evenly(signal, log.time, stretch, period, smooth)
 
     position = even(log.position, smooth=True)
-    velocity = even(log.velocity, smooth=True) if source.measured and log.velocity is not None else None
+    velocity = None if measured is None else even(measured, smooth=True)
     part = dict(zip(_SIGNALS[:3], filters.derive(position, velocity, period, cutoff_hz), strict=True))
     part["time"] = even_times(log.time, stretch, period)
     if log.effort is not None:

@@ -47,7 +47,6 @@ class ReplaySummary:
     health : counters of the estimator
     identified : friction parameters at the end
     diagnoses : which joints should not be trusted at the end, and why
-    restored : laws of the start parameters that were fitted by other laws, one sentence each
     warnings : all that the user should know about the run, one sentence each
     """
 
@@ -59,7 +58,6 @@ class ReplaySummary:
     health: Health
     identified: IdentifiedParameters
     diagnoses: tuple[JointDiagnosis, ...]
-    restored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -185,7 +183,6 @@ def replay(
         estimator.health,
         estimator.identified,
         estimator.diagnose(),
-        restored,
         (*damage, *missing, *restored, *run.refused.in_words(), *estimator.warnings()),
     )
 
