@@ -219,7 +219,7 @@ def friction_sites(
 
 
 def load_velocity_sites(
-    joint_names: Sequence[str], stribeck: Sequence[tuple[float, float]], velocity_dependent: bool
+    joint_names: Sequence[str], stribeck: Sequence[tuple[float, float]]
 ) -> tuple[FrictionSite, ...]:
     """Sites with the law ``load_velocity`` in the form of Hamon et al. 2010, eqs. 25 and 30, for every joint.
 
@@ -227,15 +227,14 @@ def load_velocity_sites(
     ----------
     joint_names : (n)
     stribeck : (n) q_s of every joint and its standard deviation [rad/s]
-    velocity_dependent : with the exponential of eq. 29; without it, this is eq. 20
     """
     return tuple(
-        FrictionSite(name, _load_velocity(speed, velocity_dependent), row, (speed, sigma))
+        FrictionSite(name, _load_velocity(speed), row, (speed, sigma))
         for name, (speed, sigma), row in zip(joint_names, stribeck, np.eye(len(joint_names)), strict=True)
     )
 
 
-def _load_velocity(stribeck_velocity: float, velocity_dependent: bool) -> LinearFrictionLaw:
+def _load_velocity(stribeck_velocity: float) -> LinearFrictionLaw:
     """beta, delta - beta, alpha and gamma - alpha of both quadrants, F_V and tau_off of eqs. 23-25."""
 
     def term(name: str, shape: Shape, power: int, owner: str, side: Side) -> Term:
@@ -250,7 +249,6 @@ def _load_velocity(stribeck_velocity: float, velocity_dependent: bool) -> Linear
         ("alpha", Shape.SIGN, 1),
         ("gamma_alpha", Shape.FADING, 1),
     )
-    chosen = [row for row in rows if velocity_dependent or row[1] is Shape.SIGN]
-    dry = [term(*row, *side) for side in SIDES_OF_LOAD for row in chosen]
+    dry = [term(*row, *side) for side in SIDES_OF_LOAD for row in rows]
     viscous, offset = (replace(one, prior_std=math.inf) for one in (VISCOUS, OFFSET))
     return LinearFrictionLaw("load_velocity of eq. 25", (*dry, viscous, offset))

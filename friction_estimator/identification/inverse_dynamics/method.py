@@ -239,8 +239,7 @@ def _all_parameters(
     notes = list(coupled_choices(friction, options))
     usable, sentence = moving_rows(TorqueModel(body, friction), observations, options)
     notes.append(sentence)
-    searched = options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None
-    if searched and options.velocity_dependent:
+    if options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None:
         friction, sentence = search_stribeck_velocity(body, friction, observations, usable, options.solver)
         notes.append(sentence)
     return estimate(TorqueModel(body, friction), observations, usable, options.solver), notes

@@ -38,9 +38,7 @@ class InverseDynamicsOptions:
     ----------
     law : linear friction law of every joint, or ``load_velocity`` (Hamon et al. 2010, eq. 25)
     joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`; not with ``load_velocity``
-    live_law : law that ``load_velocity`` is written as: itself, with the motor torque as load, or a linear law
     stribeck_velocity : q_s of ``load_velocity`` [rad/s]; None: searched, the same share of every joint's speed
-    velocity_dependent : ``load_velocity`` has the exponential of eq. 29; without it, only the load counts (eq. 20)
     body : what of the rigid body is unknown
     coupling : of motors that move several joints together
     coupled_friction : ``motors``: with a coupling, friction is that of the motors, ``T^-T f(T^-1 dq)``, and named by
@@ -60,9 +58,7 @@ class InverseDynamicsOptions:
 
     law: str = "coulomb_viscous"
     joint_laws: tuple[str, ...] = ()
-    live_law: str = "load_velocity"
     stribeck_velocity: float | None = None
-    velocity_dependent: bool = True
     body: RigidBodyOptions = field(default_factory=RigidBodyOptions)
     coupling: Coupling | None = None
     coupled_friction: str = MOTORS
@@ -130,7 +126,7 @@ _STRIBECK_SHARE = 0.025
 def live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tuple[str, ...]:
     """Law (n) that the friction of every joint, or motor, is written as."""
     if options.law == LOAD_VELOCITY.name:
-        return (options.live_law,) * len(joint_names)
+        return (LOAD_VELOCITY.name,) * len(joint_names)
     return laws_of_joints(options.law, options.joint_laws, joint_names)
 
 
@@ -170,14 +166,14 @@ def _load_velocity(
             f"{LOAD_VELOCITY.name!r} takes no joint_laws, temperature, harmonics or coupled_friction "
             f"{JOINTS_AND_MOTORS!r}; use a linear law"
         )
-    plain = FrictionColumns(names, load_velocity_sites(names, [(1.0, 0.0)] * len(names), options.velocity_dependent))
+    plain = FrictionColumns(names, load_velocity_sites(names, [(1.0, 0.0)] * len(names)))
     start = (
         _STRIBECK_SHARE * reference_speeds(observations, plain)
         if options.stribeck_velocity is None
         else np.full(len(names), options.stribeck_velocity)
     )
     stribeck = [(float(speed), 0.0) for speed in np.maximum(start, np.finfo(float).eps)]
-    return FrictionColumns(names, load_velocity_sites(names, stribeck, options.velocity_dependent))
+    return FrictionColumns(names, load_velocity_sites(names, stribeck))
 
 
 def _mean_temperature(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FloatArray | None:

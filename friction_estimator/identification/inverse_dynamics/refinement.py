@@ -85,7 +85,7 @@ def search_stribeck_velocity(
     def with_share(share: float, sigma: float = 0.0) -> FrictionColumns:
         speeds = np.maximum(share * reference, np.finfo(float).eps)
         stribeck = [(float(speed), sigma * float(speed)) for speed in speeds]
-        return FrictionColumns(friction.joint_names, load_velocity_sites(friction.joint_names, stribeck, True))
+        return FrictionColumns(friction.joint_names, load_velocity_sites(friction.joint_names, stribeck))
 
     def fitted(logarithm: float) -> LinearFit:
         return estimate(

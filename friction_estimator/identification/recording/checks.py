@@ -26,7 +26,6 @@ from friction_estimator.identification.recording.torque_checks import (
     exchanged_with_model,
     net_works,
     torque_signs,
-    torque_signs_with_model,
 )
 from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import FloatArray
@@ -73,7 +72,7 @@ def check_torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = No
     motion : with effort
     rigid_body_torque : (N, n) inverse dynamics of the motion [N m]; without it, signs are looked for without a model
     """
-    signs = torque_signs(motion) if rigid_body_torque is None else torque_signs_with_model(motion, rigid_body_torque)
+    signs = torque_signs(motion, rigid_body_torque)
     inertia = "its own acceleration" if rigid_body_torque is None else "the torque of the rigid-body model"
     found = [_wrong_sign(sign, inertia) for sign in signs if sign.reversed]
     named = {sign.joint for sign in signs if sign.reversed}

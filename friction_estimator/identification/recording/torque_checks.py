@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -45,45 +46,37 @@ class TorqueSign:
         return self.seen > _SEEN and max(self.inertia, self.friction) < -_EACH and together < -_BOTH
 
 
-def torque_signs(motion: Motion) -> tuple[TorqueSign, ...]:
+def torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = None) -> tuple[TorqueSign, ...]:
     """Signs of every joint that moves, by regression on what any robot's torque is made of.
 
     The torque of a joint is regressed on the accelerations of all joints, on sines and cosines of their positions for
     gravity, and on the own velocity and its sign. The coefficient of the own acceleration is the inertia that the joint
     sees, positive in any pose; the power of the velocity terms is that of friction. Forces of the ground or of a hand
     can fake one of them, hardly both.
-    """
-    if motion.effort is None:
-        return ()
-    moving = _moving(motion)
-    common = [motion.acceleration[:, moving], np.sin(motion.position[:, moving]), np.cos(motion.position[:, moving])]
-    found = []
-    for place, joint in enumerate(moving):
-        if np.isfinite(motion.effort[:, joint]).all():
-            W = np.column_stack([*common, np.ones(motion.time.size)])
-            found.append(_sign(motion, joint, W, place))
-    return tuple(sign for sign in found if sign is not None)
-
-
-def torque_signs_with_model(motion: Motion, rigid_body_torque: FloatArray) -> tuple[TorqueSign, ...]:
-    """Signs of every joint that moves, against a model.
 
     Parameters
     ----------
-    motion : with effort
-    rigid_body_torque : (N, n) inverse dynamics of the motion without friction [N m]; need not be exact
+    rigid_body_torque : (N, n) inverse dynamics of the motion without friction [N m]; need not be exact. It takes the
+        place of accelerations, sines and cosines
+
+    Raises
+    ------
+    InputError
+        When the torque of the model has another shape than that of the motion.
     """
     if motion.effort is None:
         return ()
-    if rigid_body_torque.shape != motion.effort.shape:
+    if rigid_body_torque is not None and rigid_body_torque.shape != motion.effort.shape:
         raise InputError(
             f"the torque of the model has the shape {rigid_body_torque.shape}, the motion {motion.effort.shape}"
         )
-    found = []
-    for joint in _moving(motion):
+    moving, found = _moving(motion), []
+    common = [motion.acceleration[:, moving], np.sin(motion.position[:, moving]), np.cos(motion.position[:, moving])]
+    for place, joint in enumerate(moving):
         if np.isfinite(motion.effort[:, joint]).all():
-            W = np.column_stack([rigid_body_torque[:, joint], np.ones(motion.time.size)])
-            found.append(_sign(motion, joint, W, 0))
+            columns = common if rigid_body_torque is None else [rigid_body_torque[:, joint]]
+            W = np.column_stack([*columns, np.ones(motion.time.size)])
+            found.append(_sign(motion, motion.effort[:, joint], joint, W, place if rigid_body_torque is None else 0))
     return tuple(sign for sign in found if sign is not None)
 
 
@@ -92,15 +85,13 @@ def _moving(motion: Motion) -> list[int]:
     return np.flatnonzero(speed > 1e-3 * max(speed.max(), np.finfo(float).tiny)).tolist()
 
 
-def _sign(motion: Motion, joint: int, W: FloatArray, inertia: int) -> TorqueSign | None:
-    """Regress one torque on W (N, p) and the own velocity; ``inertia`` is the column whose sign is wanted."""
-    if motion.effort is None:
-        return None
+def _sign(motion: Motion, effort: FloatArray, joint: int, W: FloatArray, inertia: int) -> TorqueSign | None:
+    """Regress one torque (N,) on W (N, p) and the own velocity; ``inertia`` is the column whose sign is wanted."""
     v = motion.velocity[:, joint]
     sign = np.tanh(v / (_STANDSTILL * np.sqrt(np.mean(v**2))))
     design = make_parallel_filter(motion)
     columns = design.apply(np.column_stack([W, v, sign]))
-    y = design.apply(motion.effort[:, joint])
+    y = design.apply(effort)
     scale = np.linalg.norm(columns, axis=0)
     columns = columns / np.where(scale > 0.0, scale, 1.0)
     if y.size < _ROWS_A_COLUMN * columns.shape[1] or np.ptp(y) == 0.0:
@@ -221,14 +212,12 @@ def exchanged_torques(motion: Motion) -> list[tuple[str, str]]:
     """Pairs of joints whose torques answer to each other's velocity, and not to their own."""
     if motion.effort is None:
         return []
-    share = velocity_shares(motion)
-    pairs = []
-    for one in range(len(motion.joint_names)):
-        for other in range(one):
-            own = max(share[one, one], share[other, other])
-            if min(share[one, other], share[other, one]) > max(_MORE * own, _SEEN):
-                pairs.append((motion.joint_names[other], motion.joint_names[one]))
-    return pairs
+    share, names = velocity_shares(motion), motion.joint_names
+    return [
+        (names[one], names[other])
+        for one, other in combinations(range(len(names)), 2)
+        if min(share[one, other], share[other, one]) > max(_MORE * max(share[one, one], share[other, other]), _SEEN)
+    ]
 
 
 def exchanged_with_model(motion: Motion, rigid_body_torque: FloatArray) -> list[tuple[str, str]]:
@@ -244,12 +233,11 @@ def exchanged_with_model(motion: Motion, rigid_body_torque: FloatArray) -> list[
     own_variance = np.var(motion.effort, axis=0)
     left = np.var(apart, axis=0) / np.where(own_variance > 0.0, own_variance, np.nan)[:, None]
     pairs = []
-    for one in range(len(motion.joint_names)):
-        for other in range(one):
-            own, exchanged = left[one, one] + left[other, other], left[one, other] + left[other, one]
-            fits = max(left[one, other], left[other, one]) < _EXPLAINED
-            if fits and _MORE * exchanged < own:  # never where a torque is constant or missing
-                pairs.append((motion.joint_names[other], motion.joint_names[one]))
+    for one, other in combinations(range(len(motion.joint_names)), 2):
+        own, exchanged = left[one, one] + left[other, other], left[one, other] + left[other, one]
+        fits = max(left[one, other], left[other, one]) < _EXPLAINED
+        if fits and _MORE * exchanged < own:  # never where a torque is constant or missing
+            pairs.append((motion.joint_names[one], motion.joint_names[other]))
     return pairs
 
 
