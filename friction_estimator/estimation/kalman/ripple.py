@@ -31,14 +31,15 @@ _LARGEST = 5.0
 """Torques that are not explained count up to this many of their standard deviations: impacts are larger."""
 _PERIODS = 2.0
 """Number of periods that a motor must have moved through."""
-_CLEAR = 150.0
+_CLEAR = 80.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
 log-likelihood ratio against no ripple. The number a turn is then right to about two, and more data correct it."""
 _TOGETHER = 4.0
 """The sum over the motors counts up to this many times that of all but the largest."""
-_APART, _ALONE = 0.25, 2.0
-"""And when it is this many times that of any other number that is further away than this part of it: errors of a law
-that is wrong at some positions look like ripples of many numbers."""
+_ALONE = 2.0
+"""And when the motors that can tell it from another number, because they have moved through a period more of one than
+of the other, explain this many times more with it: errors of a law that is wrong at some positions look like ripples of
+many numbers. Without ripple, 45 random robots stayed below 1.5 of it, with 30 % of ripple they show 4 to 9."""
 _NEAR, _BETTER, _TIMES = 8, 10.0, 1.01
 """Another number replaces the one in use if it is at most this far from it, and its log-likelihood exceeds this many
 times that of the other by this."""
@@ -142,9 +143,9 @@ class RippleSearch:
         ----------
         known : number in use, which another one near it replaces when it is clearly better; 0: none
         """
-        _, missed, friction, low, high, count = self._seen.T
-        moved = np.arange(1, MOST + 1) * (high - low)[:, None] > 2.0 * np.pi * _PERIODS
-        shown = moved & (missed * friction > 0.0)[:, None]
+        _, missed, friction, _, _, count = self._seen.T
+        turns = self.visited()[1][:, None] / (2.0 * np.pi)
+        shown = (np.arange(1, MOST + 1) * turns > _PERIODS) & (missed * friction > 0.0)[:, None]
         squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * shown
         explained = squares / np.where(shown, 0.5 * friction[:, None], 1.0)
         rest = np.maximum(missed[:, None] - explained, 1e-3 * missed[:, None]) / np.maximum(count, 1.0)[:, None]
@@ -155,8 +156,9 @@ class RippleSearch:
         best = first + int(ratio[first:last].argmax())
         if known:
             return best + 1 if ratio[best] > max(_CLEAR, _TIMES * ratio[known - 1] + _BETTER) else known
-        others = ratio[np.abs(np.arange(MOST) - best) > _APART * (best + 1)]
-        if not ratio[best] > max(_CLEAR, _ALONE * others.max()):
+        apart = np.abs(np.arange(MOST) - best) * turns > 1.0
+        alone = ((ratios[:, best, None] - _ALONE * ratios) * apart).sum(axis=0)
+        if not (ratio[best] > _CLEAR and (alone >= 0.0).all()):
             return 0
         here = shown[:, best]
         part = math.sqrt(explained[here, best].sum() / (0.5 * friction[here].sum()))
