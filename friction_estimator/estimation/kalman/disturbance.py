@@ -49,12 +49,14 @@ class Disturbance:
     Attributes
     ----------
     torque, sigma : (n,) external torque and its standard deviation [N m]; NaN while unknown
+    noise : (n,) part of its variance that the readings make [(N m)^2]
     large : (n,) True for joints where it is beyond its noise and beyond the friction; None where there is none
     wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
     """
 
     torque: FloatArray
     sigma: FloatArray
+    noise: FloatArray
     large: BoolArray | None
     wrenches: FloatArray
 
@@ -66,7 +68,7 @@ def is_large(torque: float, sigma: float, friction: float, gate: float, ratio: f
     return sigma > 0.0 and size > gate * sigma and size > ratio * abs(friction) + smallest
 
 
-@kernel("M V V T V V M M M M b1 B BM f8 f8 b1 i8 V M V V V M f8 f8 f8 M V V B")
+@kernel("M V V T V V M M M M b1 B BM f8 f8 b1 i8 V V M V V V M f8 f8 f8 M V V V B")
 def step_disturbance(
     H: FloatArray,
     generalised_velocity: FloatArray,
@@ -86,6 +88,7 @@ def step_disturbance(
     forward: bool,
     base: int,
     joint_velocity: FloatArray,
+    velocity_std: FloatArray,
     law: FloatArray,
     calibration_torque: FloatArray,
     calibration_variance: FloatArray,
@@ -97,6 +100,7 @@ def step_disturbance(
     calibrated: FloatArray,
     torque: FloatArray,
     sigma: FloatArray,
+    noise: FloatArray,
     large: BoolArray,
 ) -> bool:
     """External torque: the expected friction behind the observer's low-pass, less the residual; True if one is large.
@@ -105,14 +109,14 @@ def step_disturbance(
     ----------
     H, ..., base : of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
     wrench_bias, wrench_gain : (k, 6) of the foot sensors, taken away first
-    joint_velocity : (n,) filtered, in place of that in ``generalised_velocity``
+    joint_velocity, velocity_std : (n,) filtered, in place of that in ``generalised_velocity``
     law : (9, n) terms of :class:`LawNow`
     calibration_torque, calibration_variance : (n,) that errors of model and sensors explain [N m], [(N m)^2]
     residual_variance : (n,) of the residual; NaN while unknown [(N m)^2]
     low_pass : (2, n) state: filtered signal, NaN before the first sample, and the newest signal
     gate, ratio, smallest : a torque is large beyond this many sigma, and this many times the friction plus a torque
     calibrated : (k, 6) output: wrenches without bias and gain error
-    torque, sigma, large : (n,) output
+    torque, sigma, noise, large : (n,) output
     """
     v, filtered, last = generalised_velocity.copy(), low_pass[0], low_pass[1]
     for i in range(effort.size):
@@ -136,6 +140,7 @@ def step_disturbance(
         torque[i] = filtered[i] - torque[i]
         variance = law[LAW_VARIANCE, i] + law[VELOCITY_VARIANCE, i] + calibration_variance[i]
         variance += law[MODEL_ERROR_VARIANCE, i]
+        noise[i] = residual_variance[i] + (gain * H[base + i, base + i] * velocity_std[i]) ** 2
         sigma[i] = math.sqrt(residual_variance[i] + variance) if math.isfinite(torque[i]) else math.nan
         large[i] = is_large(torque[i], sigma[i], max(abs(law[TORQUE, i]), law[REST_FRICTION, i]), gate, ratio, smallest)
         found = found or large[i]
@@ -180,8 +185,8 @@ class DisturbanceObserver:
         n, k = self._shape
         if self._variances.due(frame.dt):
             self._variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
-        wrenches, out, large = np.empty((k, 6)), np.empty((2, n)), np.empty(n, dtype=bool)
-        torque, sigma = out
+        wrenches, out, large = np.empty((k, 6)), np.empty((3, n)), np.empty(n, dtype=bool)
+        torque, sigma, noise = out
         found = step_disturbance(
             dynamics.mass_matrix,
             dynamics.velocity,
@@ -199,6 +204,7 @@ class DisturbanceObserver:
             frame.dt,
             *self._settings,
             motion.velocity,
+            motion.velocity_std,
             law.terms,
             estimates.calibration_torque,
             estimates.calibration_variance,
@@ -210,9 +216,10 @@ class DisturbanceObserver:
             wrenches,
             torque,
             sigma,
+            noise,
             large,
         )
-        return Disturbance(torque, sigma, large if found else None, wrenches)
+        return Disturbance(torque, sigma, noise, large if found else None, wrenches)
 
 
 class DisturbanceWatch:

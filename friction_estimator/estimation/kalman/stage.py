@@ -21,10 +21,11 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
 from friction_estimator.estimation.kalman.frame_friction import (
+    CORRECTION_THRESHOLD,
     REGRESSOR_VARIANCE,
     TORQUE,
     VELOCITY_VARIANCE,
-    FbseCorrection,
+    InstantCorrection,
     LawNow,
     allow_for_chatter,
     combine_law_and_model_error,
@@ -142,7 +143,7 @@ class KalmanFriction:
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
         self._disturbance = DisturbanceObserver(config, robot)
         self._window = config.kalman.window
-        self._correction = FbseCorrection(config, robot)
+        self._correction = InstantCorrection(config, robot)
         self.forget()
 
     def forget(self) -> None:
@@ -367,7 +368,7 @@ class KalmanFriction:
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
         friction, sigma = out[0], out[1]
-        if self._correction.is_useful(largest):
+        if largest >= CORRECTION_THRESHOLD**2:
             calibration, correctable = (estimates.calibration_torque, estimates.calibration_variance), out[5]
             dry_friction = self._motors.coulomb_at_joints(estimates.dry_friction)
             friction, left = self._correction.correct(
@@ -377,6 +378,8 @@ class KalmanFriction:
                 motion,
                 frame,
                 disturbance.wrenches,
+                out[3],
+                disturbance.noise,
                 attitude,
                 phase,
                 dynamics,
