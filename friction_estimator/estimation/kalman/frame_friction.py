@@ -6,7 +6,8 @@ Correction. A joint that crosses zero, or sticks and chatters, turns its frictio
 follows, and the law follows only as well as the velocity is known. But while its foot stands firmly, foot-base sensor
 estimation (Hashlamon & Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than an
 unknown sign. Both are weighed by their variances. A foot that lands, lifts off or chatters is no firm ground to the
-method: it moves, and errors are newton metres.
+method: it moves, and errors are newton metres. Legs in the air and arms have no such ground: the momentum observer of
+the external torque corrects them, later and by less.
 
 Chatter. A joint that dry friction holds back may reverse from one reading to the next, by less than a step of its
 encoder. The filtered velocity is then that of the mean motion, and the friction of the instant may be the opposite one.
@@ -60,8 +61,8 @@ _ROOT_TWO = math.sqrt(2.0)
 _REACH = 3.0
 """Standard deviations of the velocity within which a joint may have reversed."""
 _LAG = 0.3
-"""Part of the variance by the uncertain velocity that the low-pass of the momentum observer misses: a joint that begins to
-move does so as fast as the observer follows. With it, 14-bit encoders have the standard deviations that their errors show."""
+"""Part of the variance by the uncertain velocity that the low-pass of the momentum observer misses: a joint may begin
+to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
 CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
@@ -410,7 +411,7 @@ def weigh_residual(
 
 
 class InstantCorrection:
-    """Corrects an estimate whose error comes from an uncertain velocity.
+    """Corrects an estimate whose error comes from an uncertain velocity, by the friction of the instant.
 
     Parameters
     ----------

@@ -36,12 +36,11 @@ _CONVERGED = 1e-17
 """Relative change of the variances below which the doubling algorithm ends."""
 _FINEST_POSITION = 1e-7
 """Lower bound on the noise of an encoder, or of a simulator's integrator [rad]."""
-_CHANGE_TIME = 1.0
-"""Mean time until another motion model becomes the best for a joint [s]: about once a step of a walk."""
+_CHANGE_TIME, _COARSE_CHANGE_TIME = 1.0, 2.0
+"""Mean time until another motion model becomes the best for a joint [s]: about once a step of a walk. Coarse encoders
+see fewer of the changes."""
 _LONGEST_HOLD = 0.1
 """A joint that has kept its reading for longer may move like one that has kept it for so long: it may start now [s]."""
-_COARSE_STRIDE = 2
-"""Readings of coarse encoders are used with every second model: they tell less of the motion, and cost more."""
 
 
 @record(frozen=True, slots=True)
@@ -92,6 +91,12 @@ class StationaryFilters:
     information: FloatArray
     log_determinant: FloatArray
     velocity_variance: FloatArray
+
+
+_COARSE = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
+"""Models for coarse encoders: fewer, because their readings tell less of the motion and cost more. None is as dense as
+the densest one for fine encoders: coarse readings do not rule it out within milliseconds, and its small probability
+alone would leave the velocity uncertain by 6 mrad/s."""
 
 
 def reading_noise(position_std: float, velocity_std: float, dt: float) -> FloatArray:
@@ -410,8 +415,6 @@ class JointMotionFilter:
     def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
         models = MotionModels(np.array(config.jerk_densities), np.array(config.acceleration_densities))
         self._bank = MotionBank(models, noise)
-        coarse = models.jerk_densities[::_COARSE_STRIDE], models.acceleration_densities[::_COARSE_STRIDE]
-        self._coarse_models = np.concatenate(coarse), coarse[0].size
         self._coarse: FloatArray = np.zeros(0)
         self._fine: FloatArray = np.zeros(0)
         self.reset()
@@ -442,7 +445,9 @@ class JointMotionFilter:
         self._last, self._held = position.copy(), np.zeros(position.size)
         self._state = self._bank.begin(position, velocity)
         if self._coarse.size:
-            self._rounded = RoundedMotion(*self._coarse_models, self._coarse, position, self._bank.position_std)
+            densities = np.concatenate([_COARSE.jerk_densities, _COARSE.acceleration_densities])
+            jerk = _COARSE.jerk_densities.size
+            self._rounded = RoundedMotion(densities, jerk, self._coarse, position, self._bank.position_std)
         else:
             self._probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
             self._distance = np.empty_like(self._probability)
@@ -458,9 +463,9 @@ class JointMotionFilter:
         """
         if not self._running or dt == 0.0:
             return self._begin(position, velocity)
-        out, changed = np.empty((4, position.size)), -math.expm1(-dt / _CHANGE_TIME)
+        out = np.empty((4, position.size))
         if self._rounded is not None:
-            noise = self._bank.position_std, self._bank.velocity_std
+            noise, changed = (self._bank.position_std, self._bank.velocity_std), -math.expm1(-dt / _COARSE_CHANGE_TIME)
             sound = self._rounded.advance(position, velocity, *noise, dt, changed, out)
         else:
             filters = self._bank.filters(dt)
@@ -471,7 +476,7 @@ class JointMotionFilter:
                 position,
                 velocity,
                 dt,
-                changed,
+                -math.expm1(-dt / _CHANGE_TIME),
                 filters.transition,
                 filters.gain,
                 filters.information,

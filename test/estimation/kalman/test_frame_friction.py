@@ -10,21 +10,22 @@ from scipy.special import erf
 
 from friction_estimator.config import config_from_parameters
 from friction_estimator.estimation.kalman.frame_friction import (
-    CORRECTION_THRESHOLD,
     FRICTION_VARIANCE,
     MODEL_ERROR_VARIANCE,
     TORQUE,
     VELOCITY_VARIANCE,
-    FbseCorrection,
+    InstantCorrection,
     allow_for_chatter,
     combine_law_and_model_error,
     weigh_measurement,
+    weigh_residual,
 )
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
 
 CONFIG = suralp_config(fbse__base_angular_acceleration="gyro")
+UNKNOWN = np.full(12, np.nan), np.full(12, np.nan)
 NOTHING, LARGEST = (np.zeros(12), np.zeros(12)), np.full(12, 5.0)
 SLOW = np.zeros(12), JointMotion(np.zeros(12), np.zeros(12), np.zeros(12), np.full(12, 0.01))
 
@@ -38,11 +39,11 @@ def instant(urdf_xml) -> Instant:
 def sensed(robot: RobotModel, instant: Instant) -> tuple:
     frame = instant.frame
     dynamics = robot.dynamics(frame.position, frame.velocity, frame.angular_velocity, frame.specific_force)
-    return frame, frame.wrenches, instant.attitude, instant.phase, dynamics
+    return frame, frame.wrenches, *UNKNOWN, instant.attitude, instant.phase, dynamics
 
 
 def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_leg(robot, instant):
-    friction, variance = FbseCorrection(CONFIG, robot).correct(
+    friction, variance = InstantCorrection(CONFIG, robot).correct(
         np.zeros(12), np.full(12, 1e6), *SLOW, *sensed(robot, instant), NOTHING, LARGEST
     )
     np.testing.assert_allclose(friction[:6], instant.friction[:6], atol=1e-3)
@@ -56,22 +57,16 @@ def test_a_measurement_that_is_too_large_for_friction_corrects_nothing(robot, in
     frame, *others = sensed(robot, instant)
     slipping = dataclasses.replace(frame, effort=frame.effort + 20.0 * (np.arange(12) == 0))
     prior = np.full(12, 2.0)
-    friction, variance = FbseCorrection(CONFIG, robot).correct(
+    friction, variance = InstantCorrection(CONFIG, robot).correct(
         np.zeros(12), prior, *SLOW, slipping, *others, NOTHING, LARGEST
     )
     assert friction[0] == 0.0 and variance[0] == 2.0
     assert (variance[1:6] < 2.0).all()
 
 
-def test_an_estimate_that_is_sure_of_its_velocity_needs_no_correction(robot):
-    correction = FbseCorrection(CONFIG, robot)
-    assert not correction.is_useful(0.9 * CORRECTION_THRESHOLD**2)
-    assert correction.is_useful(1.1 * CORRECTION_THRESHOLD**2)
-
-
 def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant):
     """The Kalman update of a scalar: the posterior variance is the harmonic sum, the estimate lies between."""
-    prior, correct = np.full(12, 2.0), FbseCorrection(CONFIG, robot).correct
+    prior, correct = np.full(12, 2.0), InstantCorrection(CONFIG, robot).correct
     measured, posterior_of_nothing = correct(
         np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), NOTHING, LARGEST
     )
@@ -82,7 +77,7 @@ def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant)
 
 
 def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, instant):
-    correct, torque = FbseCorrection(CONFIG, robot).correct, np.linspace(-1.0, 1.0, 12)
+    correct, torque = InstantCorrection(CONFIG, robot).correct, np.linspace(-1.0, 1.0, 12)
     plain = correct(np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
     less = correct(np.zeros(12), np.full(12, 1e9), *SLOW, *sensed(robot, instant), (torque, np.full(12, 3.0)), LARGEST)
     np.testing.assert_allclose(less[0][:6], (plain[0] - torque)[:6], atol=1e-3)
@@ -91,7 +86,7 @@ def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, in
 
 def test_measured_noise_makes_the_measurement_count_less(robot, instant):
     """Noise that the monitor found, larger than the parameters have it."""
-    correction, unsure = FbseCorrection(CONFIG, robot), np.full(12, 2.0)
+    correction, unsure = InstantCorrection(CONFIG, robot), np.full(12, 2.0)
     _, by_parameters = correction.correct(np.zeros(12), unsure, *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
     sensors = CONFIG.sensors
     correction.retune(dataclasses.replace(sensors, velocity_std=20.0 * sensors.velocity_std, force_std=20.0))
@@ -100,14 +95,43 @@ def test_measured_noise_makes_the_measurement_count_less(robot, instant):
     assert (by_measured_noise[:6] > 1.5 * by_parameters[:6]).all()
 
 
-def test_an_arm_without_feet_has_no_such_measurement():
+def test_a_leg_in_the_air_is_corrected_by_the_momentum_observer_and_the_standing_one_is_not(robot, instant):
+    frame, wrenches, _, _, *others = sensed(robot, instant)
+    external, noise = np.full(12, 0.5), np.full(12, 0.01)
+    correct = InstantCorrection(CONFIG, robot).correct
+    friction, variance = correct(
+        np.zeros(12), np.full(12, 2.0), *SLOW, frame, wrenches, external, noise, *others, NOTHING, LARGEST
+    )
+    alone, _ = correct(np.zeros(12), np.full(12, 2.0), *SLOW, *sensed(robot, instant), NOTHING, LARGEST)
+    np.testing.assert_array_equal(friction[:6], alone[:6])
+    assert (friction[6:] < -0.3).all() and (variance[6:] < 0.6).all()
+
+
+def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
     config = config_from_parameters({"robot.fixed_base": True})
     xml = """<robot name="arm"><link name="world"/><link name="rod"><inertial><mass value="2"/>
     <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
     <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
     </robot>"""
-    robot = RobotModel(config, xml)
-    assert not FbseCorrection(config, robot).is_useful(1e6)
+    one, none = np.ones(1), np.zeros(1)
+    slow, unused = JointMotion(none, none, none, 0.01 * one), (None, None, None)
+    friction, variance = InstantCorrection(config, RobotModel(config, xml)).correct(
+        one, one, none, slow, None, None, 2.0 * one, 0.01 * one, *unused, (none, none), one
+    )
+    assert friction[0] < 0.0 and variance[0] < 0.5
+
+
+def test_a_momentum_observer_that_lags_corrects_a_part_and_no_more_than_friction_can_be():
+    unsure, knows = 0.5, np.zeros(6, dtype=bool)
+    variance = np.array([unsure, unsure, unsure, unsure, 0.03, unsure])
+    external, noise = np.array([0.5, 0.5, 0.5, np.nan, 0.5, 8.0]), np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    knows[2] = True
+    friction, left = np.ones(6), variance.copy()
+    weigh_residual(friction, left, knows, external, noise, np.full(6, 1.0))
+    assert 1.0 - 0.5 < friction[0] < 1.0 - 0.3 and 0.2 * unsure < left[0] < 0.4 * unsure
+    assert friction[0] < friction[1] < 1.0 and left[0] < left[1] < unsure
+    np.testing.assert_array_equal(friction[2:], 1.0)
+    np.testing.assert_array_equal(left[2:], variance[2:])
 
 
 def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_friction():

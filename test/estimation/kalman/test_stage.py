@@ -11,7 +11,7 @@ import pytest
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman import frame_friction
+from friction_estimator.estimation.kalman import stage
 from friction_estimator.estimation.kalman.limb_bank import share_out
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
@@ -126,7 +126,7 @@ def test_friction_of_the_instant_counts_on_firm_feet_only(urdf_xml, swaying, mon
     threshold = {"contact_phase__on_fraction": 0.5, "contact_phase__off_fraction": 0.1}
 
     def friction(std):
-        monkeypatch.setattr(frame_friction, "CORRECTION_THRESHOLD", std)
+        monkeypatch.setattr(stage, "CORRECTION_THRESHOLD", std)
         return stacked(feed(fresh(urdf_xml, **threshold), swaying[:2000]), "friction")
 
     always, never = friction(1e-9), friction(1e3)
