@@ -274,14 +274,13 @@ def allow_for_chatter(
             law[TORQUE, i] *= scale
 
 
-@kernel("M V V V B B f8 B M")
+@kernel("M V V V B f8 B M")
 def combine_law_and_model_error(
     law: FloatArray,
     external: FloatArray,
     unmodelled: FloatArray,
     measured_at: FloatArray,
     pushed: BoolArray,
-    transition: BoolArray,
     oldest: float,
     measured: BoolArray,
     out: FloatArray,
@@ -294,7 +293,7 @@ def combine_law_and_model_error(
     external : (n,) residual torque of the disturbance observer [N m]
     unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
     measured_at : (n,) when a window was last used [s]; before ``oldest`` the model error is not known any more
-    pushed, transition : (n,) joints that something pushes, or whose foot lands or lifts off
+    pushed : (n,) joints that something pushes
     measured : (n,) output
     out : (6, n) output: friction, sigma, model sigma, external torque [N m]; variance of the friction without the part
         of the uncertain velocity, and that part where the friction of the instant may correct it, else zero [(N m)^2]
@@ -318,7 +317,7 @@ def combine_law_and_model_error(
         model_sigma[i] = math.sqrt(alone + velocity_variance[i])
         external_torque[i] = external[i] + missed
         correctable[i] = 0.0
-        if measured[i] and not transition[i]:
+        if measured[i]:
             at_rest = min(law[REST_VARIANCE, i], law[FRICTION_VARIANCE, i])
             variance[i] -= at_rest
             correctable[i] = velocity_variance[i] + at_rest
@@ -448,6 +447,7 @@ class InstantCorrection:
         noise: FloatArray,
         attitude: Attitude,
         phase: ContactPhase,
+        transition: BoolArray,
         dynamics: Dynamics,
         calibration: tuple[FloatArray, FloatArray],
         dry_friction: FloatArray,
@@ -464,6 +464,7 @@ class InstantCorrection:
         wrenches : (k, 6) of the ground on the feet, calibrated
         external, noise : (n,) torque that the estimate leaves to be explained, and its variance by the readings
         frame, attitude, phase, dynamics : outputs of the stages before
+        transition : (n,) joints whose foot lands or lifts off
         calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)
         dry_friction : (n,) largest friction that may hold each joint [N m]
 
@@ -475,7 +476,7 @@ class InstantCorrection:
         if self._walks:
             measured = self._observer.measure(frame, wrenches, attitude, phase, dynamics)
             known = other_variance, motion.velocity, motion.velocity_std, self.chatter
-            standing = measured.available
+            standing = measured.available & ~transition
             quantities = measured.friction, measured.sigma, standing
             weigh_measurement(corrected, left, *known, *quantities, *calibration, dry_friction)
         weigh_residual(corrected, left, standing, external, noise, dry_friction)

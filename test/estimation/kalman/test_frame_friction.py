@@ -27,6 +27,7 @@ from test.biped import Instant, consistent_instant, suralp_config
 CONFIG = suralp_config(fbse__base_angular_acceleration="gyro")
 UNKNOWN = np.full(12, np.nan), np.full(12, np.nan)
 NOTHING, LARGEST = (np.zeros(12), np.zeros(12)), np.full(12, 5.0)
+FIRM = np.zeros(12, dtype=bool)
 SLOW = np.zeros(12), JointMotion(np.zeros(12), np.zeros(12), np.zeros(12), np.full(12, 0.01))
 
 
@@ -39,7 +40,7 @@ def instant(urdf_xml) -> Instant:
 def sensed(robot: RobotModel, instant: Instant) -> tuple:
     frame = instant.frame
     dynamics = robot.dynamics(frame.position, frame.velocity, frame.angular_velocity, frame.specific_force)
-    return frame, frame.wrenches, *UNKNOWN, instant.attitude, instant.phase, dynamics
+    return frame, frame.wrenches, *UNKNOWN, instant.attitude, instant.phase, FIRM, dynamics
 
 
 def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_leg(robot, instant):
@@ -107,6 +108,17 @@ def test_a_leg_in_the_air_is_corrected_by_the_momentum_observer_and_the_standing
     assert (friction[6:] < -0.3).all() and (variance[6:] < 0.6).all()
 
 
+def test_a_leg_whose_foot_lands_or_lifts_off_is_corrected_by_the_momentum_observer(robot, instant):
+    """FBSE needs the acceleration of a foot that rolls or is hit; the momentum observer needs none."""
+    frame, wrenches, _, _, attitude, phase, _, dynamics = sensed(robot, instant)
+    sensors = frame, wrenches, np.full(12, 0.5), np.full(12, 0.01), attitude, phase
+    correct, unsure = InstantCorrection(CONFIG, robot).correct, np.full(12, 2.0)
+    landing = np.arange(12) < 6
+    friction, variance = correct(np.zeros(12), unsure, *SLOW, *sensors, landing, dynamics, NOTHING, LARGEST)
+    np.testing.assert_allclose(friction[:6], friction[6:])
+    assert (variance < 0.6).all()
+
+
 def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
     config = config_from_parameters({"robot.fixed_base": True})
     xml = """<robot name="arm"><link name="world"/><link name="rod"><inertial><mass value="2"/>
@@ -114,7 +126,7 @@ def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
     <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
     </robot>"""
     one, none = np.ones(1), np.zeros(1)
-    slow, unused = JointMotion(none, none, none, 0.01 * one), (None, None, None)
+    slow, unused = JointMotion(none, none, none, 0.01 * one), (None, None, None, None)
     friction, variance = InstantCorrection(config, RobotModel(config, xml)).correct(
         one, one, none, slow, None, None, 2.0 * one, 0.01 * one, *unused, (none, none), one
     )
@@ -139,8 +151,8 @@ def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_f
     law[TORQUE], law[FRICTION_VARIANCE], law[MODEL_ERROR_VARIANCE] = 2.0, 0.01, 0.01
     external, pushed = np.array([0.5, 30.0, 30.0]), np.array([True, True, False])
     out, measured = np.empty((6, 3)), np.empty(3, dtype=bool)
-    recent, firm = np.ones(3), np.zeros(3, dtype=bool)
-    combine_law_and_model_error(law, external, np.zeros(3), recent, pushed, firm, 0.0, measured, out)
+    recent = np.ones(3)
+    combine_law_and_model_error(law, external, np.zeros(3), recent, pushed, 0.0, measured, out)
     np.testing.assert_allclose(out[1], np.sqrt([0.01 + 0.5**2, 0.01 + 2.0**2, 0.01]))
     np.testing.assert_array_equal(measured, ~pushed)
 
