@@ -36,8 +36,9 @@ LONGEST_PUSH = 0.5
 """External torques that last longer are errors of the law [s]."""
 PUSH_SETTLING = 0.03
 """For this long after a push the friction comes from the law alone [s]: about one time constant of the observer."""
-_GAIN = 40.0
-"""Bandwidth of the momentum observer [rad/s]: a push shows within 25 ms."""
+_GAINS = 40.0, 120.0
+"""Bandwidths of the momentum observer [rad/s]: a push shows within 25 ms; the friction of a joint that sticks changes
+from one direction to the other within 50 ms."""
 _CORRELATED = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
 
@@ -49,13 +50,15 @@ class Disturbance:
     Attributes
     ----------
     torque, sigma : (n,) external torque and its standard deviation [N m]; NaN while unknown
-    noise : (n,) part of its variance that the readings make [(N m)^2]
+    passed, noise : (2, n) torque behind a slow low-pass, which is ``torque``, and behind a fast one, and the part of
+        their variance that the readings make [(N m)^2]
     large : (n,) True for joints where it is beyond its noise and beyond the friction; None where there is none
     wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
     """
 
     torque: FloatArray
     sigma: FloatArray
+    passed: FloatArray
     noise: FloatArray
     large: BoolArray | None
     wrenches: FloatArray
@@ -68,7 +71,7 @@ def is_large(torque: float, sigma: float, friction: float, gate: float, ratio: f
     return sigma > 0.0 and size > gate * sigma and size > ratio * abs(friction) + smallest
 
 
-@kernel("M V V T V V M M M M b1 B BM f8 f8 b1 i8 V V M V V V M f8 f8 f8 M V V V B")
+@kernel("M V V T V V M M M M b1 B BM f8 V b1 i8 V V M V V M M f8 f8 f8 M M V M B")
 def step_disturbance(
     H: FloatArray,
     generalised_velocity: FloatArray,
@@ -84,7 +87,7 @@ def step_disturbance(
     wrench_fresh: BoolArray,
     limb: BoolArray,
     dt: float,
-    gain: float,
+    gains: FloatArray,
     forward: bool,
     base: int,
     joint_velocity: FloatArray,
@@ -98,27 +101,31 @@ def step_disturbance(
     ratio: float,
     smallest: float,
     calibrated: FloatArray,
-    torque: FloatArray,
+    passed: FloatArray,
     sigma: FloatArray,
     noise: FloatArray,
     large: BoolArray,
 ) -> bool:
     """External torque: the expected friction behind the observer's low-pass, less the residual; True if one is large.
 
+    The torque behind the fast low-pass follows from that behind the slow one, whose input it is.
+
     Parameters
     ----------
+    gains : (2,) bandwidths of the slow and the fast low-pass [rad/s]
     H, ..., base : of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
     wrench_bias, wrench_gain : (k, 6) of the foot sensors, taken away first
     joint_velocity, velocity_std : (n,) filtered, in place of that in ``generalised_velocity``
     law : (9, n) terms of :class:`LawNow`
     calibration_torque, calibration_variance : (n,) that errors of model and sensors explain [N m], [(N m)^2]
-    residual_variance : (n,) of the residual; NaN while unknown [(N m)^2]
-    low_pass : (2, n) state: filtered signal, NaN before the first sample, and the newest signal
+    residual_variance : (2, n) of the residual behind both; NaN while unknown [(N m)^2]
+    low_pass : (4, n) state: filtered signal, NaN before the first sample, the newest signal, and ``passed``
     gate, ratio, smallest : a torque is large beyond this many sigma, and this many times the friction plus a torque
     calibrated : (k, 6) output: wrenches without bias and gain error
-    torque, sigma, noise, large : (n,) output
+    passed, sigma, noise, large : (2, n), (n,), (2, n), (n,) output
     """
-    v, filtered, last = generalised_velocity.copy(), low_pass[0], low_pass[1]
+    v, torque = generalised_velocity.copy(), passed[0]
+    filtered, last, slow, fast = low_pass[0], low_pass[1], low_pass[2], low_pass[3]
     for i in range(effort.size):
         v[base + i] = joint_velocity[i]
     for foot in range(wrenches.shape[0]):
@@ -126,10 +133,10 @@ def step_disturbance(
             reading = wrenches[foot, axis] - wrench_bias[foot, axis]
             calibrated[foot, axis] = reading * (1.0 - wrench_gain[foot, axis])
     step_residual(
-        H, v, beta, J, specific_force, effort, calibrated, residual_state, imu_fresh, wrench_fresh, limb, dt, gain,
+        H, v, beta, J, specific_force, effort, calibrated, residual_state, imu_fresh, wrench_fresh, limb, dt, gains[0],
         forward, base, torque,
     )  # fmt: skip
-    decay, found = math.exp(-gain * dt), False
+    decay, fast_decay, found = math.exp(-gains[0] * dt), math.exp(-gains[1] * dt), False
     for i in range(effort.size):
         expected = law[TORQUE, i] + calibration_torque[i]
         if not abs(filtered[i] + last[i]) <= LARGEST:
@@ -140,8 +147,16 @@ def step_disturbance(
         torque[i] = filtered[i] - torque[i]
         variance = law[LAW_VARIANCE, i] + law[VELOCITY_VARIANCE, i] + calibration_variance[i]
         variance += law[MODEL_ERROR_VARIANCE, i]
-        noise[i] = residual_variance[i] + (gain * H[base + i, base + i] * velocity_std[i]) ** 2
-        sigma[i] = math.sqrt(residual_variance[i] + variance) if math.isfinite(torque[i]) else math.nan
+        sigma[i] = math.sqrt(residual_variance[0, i] + variance) if math.isfinite(torque[i]) else math.nan
+        if not abs(slow[i] + fast[i]) <= LARGEST:
+            fast[i] = torque[i]
+        elif dt > 0.0:
+            now = (torque[i] - decay * slow[i]) / (1.0 - decay)
+            fast[i] = fast_decay * fast[i] + (1.0 - fast_decay) * now
+        slow[i], passed[1, i] = torque[i], fast[i]
+        for row in range(2):
+            by_velocity = gains[row] * H[base + i, base + i] * velocity_std[i]
+            noise[row, i] = residual_variance[row, i] + by_velocity * by_velocity
         large[i] = is_large(torque[i], sigma[i], max(abs(law[TORQUE, i]), law[REST_FRICTION, i]), gate, ratio, smallest)
         found = found or large[i]
     return found
@@ -157,21 +172,24 @@ class DisturbanceObserver:
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._settings = _GAIN, config.momentum.inputs_are_held, robot.base_dofs
+        self._settings = np.array(_GAINS), config.momentum.inputs_are_held, robot.base_dofs
         self._limb, self._shape = robot.limb, (len(robot.joint_names), len(robot.foot_names))
-        self._variances = ResidualVariances(config.sensors, _GAIN, robot)
+        self._variances = [ResidualVariances(config.sensors, gain, robot) for gain in _GAINS]
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
-        self._variances.retune(noise)
+        for variances in self._variances:
+            variances.retune(noise)
 
     def reset(self) -> None:
         """Begin anew."""
         n = self._shape[0]
         self._state = initial_residual(n)
-        self._low_pass: FloatArray = np.full((2, n), np.nan)
-        self._variances.reset()
+        self._low_pass: FloatArray = np.full((4, n), np.nan)
+        self._residual_variance: FloatArray = np.full((2, n), np.nan)
+        for variances in self._variances:
+            variances.reset()
 
     def step(
         self, frame: SensorFrame, dynamics: Dynamics, motion: JointMotion, law: LawNow, estimates: LimbEstimates
@@ -183,10 +201,12 @@ class DisturbanceObserver:
         motion, law, estimates : filtered motion of the joints, law at that motion, calibration
         """
         n, k = self._shape
-        if self._variances.due(frame.dt):
-            self._variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
-        wrenches, out, large = np.empty((k, 6)), np.empty((3, n)), np.empty(n, dtype=bool)
-        torque, sigma, noise = out
+        for row, variances in enumerate(self._variances):
+            if variances.due(frame.dt):
+                variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
+                self._residual_variance[row] = variances.white
+        wrenches, passed, noise = np.empty((k, 6)), np.empty((2, n)), np.empty((2, n))
+        sigma, large = np.empty(n), np.empty(n, dtype=bool)
         found = step_disturbance(
             dynamics.mass_matrix,
             dynamics.velocity,
@@ -208,18 +228,18 @@ class DisturbanceObserver:
             law.terms,
             estimates.calibration_torque,
             estimates.calibration_variance,
-            self._variances.white,
+            self._residual_variance,
             self._low_pass,
             GATE,
             FRICTION_RATIO,
             SMALLEST_PUSH,
             wrenches,
-            torque,
+            passed,
             sigma,
             noise,
             large,
         )
-        return Disturbance(torque, sigma, noise, large if found else None, wrenches)
+        return Disturbance(passed[0], sigma, passed, noise, large if found else None, wrenches)
 
 
 class DisturbanceWatch:

@@ -60,9 +60,9 @@ _FAR, _SLOW = 5.0, 0.01
 _ROOT_TWO = math.sqrt(2.0)
 _REACH = 3.0
 """Standard deviations of the velocity within which a joint may have reversed."""
-_LAG = 0.3
-"""Part of the variance by the uncertain velocity that the low-pass of the momentum observer misses: a joint may begin
-to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
+_LAGS = 0.3, 0.1
+"""Part of the variance by the uncertain velocity that the slow and the fast low-pass of the momentum observer miss: a
+joint may begin to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
 CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
@@ -379,7 +379,7 @@ def weigh_measurement(
                 velocity_variance[joint] *= 1.0 - gain
 
 
-@kernel("V V B V V V")
+@kernel("V V B M M V")
 def weigh_residual(
     friction: FloatArray,
     velocity_variance: FloatArray,
@@ -394,18 +394,19 @@ def weigh_residual(
     ----------
     friction, velocity_variance : estimate, and the part of its variance that the uncertain velocity makes
     measured : joints that foot-base sensor estimation has measured: it needs no momentum, and no low-pass
-    external, noise : torque that the estimate leaves to be explained, behind the low-pass of the observer [N m], and
-        the variance that the readings make in it; NaN: unknown
+    external, noise : (2, n) torque that the estimate leaves to be explained, behind the slow and the fast low-pass of
+        the observer [N m], and the variance that the readings make in it; NaN: unknown. The better one counts
     dry_friction : largest friction that may hold the joint
     """
     for joint in range(friction.size):
         unsure = velocity_variance[joint]
-        if unsure > CORRECTION_THRESHOLD**2 and not measured[joint] and math.isfinite(external[joint] * noise[joint]):
-            variance = noise[joint] + _LAG * unsure
+        slow, fast = noise[0, joint] + _LAGS[0] * unsure, noise[1, joint] + _LAGS[1] * unsure
+        variance, missed = (fast, external[1, joint]) if fast < slow else (slow, external[0, joint])
+        if unsure > CORRECTION_THRESHOLD**2 and not measured[joint] and math.isfinite(variance * missed):
             largest = _SLACK * max(abs(friction[joint]), dry_friction[joint])
-            if abs(friction[joint] - external[joint]) < largest + _GATE * math.sqrt(variance):
+            if abs(friction[joint] - missed) < largest + _GATE * math.sqrt(variance):
                 gain = unsure / (unsure + variance)
-                friction[joint] -= gain * external[joint]
+                friction[joint] -= gain * missed
                 velocity_variance[joint] *= 1.0 - gain
 
 
@@ -462,7 +463,7 @@ class InstantCorrection:
         other_variance : (n,) the other part
         motion : of the joints by the filter
         wrenches : (k, 6) of the ground on the feet, calibrated
-        external, noise : (n,) torque that the estimate leaves to be explained, and its variance by the readings
+        external, noise : (2, n) of :func:`weigh_residual`
         frame, attitude, phase, dynamics : outputs of the stages before
         transition : (n,) joints whose foot lands or lifts off
         calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)

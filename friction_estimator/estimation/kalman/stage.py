@@ -377,7 +377,7 @@ class KalmanFriction:
                 motion,
                 frame,
                 disturbance.wrenches,
-                out[3],
+                disturbance.passed + (out[3] - disturbance.torque),
                 disturbance.noise + self.unmodelled_variance,
                 attitude,
                 phase,
