@@ -41,9 +41,6 @@ _CHANGE_TIME, _COARSE_CHANGE_TIME = 1.0, 2.0
 see fewer of the changes."""
 _LONGEST_HOLD = 0.1
 """A joint that has kept its reading for longer may move like one that has kept it for so long: it may start now [s]."""
-_TIMING_ERROR = 0.5e-3
-"""Time by which velocity and torque of the same message may be apart [s]: within it, friction that stops a joint hard
-turns around."""
 
 
 @record(frozen=True, slots=True)
@@ -491,5 +488,4 @@ class JointMotionFilter:
             raise FloatingPointError("the filtered motion of the joints was not finite")
         if self._fine.size:
             bound_by_repeats(position, self._fine, dt, self._last, self._held, out)
-        out[3] = np.hypot(out[3], _TIMING_ERROR * out[2])
         return JointMotion(*out)

@@ -43,6 +43,9 @@ _LEAST_BIAS_VARIANCE = 1e-12
 """Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
 MODEL_ERROR_TIME = 0.2
 """Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
+_REST_TIME = 0.05
+"""Time in which the friction that holds a motor at rest may become another [s]: it goes from one direction to the other
+within a tenth of a second, or stays."""
 _MODEL_ERROR_FLOOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
 _MODEL_ERROR_PART = 0.02
@@ -75,21 +78,31 @@ _COHERENT = 0.6
 """Squared sum of unexplained impulses over the sum of their squares and their number: one when all are the same."""
 
 
-@kernel("V M V V V f8")
+@kernel("V M V V V V f8")
 def decay_model_error(
-    x: FloatArray, P: FloatArray, before: FloatArray, variance: FloatArray, factor: FloatArray, decay: float
+    x: FloatArray,
+    P: FloatArray,
+    before: FloatArray,
+    sliding: FloatArray,
+    at_rest: FloatArray,
+    factor: FloatArray,
+    duration: float,
 ) -> None:
     """Age the model error, states m to 2 m, whose stationary variance (m,) was ``before``; in place.
 
-    ``x = f x``, ``P = f P f + variance - f^2 before``. The model error of a motor that leaves its rest shrinks with
-    its standard deviation, ``f = d min(1, sqrt(variance / before))``; that of one that comes to rest gets its larger
-    variance at once.
+    ``x = f x``, ``P = f P f + variance - f^2 before`` with ``variance = sliding + at_rest``. The model error of a motor
+    that leaves its rest shrinks with its standard deviation, ``f = d min(1, sqrt(variance / before))``; that of one
+    that comes to rest gets its larger variance at once. What is known of a motor at rest is forgotten sooner.
 
     Parameters
     ----------
+    sliding, at_rest : (m,) variance of the model error of motors that move, and what motors that rest have more
     factor : (m,) output: f
+    duration : of the window [s]
     """
-    m = variance.size
+    m = sliding.size
+    variance, decay = sliding + at_rest, math.exp(-duration / MODEL_ERROR_TIME)
+    forgotten = -math.expm1(-2.0 * duration / _REST_TIME)
     for a in range(m):
         i = m + a
         f = decay * math.sqrt(min(variance[a] / before[a], 1.0)) if before[a] > 0.0 else decay
@@ -100,6 +113,8 @@ def decay_model_error(
         for j in range(x.size):
             P[j, i] *= f
         P[i, i] += variance[a] - f * f * before[a]
+        if at_rest[a] > sliding[a]:
+            P[i, i] += forgotten * max(variance[a] - P[i, i], 0.0)
 
 
 @kernel
@@ -141,7 +156,7 @@ def _judge_rest(
         evidence[c] = min(max(evidence[c] + min(max(more, -_OF_ONE), _OF_ONE), -_AGAINST), _FOR)
 
 
-@kernel("V M V V V V V V M M V M f8 f8 V M i8 b1 V M V M")
+@kernel("V M V V V V V V M M V M f8 V M i8 b1 V M V M")
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
@@ -156,7 +171,6 @@ def predict_limb(
     momentum: FloatArray,
     momentum_covariance: FloatArray,
     T: float,
-    decay: float,
     law_noise: FloatArray,
     calibration_noise: FloatArray,
     calibration: int,
@@ -188,10 +202,9 @@ def predict_limb(
     window_is_finite = bounded(force) and bounded(G) and bounded(force_variance) and bounded(momentum_covariance)
     if not (window_is_finite and bounded(momentum) and bounded(rest)):
         return math.nan
-    before, present = sliding + at_rest, np.empty(m)
+    before = sliding + at_rest
     for a in range(m):
         at_rest[a] = FREE_AT_REST * rest[a] if evidence[a] > 0.0 else 0.0
-        present[a] = sliding[a] + at_rest[a]
     drive = G @ x
     cross = G @ P
     for a in range(m):
@@ -208,7 +221,7 @@ def predict_limb(
         for b in range(m):
             P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * force_variance[a, b]
         P[a, a] += _MOMENTUM_NOISE**2
-    decay_model_error(x, P, before, present, factor, decay)
+    decay_model_error(x, P, before, sliding, at_rest, factor, T)
     if not frozen:
         for i in range(2 * m, calibration):
             P[i, i] += T * law_noise[i]
@@ -564,9 +577,8 @@ class LimbFilter:
 
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
-        decay = math.exp(-duration / MODEL_ERROR_TIME)
-        factor, variance = np.empty(self._joints), self.model_error_variance + self.variance_at_rest
-        decay_model_error(self.state, self.covariance, variance, variance, factor, decay)
+        factor, parts = np.empty(self._joints), (self.model_error_variance, self.variance_at_rest)
+        decay_model_error(self.state, self.covariance, parts[0] + parts[1], *parts, factor, duration)
         self._record(Decay(self.layout.model_error, factor))
         self.running = False
 
@@ -579,7 +591,6 @@ class LimbFilter:
         touching : True while a foot lands or lifts off: what does not fit then is an impact, never changed friction
         """
         layout = self.layout
-        decay = math.exp(-window.duration / MODEL_ERROR_TIME)
         innovation, S, consistency = self._innovation, self._S, np.empty(self._joints)
         factor = np.empty(self._joints)
         distance = predict_limb(
@@ -596,7 +607,6 @@ class LimbFilter:
             window.momentum,
             window.momentum_covariance,
             window.duration,
-            decay,
             self._law_noise,
             self._calibration_noise,
             layout.links.start,

@@ -55,6 +55,9 @@ from friction_estimator.types import (
 _LOAD_ERROR, _TIMING_ERROR, _PERIOD_ERROR = 2e-4, 1.5e-4, 0.05
 """What neither law nor calibration represents, for sigma alone: a part of the motor torque (elasticity, rounding), and
 its change in a time [s] and in a part of the reading interval of the slowest sensor (timing)."""
+_SAMPLING_ERROR = 0.5e-3
+"""Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that stops hard
+turns around."""
 _EFFORT_MEMORY = 0.05
 """Time constant of the rate of change of the motor torque [s]."""
 _LOOK_PERIOD = 0.5
@@ -203,6 +206,7 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
+        np.hypot(motion.velocity_std, _SAMPLING_ERROR * motion.acceleration, out=motion.velocity_std)
         law = law_now(
             self.terms,
             self._motors,

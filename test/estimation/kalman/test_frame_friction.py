@@ -25,7 +25,7 @@ from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
 
 CONFIG = suralp_config(fbse__base_angular_acceleration="gyro")
-UNKNOWN = np.full(12, np.nan), np.full(12, np.nan)
+UNKNOWN = np.full((2, 12), np.nan), np.full((2, 12), np.nan)
 NOTHING, LARGEST = (np.zeros(12), np.zeros(12)), np.full(12, 5.0)
 FIRM = np.zeros(12, dtype=bool)
 SLOW = np.zeros(12), JointMotion(np.zeros(12), np.zeros(12), np.zeros(12), np.full(12, 0.01))
@@ -98,7 +98,7 @@ def test_measured_noise_makes_the_measurement_count_less(robot, instant):
 
 def test_a_leg_in_the_air_is_corrected_by_the_momentum_observer_and_the_standing_one_is_not(robot, instant):
     frame, wrenches, _, _, *others = sensed(robot, instant)
-    external, noise = np.full(12, 0.5), np.full(12, 0.01)
+    external, noise = np.full((2, 12), 0.5), np.full((2, 12), 0.01)
     correct = InstantCorrection(CONFIG, robot).correct
     friction, variance = correct(
         np.zeros(12), np.full(12, 2.0), *SLOW, frame, wrenches, external, noise, *others, NOTHING, LARGEST
@@ -111,7 +111,7 @@ def test_a_leg_in_the_air_is_corrected_by_the_momentum_observer_and_the_standing
 def test_a_leg_whose_foot_lands_or_lifts_off_is_corrected_by_the_momentum_observer(robot, instant):
     """FBSE needs the acceleration of a foot that rolls or is hit; the momentum observer needs none."""
     frame, wrenches, _, _, attitude, phase, _, dynamics = sensed(robot, instant)
-    sensors = frame, wrenches, np.full(12, 0.5), np.full(12, 0.01), attitude, phase
+    sensors = frame, wrenches, np.full((2, 12), 0.5), np.full((2, 12), 0.01), attitude, phase
     correct, unsure = InstantCorrection(CONFIG, robot).correct, np.full(12, 2.0)
     landing = np.arange(12) < 6
     friction, variance = correct(np.zeros(12), unsure, *SLOW, *sensors, landing, dynamics, NOTHING, LARGEST)
@@ -128,7 +128,7 @@ def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
     one, none = np.ones(1), np.zeros(1)
     slow, unused = JointMotion(none, none, none, 0.01 * one), (None, None, None, None)
     friction, variance = InstantCorrection(config, RobotModel(config, xml)).correct(
-        one, one, none, slow, None, None, 2.0 * one, 0.01 * one, *unused, (none, none), one
+        one, one, none, slow, None, None, np.full((2, 1), 2.0), np.full((2, 1), 0.01), *unused, (none, none), one
     )
     assert friction[0] < 0.0 and variance[0] < 0.5
 
@@ -139,11 +139,18 @@ def test_a_momentum_observer_that_lags_corrects_a_part_and_no_more_than_friction
     external, noise = np.array([0.5, 0.5, 0.5, np.nan, 0.5, 8.0]), np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     knows[2] = True
     friction, left = np.ones(6), variance.copy()
-    weigh_residual(friction, left, knows, external, noise, np.full(6, 1.0))
-    assert 1.0 - 0.5 < friction[0] < 1.0 - 0.3 and 0.2 * unsure < left[0] < 0.4 * unsure
+    weigh_residual(friction, left, knows, np.stack([external] * 2), np.stack([noise] * 2), np.full(6, 1.0))
+    assert 1.0 - 0.5 < friction[0] < 1.0 - 0.4 and 0.05 * unsure < left[0] < 0.2 * unsure
     assert friction[0] < friction[1] < 1.0 and left[0] < left[1] < unsure
     np.testing.assert_array_equal(friction[2:], 1.0)
     np.testing.assert_array_equal(left[2:], variance[2:])
+
+
+def test_the_fast_low_pass_counts_where_the_readings_are_good_enough_and_the_slow_one_elsewhere():
+    external, noise = np.array([[0.1, 0.1], [0.5, 0.5]]), np.array([[0.0, 0.0], [0.01, 1.0]])
+    friction = np.ones(2)
+    weigh_residual(friction, np.full(2, 0.5), np.zeros(2, dtype=bool), external, noise, np.ones(2))
+    assert friction[0] == pytest.approx(0.55, abs=0.02) and friction[1] == pytest.approx(0.92, abs=0.01)
 
 
 def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_friction():
