@@ -245,11 +245,13 @@ def write_calibration(
     rows, feet : (m,), (f,) joints and feet of the limb
     starts : first state of each block, in the order of :class:`LimbState`
     x, P : state (size,) and covariance of the limb's filter
-    columns : (m, size) torque per unit of every state
+    columns : (m, size) torque per unit of every state; nothing is written where they are not finite
     limb_consistency : (m,)
     time : end of the window [s]
     torque, ..., wrench_gain : output, fields of :class:`LimbEstimates`
     """
+    if not bounded(columns):
+        return
     m, size = columns.shape
     first, foot_bias, foot_gain, wrench_stop = starts[3], starts[4], starts[5], starts[6]
     for a in range(m):
