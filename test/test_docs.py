@@ -101,3 +101,17 @@ def test_every_module_that_a_page_names_exists() -> None:
     named = {path for page in PAGES for path in re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text(encoding="utf-8"))}
     placeholders = {path for path in named if "NAME" in path}
     assert {path for path in named - placeholders if not any((place / path).exists() for place in places)} == set()
+
+
+def test_every_function_and_every_test_of_the_map_of_equations_exists() -> None:
+    files = [path for room in ("friction_estimator", "benchmarks", "test") for path in (ROOT / room).rglob("*.py")]
+    words = {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    words |= {path.name for path in files}
+    rows = re.findall(r"^\|.*\|$", (DOCS / "design" / "equations.md").read_text(encoding="utf-8"), re.MULTILINE)
+    cells = [cell for row in rows for cell in re.split(r"(?<!\\)\|", row)[-3:-1]]
+    named = {name for cell in cells for name in re.findall(r"`(?:[\w/]*/)?([A-Za-z_][\w.]+)`", cell)}
+    parts = {
+        part for name in named for part in ([name] if name.endswith(".py") else name.removesuffix("...").split("."))
+    }
+    missing = {part for part in parts - words if not any(word.startswith(part) for word in words)}
+    assert len(parts) > 200 and missing == set()
