@@ -55,7 +55,7 @@ from friction_estimator.types import (
 _LOAD_ERROR, _TIMING_ERROR, _PERIOD_ERROR = 2e-4, 1.5e-4, 0.05
 """What neither law nor calibration represents, for sigma alone: a part of the motor torque (elasticity, rounding), and
 its change in a time [s] and in a part of the reading interval of the slowest sensor (timing)."""
-_SAMPLING_ERROR = 0.5e-3
+_SAMPLING_ERROR = 0.3e-3
 """Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that stops hard
 turns around."""
 _EFFORT_MEMORY = 0.05
@@ -176,6 +176,7 @@ class KalmanFriction:
         self._publish_law()
         self.time = self._looked_at = self._searched_at = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
+        self._velocity: FloatArray = np.zeros(len(self._motors.names))
         self._window_length = self._window
         self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), self._distances)), np.ones(shape)
 
@@ -206,7 +207,10 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
-        np.hypot(motion.velocity_std, _SAMPLING_ERROR * motion.acceleration, out=motion.velocity_std)
+        if dt > 0.0:
+            change = motion.velocity - self._velocity
+            np.hypot(motion.velocity_std, _SAMPLING_ERROR / dt * change, out=motion.velocity_std)
+        self._velocity = motion.velocity
         law = law_now(
             self.terms,
             self._motors,
