@@ -538,7 +538,9 @@ class LimbBank:
     def _step(self, index: int, terms: WindowTerms, link_columns: FloatArray, frozen: bool) -> bool:
         limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
         layout, state = limb_filter.layout, limb_filter.state
-        limb_window = self._dynamics.of_limb(terms, link_columns, limb, self._motors[index], layout, state)
+        limb_window = self._dynamics.of_limb(
+            terms, link_columns, limb, self._motors[index], layout, state, limb_filter.covariance
+        )
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _RESTING_SPEED
         touching = bool(self.contact_transition[limb.joints[0]])

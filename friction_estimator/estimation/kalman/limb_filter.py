@@ -33,7 +33,7 @@ from friction_estimator.estimation.kalman.history import (
 )
 from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
 from friction_estimator.linear_algebra import bounded, positive_semidefinite, solve_positive
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _MOMENTUM_NOISE = 1e-5
 """Lower bound on the standard deviation of the momentum [kg m^2/s]."""
@@ -124,6 +124,7 @@ def _judge_rest(
     G: FloatArray,
     sliding: FloatArray,
     rest: FloatArray,
+    known: BoolArray,
     evidence: FloatArray,
     T: float,
     innovation: FloatArray,
@@ -133,7 +134,8 @@ def _judge_rest(
     """Add to the log-likelihood ratio (m,) of friction that is free at rest, against friction of the law, in place.
 
     The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
-    that of noise and model error, and at rest that of the friction in addition. ``missed`` (2, m) is an output: this
+    that of noise and model error, and at rest that of the friction in addition. Nothing is said of motors whose dry
+    friction is not ``known`` yet. ``missed`` (2, m) is an output: this
     torque and its variance while the law holds.
     """
     m = innovation.size
@@ -148,7 +150,7 @@ def _judge_rest(
         if square == 0.0:
             continue
         missed[0, c], missed[1, c] = x[m + c] + along / square, noise / square**2
-        if rest[c] <= 0.0:
+        if rest[c] <= 0.0 or not known[c]:
             continue
         law = max(missed[1, c] - P[m + c, m + c], 0.0) + sliding[c]
         free = law + FREE_AT_REST * rest[c]
@@ -156,13 +158,14 @@ def _judge_rest(
         evidence[c] = min(max(evidence[c] + min(max(more, -_OF_ONE), _OF_ONE), -_AGAINST), _FOR)
 
 
-@kernel("V M V V V V V V M M V M f8 V M i8 b1 V M V M")
+@kernel("V M V V V B V V V M M V M f8 V M i8 b1 V M V M")
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
     sliding: FloatArray,
     at_rest: FloatArray,
     rest: FloatArray,
+    known: BoolArray,
     evidence: FloatArray,
     factor: FloatArray,
     force: FloatArray,
@@ -191,8 +194,8 @@ def predict_limb(
     calibration_noise : (c, c) the same of the calibration, whose first state is ``calibration``
     sliding, at_rest : (m,) variance of the model error of motors that move, and what motors that rest have more, the
         latter in place [(N m)^2]
-    rest, evidence : (m,) square of the largest friction that may hold motors that rest [(N m)^2]; log-likelihood ratio
-        of free friction at rest, in place
+    rest, known, evidence : (m,) square of the largest friction that may hold motors that rest [(N m)^2], whether it is
+        known, and log-likelihood ratio of free friction at rest, in place
     factor : (m,) output, of :func:`decay_model_error`
     innovation, S : (m,), (m, m) output: innovation of the momentum and its covariance
     consistency : (m,) output: squared innovation of each joint over its variance
@@ -233,7 +236,7 @@ def predict_limb(
         innovation[a] = momentum[a] - x[a]
         for b in range(m):
             S[a, b] = P[a, b] + momentum_covariance[a, b]
-    _judge_rest(x, P, G, sliding, rest, evidence, T, innovation, S, missed)
+    _judge_rest(x, P, G, sliding, rest, known, evidence, T, innovation, S, missed)
     for a in range(m):
         consistency[a] = innovation[a] ** 2 / S[a, a]
     normalised = solve_positive(S, innovation.reshape((m, 1)))[0]
@@ -515,7 +518,7 @@ class LimbFilter:
         self.covariance = self.layout.prior_covariance()
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self._law_power = np.zeros(self._joints)
-        self.rest_evidence: FloatArray = np.full(self._joints, -_AGAINST)
+        self.rest_evidence: FloatArray = np.full(self._joints, _OF_ONE)
         self.windows = 0
         self._copies: deque[Learned] = deque(maxlen=_COPIES)
         self._copied_at = math.nan
@@ -599,6 +602,7 @@ class LimbFilter:
             self.model_error_variance,
             self.variance_at_rest,
             window.rest_variance,
+            window.dry_is_known,
             self.rest_evidence,
             factor,
             window.force,

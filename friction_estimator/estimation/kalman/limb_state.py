@@ -13,7 +13,7 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, IntArray, record
+from friction_estimator.types import BoolArray, FloatArray, IntArray, record
 
 _SENSOR_ERRORS = {
     "force_bias_std": 2.0,  # [N]
@@ -163,6 +163,7 @@ class LimbWindow:
     momentum_covariance : (m, m)
     dry_friction : (m,) largest friction that may hold a motor at rest [N m]
     rest_variance : (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
+    dry_is_known : (m,) True for motors whose law shows it
     """
 
     duration: float
@@ -173,6 +174,7 @@ class LimbWindow:
     momentum_covariance: FloatArray
     dry_friction: FloatArray
     rest_variance: FloatArray
+    dry_is_known: BoolArray
 
 
 @kernel

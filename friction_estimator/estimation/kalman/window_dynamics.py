@@ -11,6 +11,8 @@ and elsewhere not at all: their noise is that of the momentum too, and would pul
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from friction_estimator.compiled import kernel
@@ -22,7 +24,7 @@ from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import Dynamics, FloatArray, IntArray, record
+from friction_estimator.types import BoolArray, Dynamics, FloatArray, IntArray, record
 
 _FINEST_MOMENTUM = 1e-5
 _FINEST_DURATION = 1e-9
@@ -30,6 +32,8 @@ _MEMORY = 1.0
 """Time over which the square difference of both accelerations is averaged [s]."""
 _DRY_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
+_KNOWN = 0.5
+"""Standard deviation of a dry friction that is known, at most, over the friction."""
 _CORRELATION_TIME = 0.1
 """Correlation time of errors that no mean over a window takes away: of the velocities, and of readings in phase with a
 chattering joint [s].
@@ -273,25 +277,41 @@ def limb_terms(
                 variance[a, b] += to_joints[a, c] * of_law * to_joints[b, c]
 
 
-@kernel("I M V V V V")
+@kernel("I M V V M i8 V V B")
 def rest_of_limb(
-    rows: IntArray, dry_regressor: FloatArray, speed: FloatArray, law: FloatArray, dry: FloatArray, rest: FloatArray
+    rows: IntArray,
+    dry_regressor: FloatArray,
+    speed: FloatArray,
+    x: FloatArray,
+    P: FloatArray,
+    law: int,
+    dry: FloatArray,
+    rest: FloatArray,
+    known: BoolArray,
 ) -> None:
     """Write the largest friction that may hold the motors of a limb (m,), and its square as far as they rest (m,).
+
+    It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
+    not moved yet may be anything.
 
     Parameters
     ----------
     rows : (m,) the limb's motors among those of the robot
     dry_regressor : (n, p) of the laws at a slow motion under the present load
     speed : (n,) mean velocity of the motors over the window
-    law : (m p,) parameters
+    x, P, law : (size,), (size, size) state of the limb, covariance, and first state of the laws
+    known : (m,) output: True where the law shows its dry friction
     """
     p = dry_regressor.shape[1]
     for a in range(rows.size):
-        dry[a] = 0.0
+        mean, variance, first, phi = 0.0, 0.0, law + a * p, dry_regressor[rows[a]]
         for i in range(p):
-            dry[a] += dry_regressor[rows[a], i] * law[a * p + i]
-        dry[a] = max(dry[a], 0.0)
+            mean += phi[i] * x[first + i]
+            for j in range(p):
+                variance += phi[i] * P[first + i, first + j] * phi[j]
+        mean, variance = max(mean, 0.0), max(variance, 0.0)
+        known[a] = variance < _KNOWN**2 * mean * mean
+        dry[a] = math.sqrt(mean * mean + variance)
         rest[a] = (dry[a] * part_at_rest(speed[rows[a]], 0.0)) ** 2
 
 
@@ -471,8 +491,9 @@ class WindowDynamics:
         motors: Transmission,
         layout: LimbState,
         state: FloatArray,
+        covariance: FloatArray,
     ) -> LimbWindow:
-        """Input of the filter of a limb with these motors and this state (size,)."""
+        """Input of the filter of a limb with these motors, this state (size,) and covariance."""
         window, m = terms.window, limb.joints.size
         force, columns, variance = np.empty(m), np.empty((m, layout.size)), np.empty((m, m))
         limb_terms(
@@ -505,6 +526,6 @@ class WindowDynamics:
             columns,
             variance,
         )
-        rest = np.empty(m), np.empty(m)
-        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, state[layout.law], *rest)
+        rest = np.empty(m), np.empty(m), np.empty(m, dtype=bool)
+        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, state, covariance, layout.law.start, *rest)
         return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb), *rest)

@@ -100,6 +100,7 @@ class SyntheticLimb:
             momentum,
             identity * self.momentum_std**2,
             *np.zeros((2, JOINTS)),
+            np.ones(JOINTS, dtype=bool),
         )
 
     def friction(self, window: LimbWindow, state: np.ndarray) -> np.ndarray:

@@ -44,7 +44,9 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
     dynamics = WindowDynamics(config, robot, laws)
     terms = dynamics.advance(window)
     links = dynamics.link_columns(terms)
-    return dynamics.of_limb(terms, links, limb, robot.motors.select(limb.joints), layout, np.zeros(layout.size))
+    return dynamics.of_limb(
+        terms, links, limb, robot.motors.select(limb.joints), layout, np.zeros(layout.size), layout.prior_covariance()
+    )
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
