@@ -138,14 +138,14 @@ def _spread(left: FloatArray, P: FloatArray, right: FloatArray) -> float:
     return total
 
 
-@kernel("I V M V V V i8 i8 M IM M T M M M V T V V V M V V V V V")
+@kernel("I V M V V B i8 i8 M IM M T M M M V T V V V M V V V V V")
 def gather_limb(
     rows: IntArray,
     state: FloatArray,
     P: FloatArray,
     sliding: FloatArray,
     at_rest: FloatArray,
-    rest_evidence: FloatArray,
+    free_at_rest: BoolArray,
     law: int,
     model_error_start: int,
     to_joints: FloatArray,
@@ -176,7 +176,7 @@ def gather_limb(
     Parameters
     ----------
     rows : (m,) joints of the limb
-    sliding, at_rest, rest_evidence : (m,) of :class:`LimbFilter`
+    sliding, at_rest, free_at_rest : (m,) of :class:`LimbFilter`
     law, model_error_start : first state of the law and of the model error
     to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors
     bounds : (n, b, p)
@@ -201,7 +201,7 @@ def gather_limb(
         move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
         model_error[joint] = state[model_error_start + a]
         model_error_variance[joint], sliding_variance[joint] = sliding[a] + at_rest[a], sliding[a]
-        rest_part[joint] = FREE_AT_REST if rest_evidence[a] > 0.0 else 0.0
+        rest_part[joint] = FREE_AT_REST if free_at_rest[a] else 0.0
     limb_coulomb, limb_viscous = coulomb_rows[rows], viscous_rows[rows]
     along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
     for a in range(m):
@@ -593,7 +593,7 @@ class LimbBank:
             limb_filter.covariance,
             limb_filter.model_error_variance,
             limb_filter.variance_at_rest,
-            limb_filter.rest_evidence,
+            limb_filter.free_at_rest,
             limb_filter.layout.law.start,
             limb_filter.layout.model_error.start,
             motors.to_joints,

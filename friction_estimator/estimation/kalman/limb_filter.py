@@ -158,7 +158,7 @@ def _judge_rest(
         evidence[c] = min(max(evidence[c] + min(max(more, -_OF_ONE), _OF_ONE), -_AGAINST), _FOR)
 
 
-@kernel("V M V V V B V V V M M V M f8 V M i8 b1 V M V M")
+@kernel("V M V V V B V B V V M M V M f8 V M i8 b1 V M V M")
 def predict_limb(
     x: FloatArray,
     P: FloatArray,
@@ -167,6 +167,7 @@ def predict_limb(
     rest: FloatArray,
     known: BoolArray,
     evidence: FloatArray,
+    free: BoolArray,
     factor: FloatArray,
     force: FloatArray,
     G: FloatArray,
@@ -196,6 +197,7 @@ def predict_limb(
         latter in place [(N m)^2]
     rest, known, evidence : (m,) square of the largest friction that may hold motors that rest [(N m)^2], whether it is
         known, and log-likelihood ratio of free friction at rest, in place
+    free : (m,) output: whether friction is free at rest
     factor : (m,) output, of :func:`decay_model_error`
     innovation, S : (m,), (m, m) output: innovation of the momentum and its covariance
     consistency : (m,) output: squared innovation of each joint over its variance
@@ -207,7 +209,8 @@ def predict_limb(
         return math.nan
     before = sliding + at_rest
     for a in range(m):
-        at_rest[a] = FREE_AT_REST * rest[a] if evidence[a] > 0.0 else 0.0
+        free[a] = evidence[a] > 0.0 or not known[a]
+        at_rest[a] = FREE_AT_REST * rest[a] if free[a] else 0.0
     drive = G @ x
     cross = G @ P
     for a in range(m):
@@ -482,7 +485,8 @@ class LimbFilter:
     state, covariance : (size,), (size, size)
     model_error_variance : (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
     variance_at_rest : (m,) what motors that rest in the newest window have more [(N m)^2]
-    rest_evidence : (m,) log-likelihood ratio of friction that is free at rest: positive where it is
+    rest_evidence : (m,) log-likelihood ratio of friction that is free at rest
+    free_at_rest : (m,) True where that is positive, and for motors whose dry friction is not known yet
     consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
     missed : (2, m) torque of the motors in the newest window that their laws do not explain [N m], and its variance
     windows : number of windows used for identification
@@ -518,7 +522,8 @@ class LimbFilter:
         self.covariance = self.layout.prior_covariance()
         self.model_error_variance: FloatArray = np.full(self._joints, self._model_error_variance)
         self._law_power = np.zeros(self._joints)
-        self.rest_evidence: FloatArray = np.full(self._joints, _OF_ONE)
+        self.rest_evidence: FloatArray = np.full(self._joints, -_AGAINST)
+        self.free_at_rest: BoolArray = np.ones(self._joints, dtype=bool)
         self.windows = 0
         self._copies: deque[Learned] = deque(maxlen=_COPIES)
         self._copied_at = math.nan
@@ -604,6 +609,7 @@ class LimbFilter:
             window.rest_variance,
             window.dry_is_known,
             self.rest_evidence,
+            self.free_at_rest,
             factor,
             window.force,
             window.force_columns,

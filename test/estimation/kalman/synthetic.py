@@ -42,7 +42,7 @@ def random_windows(layout: LimbState, rng: np.random.Generator, count: int = 12)
         root = rng.normal(size=(2, 2, 2))
         windows.append(
             LimbWindow(WINDOW, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
-                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)))
+                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)), np.ones(2, bool))
         )  # fmt: skip
     return windows
 

@@ -286,6 +286,7 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
 def test_a_joint_that_sticks_has_a_free_friction_at_rest_and_the_law_as_soon_as_it_moves():
     limb_filter, held = stuck_at(4.0, sticks=True)
     assert limb_filter.rest_evidence[0] > 0.0 > limb_filter.rest_evidence[1]
+    np.testing.assert_array_equal(limb_filter.free_at_rest, [True, False])
     np.testing.assert_allclose(held[61:80], 3.8, atol=0.6)
     assert np.abs(held[41:60]).max() < 0.3  # it moves between both rests
 
