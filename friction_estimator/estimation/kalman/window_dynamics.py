@@ -526,6 +526,7 @@ class WindowDynamics:
             columns,
             variance,
         )
-        rest = np.empty(m), np.empty(m), np.empty(m, dtype=bool)
-        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, state, covariance, layout.law.start, *rest)
-        return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb), *rest)
+        dry, rest, known = np.empty(m), np.empty(m), np.empty(m, dtype=bool)
+        law = state, covariance, layout.law.start
+        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, *law, dry, rest, known)
+        return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb), dry, rest, known)
