@@ -291,6 +291,14 @@ def test_a_joint_that_sticks_has_a_free_friction_at_rest_and_the_law_as_soon_as_
     assert np.abs(held[41:60]).max() < 0.3  # it moves between both rests
 
 
+def test_friction_at_rest_is_free_while_the_dry_friction_is_not_known():
+    limb, limb_filter = learned(KalmanConfig(), 4, 300, force_std=0.2, momentum_std=1e-3)
+    at_rest = dataclasses.replace(limb.window(), rest_variance=np.full(2, 25.0), dry_is_known=np.array([False, True]))
+    limb_filter.step(at_rest, frozen=False, touching=False)
+    np.testing.assert_array_equal(limb_filter.free_at_rest, [True, False])
+    np.testing.assert_allclose(limb_filter.variance_at_rest, [25.0 / 3.0, 0.0])
+
+
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():
     limb_filter, held = stuck_at(4.0, sticks=False)
     assert (limb_filter.rest_evidence < 0.0).all()

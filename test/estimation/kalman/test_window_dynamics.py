@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.kalman.limb_state import LimbWindow, find_limbs, lay_out
-from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics
+from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, rest_of_limb
 from friction_estimator.estimation.kalman.windows import LocalMotion, Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -92,3 +92,14 @@ def test_the_load_of_the_laws_is_that_after_the_window_unless_they_clearly_diffe
     )
     expected = laws.regressor(speed, after + of_the_window * difference)
     np.testing.assert_allclose(terms.regressor, expected, rtol=2e-3)
+
+
+def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_before_that_is_known():
+    """Three motors with two parameters each: a known law, the same while the motor moves, and the prior of a law."""
+    phi, speed = np.full((3, 2), [1.0, 0.5]), np.array([0.0, 0.05, 0.0])
+    x, P = np.array([0.0, 4.0, 0.0, 4.0, 0.0, 0.0, 0.0]), np.diag([0.0, 0.1, 0.4, 0.1, 0.4, 9.0, 4.0])
+    dry, rest, known = np.empty(3), np.empty(3), np.empty(3, dtype=bool)
+    rest_of_limb(np.arange(3), phi, speed, x, P, 1, dry, rest, known)
+    np.testing.assert_allclose(dry**2, [16.2, 16.2, 10.0])
+    np.testing.assert_allclose(rest, [16.2, 0.0, 10.0], atol=1e-3)
+    np.testing.assert_array_equal(known, [True, True, False])
