@@ -39,8 +39,6 @@ PUSH_SETTLING = 0.03
 _GAINS = 40.0, 120.0
 """Bandwidths of the momentum observer [rad/s]: a push shows within 25 ms; the friction of a joint that sticks changes
 from one direction to the other within 50 ms."""
-_PUSH_GONE = 0.15
-"""After this time the momentum observer shows nothing of a push any more [s]: six time constants."""
 _CORRELATED = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
 
@@ -255,7 +253,6 @@ class DisturbanceWatch:
     Attributes
     ----------
     pushed : (n,) True while the limb of a joint is pushed, and a little longer
-    lately : (n,) True until the momentum observer shows nothing of a push of the limb any more
     """
 
     def __init__(self, limbs: tuple[Limb, ...], joint_count: int) -> None:
@@ -270,7 +267,6 @@ class DisturbanceWatch:
         self._time, self._released_at = 0.0, [-math.inf] * count
         self._calm = True
         self.pushed: BoolArray = np.zeros(self._joint_count, dtype=bool)
-        self.lately: BoolArray = np.zeros(self._joint_count, dtype=bool)
 
     def step(self, large: BoolArray | None, dt: float) -> list[int]:
         """Judge one instant; return the limbs whose push has lasted too long to be one.
@@ -289,8 +285,7 @@ class DisturbanceWatch:
             if self._push(index, large is not None and bool(large[rows].any()), dt):
                 lasting.append(index)
             self.pushed[rows] = self._since_push[index] < PUSH_SETTLING
-            self.lately[rows] = self._since_push[index] < _PUSH_GONE
-        self._calm = not self.lately.any()
+        self._calm = not self.pushed.any()
         return lasting
 
     def _push(self, index: int, large: bool, dt: float) -> bool:

@@ -393,7 +393,7 @@ def weigh_residual(
     Parameters
     ----------
     friction, velocity_variance : estimate, and the part of its variance that the uncertain velocity makes
-    measured : joints that foot-base sensor estimation has measured, without momentum and low-pass, or that are pushed
+    measured : joints that foot-base sensor estimation has measured: it needs no momentum, and no low-pass
     external, noise : (2, n) torque that the estimate leaves to be explained, behind the slow and the fast low-pass of
         the observer [N m], and the variance that the readings make in it; NaN: unknown. The better one counts
     dry_friction : largest friction that may hold the joint
@@ -449,7 +449,6 @@ class InstantCorrection:
         attitude: Attitude,
         phase: ContactPhase,
         transition: BoolArray,
-        pushed: BoolArray,
         dynamics: Dynamics,
         calibration: tuple[FloatArray, FloatArray],
         dry_friction: FloatArray,
@@ -466,7 +465,7 @@ class InstantCorrection:
         wrenches : (k, 6) of the ground on the feet, calibrated
         external, noise : (2, n) of :func:`weigh_residual`
         frame, attitude, phase, dynamics : outputs of the stages before
-        transition, pushed : (n,) joints whose foot lands or lifts off, and whose limb something has pushed lately
+        transition : (n,) joints whose foot lands or lifts off
         calibration : torque that the other errors of model and sensors make, and its variance, (n,), (n,)
         dry_friction : (n,) largest friction that may hold each joint [N m]
 
@@ -481,5 +480,5 @@ class InstantCorrection:
             standing = measured.available & ~transition
             quantities = measured.friction, measured.sigma, standing
             weigh_measurement(corrected, left, *known, *quantities, *calibration, dry_friction)
-        weigh_residual(corrected, left, standing | pushed, external, noise, dry_friction)
+        weigh_residual(corrected, left, standing, external, noise, dry_friction)
         return corrected, left

@@ -390,7 +390,6 @@ class KalmanFriction:
                 attitude,
                 phase,
                 self.bank.contact_transition,
-                self._watch.lately,
                 dynamics,
                 calibration,
                 dry_friction,
