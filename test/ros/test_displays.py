@@ -42,6 +42,8 @@ def test_rviz_shows_topics_that_the_nodes_publish():
     assert displays["Effort"]["Robot Description"] == "robot_description_friction"
     assert displays["MarkerArray"]["Topic"]["Value"] == topics.FRICTION_MARKERS.name
     assert displays["Odometry"]["Topic"]["Value"] == topics.BASE_STATE.name
+    assert displays["Wrench"]["Topic"]["Value"] == topics.COLLISION_WRENCH.name
+    assert displays["PoseArray"]["Topic"]["Value"] == topics.FOOTSTEPS.name
     assert displays["RobotModel"]["Description Topic"]["Durability Policy"] == "Transient Local"
 
 
