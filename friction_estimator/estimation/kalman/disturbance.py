@@ -108,12 +108,12 @@ def step_disturbance(
 ) -> bool:
     """External torque: the expected friction behind the observer's low-pass, less the residual; True if one is large.
 
-    The torque behind the fast low-pass follows from that behind the slow one, whose input it is.
+    The fast low-pass gets the input of the slow one, which follows from two of its outputs.
 
     Parameters
     ----------
-    gains : (2,) bandwidths of the slow and the fast low-pass [rad/s]
     H, ..., base : of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
+    gains : (2,) bandwidths of the slow and the fast low-pass [rad/s]
     wrench_bias, wrench_gain : (k, 6) of the foot sensors, taken away first
     joint_velocity, velocity_std : (n,) filtered, in place of that in ``generalised_velocity``
     law : (9, n) terms of :class:`LawNow`

@@ -1,4 +1,4 @@
-"""Claims about the watch on pushes."""
+"""Claims about the external torque, and about the watch on pushes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from friction_estimator.estimation.kalman.disturbance import (
     SMALLEST_PUSH,
     DisturbanceWatch,
     is_large,
+    step_disturbance,
 )
 from friction_estimator.estimation.kalman.limb_state import Limb
+from friction_estimator.estimation.observers.momentum import initial_residual
 
 LIMBS = (Limb(np.array([0, 1]), np.array([0])), Limb(np.array([2]), np.array([], dtype=int)))
 FRICTION = np.array([1.0, -0.5, 0.2])
@@ -39,6 +41,25 @@ def pulse(joint: int, size: float, start: int, stop: int, length: int = 400) -> 
     torques = np.zeros((length, 3))
     torques[start:stop, joint] = size
     return torques
+
+
+def test_a_torque_shows_behind_both_low_passes():
+    """A joint that stays at rest although a torque begins to act; nothing is known of it for the first 0.1 s."""
+    gains, H, none, nothing = np.array([40.0, 120.0]), np.eye(1), np.zeros(1), np.zeros((0, 6))
+    residual, low_pass = initial_residual(1), np.full((4, 1), np.nan)
+    passed, sigma, noise, large = np.empty((2, 1)), np.empty(1), np.empty((2, 1)), np.empty(1, dtype=bool)
+    shown = []
+    for k in range(400):
+        effort = np.array([float(k >= 300)])
+        step_disturbance(
+            H, none, none, np.zeros((0, 6, 1)), np.zeros(3), effort, nothing, nothing, nothing, residual, True,
+            np.zeros(0, bool), np.zeros((0, 1), bool), DT, gains, True, 0, none, none, np.zeros((9, 1)), none, none,
+            np.zeros((2, 1)), low_pass, GATE, FRICTION_RATIO, SMALLEST_PUSH, nothing, passed, sigma, noise, large,
+        )  # fmt: skip
+        shown.append(passed[:, 0].copy())
+    after = DT * np.arange(100)
+    assert np.isnan(shown[90]).all() and not np.any(shown[250])
+    np.testing.assert_allclose(np.array(shown[300:]), -(1.0 - np.exp(-np.outer(after, gains))), atol=1e-9)
 
 
 def test_a_push_is_noticed_at_once_in_its_limb_and_in_no_other():
