@@ -63,6 +63,9 @@ _REACH = 3.0
 _LAGS = 0.3, 0.1
 """Part of the variance by the uncertain velocity that the slow and the fast low-pass of the momentum observer miss: a
 joint may begin to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
+_SAMPLING_ERROR = 0.3e-3
+"""Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that sticks turns
+around when it stops hard."""
 CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
@@ -84,7 +87,7 @@ class LawNow:
     terms: FloatArray
 
 
-@kernel("IT M V M V V V V V T V V V V f8 V M M M M IM M M M")
+@kernel("IT M V M V V V V V T V V V V V f8 V M M M M IM M M M")
 def law_at_motion(
     codes: IntArray,
     scales: FloatArray,
@@ -99,6 +102,7 @@ def law_at_motion(
     position: FloatArray,
     velocity: FloatArray,
     velocity_std: FloatArray,
+    before: FloatArray,
     effort: FloatArray,
     dt: float,
     ripples: FloatArray,
@@ -113,11 +117,15 @@ def law_at_motion(
 ) -> None:
     """Write the fields of :class:`LawNow`: the regressor ``phi`` (n, p) and the terms ``out`` (9, n).
 
+    The standard deviation of the velocity of a joint whose friction is free at rest gets, in place, what the velocity
+    changes within the time that velocity and torque of a message may be apart.
+
     Parameters
     ----------
     codes, scales, finest : of the laws
     parameters, model_error, ..., covariance : of :class:`LimbEstimates`
     position, velocity, velocity_std, effort : (n,) of the joints
+    before : (n,) velocity of the frame before, in place
     dt : time since the frame before [s]
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
     strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start, in place
@@ -128,6 +136,11 @@ def law_at_motion(
     work, wave = np.zeros((9, n)), np.empty((n, 2 * min(ripples.size, 1)))
     at_motors, std, load, motor_torque, motor_variance = work[0], work[1], work[2], work[3], work[4]
     part, more, present, holding = work[5], work[6], work[7], work[8]
+    for joint in range(n):
+        if dt > 0.0 and rest_part[joint] > 0.0:
+            change = (velocity[joint] - before[joint]) * (_SAMPLING_ERROR / dt)
+            velocity_std[joint] = math.sqrt(velocity_std[joint] ** 2 + change * change)
+        before[joint] = velocity[joint]
     for motor in range(n):
         for a in range(g):
             joint = group[motor, a]
@@ -208,13 +221,17 @@ def law_now(
     estimates: LimbEstimates,
     position: FloatArray,
     motion: JointMotion,
+    before: FloatArray,
     effort: FloatArray,
     dt: float,
     ripples: FloatArray,
     strain: FloatArray,
     unknown: FloatArray,
 ) -> LawNow:
-    """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,); strains in place."""
+    """Evaluate the laws of the motors for a motion of the joints and their motor torques (n,).
+
+    In place are the standard deviation of the velocity, its value before, and the strains; see :func:`law_at_motion`.
+    """
     phi, out = np.empty(laws.scales.shape), np.empty((9, effort.size))
     law_at_motion(
         laws.codes,
@@ -230,6 +247,7 @@ def law_now(
         position,
         motion.velocity,
         motion.velocity_std,
+        before,
         effort,
         dt,
         ripples,

@@ -55,9 +55,6 @@ from friction_estimator.types import (
 _LOAD_ERROR, _TIMING_ERROR, _PERIOD_ERROR = 2e-4, 1.5e-4, 0.05
 """What neither law nor calibration represents, for sigma alone: a part of the motor torque (elasticity, rounding), and
 its change in a time [s] and in a part of the reading interval of the slowest sensor (timing)."""
-_SAMPLING_ERROR = 0.3e-3
-"""Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that sticks turns
-around when it stops hard."""
 _EFFORT_MEMORY = 0.05
 """Time constant of the rate of change of the motor torque [s]."""
 _LOOK_PERIOD = 0.5
@@ -207,16 +204,13 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
-        if dt > 0.0:
-            change = np.where(self.bank.estimates.rest_part > 0.0, motion.velocity - self._velocity, 0.0)
-            np.hypot(motion.velocity_std, _SAMPLING_ERROR / dt * change, out=motion.velocity_std)
-        self._velocity = motion.velocity
         law = law_now(
             self.terms,
             self._motors,
             self.bank.estimates,
             frame.position,
             motion,
+            self._velocity,
             frame.effort,
             dt,
             self.ripples,
