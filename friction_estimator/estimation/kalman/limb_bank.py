@@ -531,10 +531,8 @@ class LimbBank:
     def refresh(self) -> None:
         """Take over what has been changed in the filters from outside."""
         self._next = self._next.copy()
-        for index, (limb, limb_filter) in enumerate(zip(self.limbs, self.filters, strict=True)):
+        for index in range(len(self.limbs)):
             self._gather(index)
-            learned = limb_filter.layout, limb_filter.state, limb_filter.covariance
-            self._next.dry_friction[limb.joints] = self._dynamics.dry_friction(limb, *learned)
         self.publish()
 
     def _step(self, index: int, terms: WindowTerms, link_columns: FloatArray, frozen: bool) -> bool:

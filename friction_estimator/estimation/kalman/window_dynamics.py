@@ -483,14 +483,6 @@ class WindowDynamics:
         )
         return momentum, covariance
 
-    def dry_friction(self, limb: Limb, layout: LimbState, state: FloatArray, covariance: FloatArray) -> FloatArray:
-        """Largest friction that may hold the motors (m,) of a limb without load, before any window [N m]."""
-        m, n = limb.joints.size, self._dry_speed.size
-        dry, rest, known = np.empty(m), np.empty(m), np.empty(m, dtype=bool)
-        regressor = self.laws.regressor(self._dry_speed, np.zeros(n))
-        rest_of_limb(limb.joints, regressor, np.zeros(n), state, covariance, layout.law.start, dry, rest, known)
-        return dry
-
     def of_limb(
         self,
         terms: WindowTerms,
