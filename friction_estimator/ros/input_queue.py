@@ -100,7 +100,6 @@ class InputQueue:
     ----------
     is_waiting : returns True while a joint sample waits for a reading of another sensor
     used, left_out : number of joint samples that were used, and that were left out
-    idle : time spent waiting for messages [s]
     """
 
     def __init__(self, leave_out: bool, now: Callable[[], float] = time.perf_counter) -> None:
@@ -116,7 +115,8 @@ class InputQueue:
         self._used_arrival = 0.0
         self._late = 0
         self.used = self.left_out = 0
-        self.idle = 0.0
+        self._idle = 0.0
+        self._waits_since: float | None = None
 
     def receiver(self, take: Take) -> Callable[[bytes], None]:
         """Function that puts a message of another sensor into the queue; ``take`` uses it, at once if none waits."""
@@ -172,12 +172,13 @@ class InputQueue:
         """Wait for a message if there is none; true when there is one."""
         waiting, spin_once, now = self._waiting, executor.spin_once, self._now
         if not waiting:
-            before = now()
+            before = self._waits_since = now()
             spin_once(timeout_sec=_POLL if self.is_waiting() else IDLE)
             if not waiting:  # no new joint sample, so what has arrived is not ahead of any
                 self._fetch_others()
             waited = (waiting[0][0] if waiting else now()) - before
-            self.idle += waited if waited > _MIN_WAIT else 0.0
+            self._idle += waited if waited > _MIN_WAIT else 0.0
+            self._waits_since = None
         if self._behind or now() >= self._next_check:
             known = 0
             while known < len(waiting) < _MAX_LENGTH:
@@ -222,6 +223,11 @@ class InputQueue:
         for source in self._sources:
             source.lags_ns.clear()
         return lags
+
+    @property
+    def idle(self) -> float:
+        """Time spent waiting for messages until now [s]; a report of the node is made while it waits."""
+        return self._idle + (self._now() - self._waits_since if self._waits_since is not None else 0.0)
 
     @property
     def cannot_keep_up(self) -> bool:

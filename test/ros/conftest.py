@@ -45,7 +45,6 @@ class TalkingRobot(RobotNode):
         super().__init__("talking_robot", namespace, self._messages.topics)
         self.received: dict[str, list] = {}
         self.diagnostics: dict[str, object] = {}
-        self.reports = 0
         self.stamp_ns = 1_000_000_000
         self._period_ns = samples[1].joints.stamp_ns - samples[0].joints.stamp_ns
         self.sent: list[int] = []
@@ -57,7 +56,6 @@ class TalkingRobot(RobotNode):
             self.node.create_subscription(message_class(topic.type), topic.name, store.append, RECORDER)
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
-        self.reports += 1
         for status in message.status:
             self.diagnostics[status.name.partition(": ")[2]] = status
 

@@ -198,6 +198,25 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
     assert not [name for name, _ in receiver.get_topic_names_and_types() if receiver.count_subscribers("others")]
 
 
+def test_a_report_in_the_middle_of_a_wait_counts_what_was_waited_until_then() -> None:
+    """Reports are made while the node waits: the rest of a wait belongs to the next one, not the whole of it."""
+
+    class ReportingExecutor:
+        def __init__(self) -> None:
+            self.time, self.reported = 0.0, list[float]()
+
+        def spin_once(self, timeout_sec: float) -> None:
+            self.time += 0.3
+            self.reported.append(queue.idle)
+            self.time += 0.7
+
+    executor = ReportingExecutor()
+    queue = InputQueue(leave_out=True, now=lambda: executor.time)
+    queue.run(executor, lambda: executor.time < 3.0)
+    assert executor.reported == pytest.approx([0.3, 1.3, 2.3])
+    assert queue.idle == pytest.approx(3.0)
+
+
 def test_stamps_that_lag_are_named_by_a_node_that_is_late_itself(
     robot: Robot, samples: Sequence[SimulationSample]
 ) -> None:
