@@ -195,8 +195,8 @@ class DiagnosisConfig(Validated):
     period: float = advanced(0.01, "Time between the estimates that the diagnosis uses.", "s", 1e-4, 10.0)
     memory: float = advanced(10.0, "Time constant of the means from which the diagnosis is made.", "s", 0.1, 1e6)
     driving_share: float = advanced(
-        0.05,
-        "Fraction of the moving time in which the estimated friction may drive a joint before that is reported.",
+        0.15,
+        "Fraction of the moving time in which friction may drive a joint (bent bristles do so for a tenth of it).",
         "",
         0.0,
         1.0,

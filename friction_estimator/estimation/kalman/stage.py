@@ -33,10 +33,11 @@ from friction_estimator.estimation.kalman.frame_friction import (
 )
 from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
-from friction_estimator.estimation.kalman.limb_state import joint_state_indices
+from friction_estimator.estimation.kalman.limb_state import joint_state_indices, part_at_rest
 from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
 from friction_estimator.estimation.kalman.ripple import RippleSearch
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
+from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
@@ -331,6 +332,7 @@ class KalmanFriction:
     def _publish_law(self) -> None:
         """Rebuild what is published of the law after it has changed."""
         estimates, p = self.bank.estimates, self.laws.parameter_count
+        self._has_learned = bool(estimates.dry_friction.any())
         self._law = LawEstimate(
             estimates.parameters[:, :p].copy(),
             estimates.parameters_sigma[:, :p].copy(),
@@ -354,12 +356,14 @@ class KalmanFriction:
     ) -> JointFriction:
         """Law and model error, corrected by the friction of the instant where the law's sign is not sure."""
         estimates = self.bank.estimates
-        n = frame.effort.size
+        n, unmodelled = frame.effort.size, self.unmodelled_variance
+        if not self._has_learned:
+            unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         measured, out = np.empty(n, dtype=bool), np.empty((6, n))
         largest = combine_law_and_model_error(
             law.terms,
             disturbance.torque,
-            self.unmodelled_variance,
+            unmodelled,
             estimates.measured_at,
             self._watch.pushed,
             self.time - _STALE * self._window_length,
@@ -402,6 +406,19 @@ class KalmanFriction:
             self._watch.pushed,
             self._law,
         )
+
+    def _rest_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:
+        """Variance (n,) of the friction of joints that rest, before anything is learned [(N m)^2].
+
+        It may be any that the law has, in the root mean square over the law's uncertainty.
+        """
+        motors, laws, estimates = self._motors, self.terms, self.bank.estimates
+        p, speed, std = laws.parameter_count, motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
+        phi = laws.regressor(np.full(speed.size, DRY_SPEED), motors.torque(effort))
+        mean = np.maximum((phi * estimates.parameters).sum(axis=1), 0.0)
+        variance = np.einsum("ni,nij,nj->n", phi, estimates.covariance[:, :p, :p], phi)
+        resting = [part_at_rest(*motor) for motor in zip(speed.tolist(), std.tolist(), strict=True)]
+        return motors.variance_at_joints((mean**2 + variance) * np.square(resting))
 
     @property
     def model_error_variance(self) -> FloatArray:

@@ -30,7 +30,7 @@ _FINEST_MOMENTUM = 1e-5
 _FINEST_DURATION = 1e-9
 _MEMORY = 1.0
 """Time over which the square difference of both accelerations is averaged [s]."""
-_DRY_SPEED = 0.02
+DRY_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _KNOWN = 0.5
 """Standard deviation of a dry friction that is known, at most, over the friction."""
@@ -395,7 +395,7 @@ class WindowDynamics:
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot, self.laws = robot, laws
         self._links = LinkColumns(robot)
-        self._dry_speed = np.full(len(robot.joint_names), _DRY_SPEED)
+        self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
         self._lever = robot.imu_lever
         self.reset()

@@ -73,6 +73,12 @@ def test_friction_of_an_exact_motion_is_right_to_twenty_millinewton_metres(learn
     assert stacked(estimates, "measured")[500:].all() and not stacked(estimates, "disturbed").any()
 
 
+def test_friction_at_rest_may_be_anything_until_the_balance_of_momentum_shows_it(urdf_xml):
+    standing = list(sway(urdf_xml, 0.5, amplitude=0.0))
+    sigma = stacked(feed(fresh(urdf_xml), standing), "sigma")
+    assert (sigma[:100] > 10.0).all() and (sigma[-1] < 3.0).all()
+
+
 def test_the_law_alone_knows_the_friction_of_the_velocities_it_has_seen(learned, swaying):
     estimator, _ = learned
     identified = estimator.identified
