@@ -24,7 +24,12 @@ DRY, VISCOUS, MOTORS = 2.0, 1.0, 6
 
 
 def searched(
-    ripples: float, amplitude: float, windows: int = 600, noise: float = 1.0, bump: float = 0.0, known: int = 0
+    ripples: float,
+    amplitude: float | FloatArray,
+    windows: int = 600,
+    noise: float = 1.0,
+    bump: float = 0.0,
+    known: int = 0,
 ) -> int:
     """What two looks find of motors that swing by different ranges, with noise and now and then an impact.
 
@@ -62,6 +67,11 @@ def test_no_ripple_is_found_where_there_is_none_or_only_a_little():
     assert searched(60, 0.0) == 0
     assert searched(60, 0.02, windows=3000) == 0
     assert RippleSearch(MOTORS).found() == 0
+
+
+def test_a_ripple_is_in_most_motors_or_it_is_something_else():
+    assert searched(60, np.array([0.0, 0.0, 0.0, 0.3, 0.3, 0.3]), windows=3000) == 0
+    assert searched(60, np.array([0.25, 0.25, 0.25, 0.3, 0.3, 0.3]), windows=3000) == 60
 
 
 def test_friction_that_is_larger_at_one_position_is_no_ripple():
