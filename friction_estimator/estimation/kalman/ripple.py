@@ -40,7 +40,7 @@ together, and the standard deviation of the parts is at most this many times the
 positions looks like a ripple, too, but of a few motors; coarse encoders do, but of all sizes. With these limits, 21 of
 26 walks with 4 to 30 % of ripple show one, and none of 142 without."""
 _FEWEST = 4
-"""And when so many motors show it, or all of a robot that has fewer."""
+"""And when at least so many motors have moved far enough: fewer cannot tell a ripple from an error of their law."""
 _SAME = 2
 """And when the look before showed the same, up to this difference: the first seconds of motion show what goes again."""
 _NEAR, _BETTER, _TIMES = 8, 10.0, 1.01
@@ -160,7 +160,7 @@ class RippleSearch:
         if known:
             return best + 1 if ratio[best] > max(_CLEAR, _TIMES * ratio[known - 1] + _BETTER) else known
         here = shown[:, best]
-        clear = ratio[best] > _CLEAR and here.sum() >= min(_FEWEST, here.size)
+        clear = ratio[best] > _CLEAR and here.sum() >= _FEWEST
         if clear:
             squares, all_squares = explained[here, best], 0.5 * friction[here]
             part = math.sqrt(squares.sum() / all_squares.sum())
