@@ -56,6 +56,9 @@ from friction_estimator.types import (
 _LOAD_ERROR, _TIMING_ERROR, _PERIOD_ERROR = 2e-4, 1.5e-4, 0.05
 """What neither law nor calibration represents, for sigma alone: a part of the motor torque (elasticity, rounding), and
 its change in a time [s] and in a part of the reading interval of the slowest sensor (timing)."""
+_LOAD_PRESLIDING = 0.1
+"""Part of the friction by the load that the terms of presliding miss, in the root mean square: where the load keeps its
+sign, friction that lags behind the velocity passes for a gain of the motor torque. Knees of random robots need 0.1."""
 _EFFORT_MEMORY = 0.05
 """Time constant of the rate of change of the motor torque [s]."""
 _LOOK_PERIOD = 0.5
@@ -84,6 +87,20 @@ def unmodelled_torque_variance(effort: FloatArray, part: float, late: float, slo
         slow_effort[joint] += part * change
         variance[joint] = (_LOAD_ERROR * effort[joint]) ** 2 + (late / _EFFORT_MEMORY * change) ** 2
     return variance
+
+
+def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: FloatArray) -> FloatArray:
+    """Variance (n,) of what terms of presliding miss of the friction that grows with the load [(N m)^2].
+
+    Parameters
+    ----------
+    parameters : (n, p) of the laws
+    load : (n,) torque of the motors [N m]
+    """
+    speed = np.full(load.size, DRY_SPEED)
+    phi = laws.regressor(speed, load) - laws.regressor(speed, np.zeros(load.size))
+    by_load = np.asarray((phi * parameters).sum(axis=1))
+    return (_LOAD_PRESLIDING * by_load) ** 2
 
 
 class MotionSource(Protocol):
@@ -323,6 +340,10 @@ class KalmanFriction:
         late = _TIMING_ERROR + _PERIOD_ERROR * window.duration / max(min(window.readings.tolist()), 1.0)
         part = min(window.duration / _EFFORT_MEMORY, 1.0)
         self.unmodelled_variance = unmodelled_torque_variance(window.effort, part, late, self._slow_effort)
+        if self._distances:
+            load = self._motors.torque(window.effort)
+            missed = load_presliding_variance(self.terms, self.bank.estimates.parameters, load)
+            self.unmodelled_variance += self._motors.variance_at_joints(missed)
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""

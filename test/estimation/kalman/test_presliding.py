@@ -13,6 +13,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, lay_out
+from friction_estimator.estimation.kalman.stage import KalmanFriction, load_presliding_variance
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.joint_laws import JointLaws, advance_strain
 from friction_estimator.laws.linear import PRESLIDING
@@ -25,15 +26,20 @@ from test.sway import SwayInstant, sway
 DRY, VISCOUS = 4.0, 2.0
 
 
-def with_presliding(instants: Sequence[SwayInstant], length: float) -> list[SwayInstant]:
-    """The same motion with the friction of Dahl (1968) in all joints, exact between two samples."""
+def with_presliding(instants: Sequence[SwayInstant], length: float, by_load: float = 0.0) -> list[SwayInstant]:
+    """The same motion with the friction of Dahl (1968) in all joints, exact between two samples.
+
+    It grows by the part ``by_load`` of the motor torque.
+    """
     strain, before, changed = np.zeros(12), instants[0].joints.position, []
     for instant in instants:
         moved = instant.joints.position - before
         strain = np.sign(moved) + (strain - np.sign(moved)) * np.exp(-np.abs(moved) / length)
         before = instant.joints.position
-        friction = DRY * strain + VISCOUS * instant.joints.velocity
-        effort = instant.joints.effort + friction - instant.friction
+        link, effort = instant.joints.effort - instant.friction, instant.joints.effort
+        for _ in range(20 if by_load else 1):
+            friction = (DRY + by_load * np.abs(effort)) * strain + VISCOUS * instant.joints.velocity
+            effort = link + friction
         joints = dataclasses.replace(instant.joints, effort=effort)
         changed.append(dataclasses.replace(instant, joints=joints, friction=friction))
     return changed
@@ -121,6 +127,19 @@ def test_filters_that_start_anew_while_sensors_are_wrong_go_on_when_these_are_ri
     stage.note_sensors(wrong=False, wrong_for=1.0)
     estimates = feed(estimator, instants[300:600])
     assert np.isfinite(stacked(estimates, "friction")).all()
+
+
+def test_sigma_holds_a_tenth_of_the_friction_that_grows_with_the_load_while_there_is_presliding(urdf_xml, motion):
+    laws, values = JointLaws(("six_slope_load",) * 2, presliding=True), np.zeros((2, 12))
+    values[:, 0], values[1, 7] = 3.0, 0.2
+    variance = load_presliding_variance(laws, values, np.array([30.0, -30.0]))
+    np.testing.assert_allclose(variance, [0.0, (0.1 * 0.2 * 30.0) ** 2], atol=1e-3)
+
+    estimator = estimator_of(urdf_xml)
+    effort = feed(estimator, with_presliding(motion, 2e-3, by_load=0.15))[-1].effort
+    (stage,) = [part for part in vars(estimator._pipeline).values() if isinstance(part, KalmanFriction)]
+    least = load_presliding_variance(stage.terms, stage.bank.estimates.parameters, effort)
+    assert least.max() > 0.01 and (stage.unmodelled_variance > 0.9 * least).all()
 
 
 def test_no_decision_is_made_without_motion(urdf_xml):
