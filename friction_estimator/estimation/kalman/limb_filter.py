@@ -134,9 +134,9 @@ def _judge_rest(
     """Add to the log-likelihood ratio (m,) of friction that is free at rest, against friction of the law, in place.
 
     The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
-    that of noise and model error, and at rest that of the friction in addition. Nothing is said of motors whose dry
-    friction is not ``known`` yet. ``missed`` (2, m) is an output: this
-    torque and its variance while the law holds.
+    that of noise and model error, and at rest that of the friction in addition. The ratio of a motor stays as it is
+    until its dry friction is ``known``. ``missed`` (2, m) is an output: this torque and its variance while the law
+    holds.
     """
     m = innovation.size
     for c in range(m):

@@ -34,20 +34,21 @@ _PERIODS = 2.0
 _CLEAR = 80.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
 log-likelihood ratio against no ripple. The number a turn is then right to about two, and more data correct it."""
+_SMALL = 0.03
+"""And when it is at least this part of the friction. Other errors of the law explain less."""
 _ALIKE, _SPREAD = 0.7, 0.8
 """And when motors are alike: in three quarters of them its part of the friction is at least this many times that of all
 together, and the standard deviation of the parts is at most this many times their mean. A law that is wrong at some
 positions looks like a ripple, too, but of a few motors; coarse encoders do, but of all sizes. With these limits, 21 of
 26 walks with 4 to 30 % of ripple show one, and none of 142 without."""
 _FEWEST = 4
-"""And when at least so many motors have moved far enough: fewer cannot tell a ripple from an error of their law."""
+"""And when at least this number of motors have moved through :data:`_PERIODS`: with fewer, an error of the law may look
+the same."""
 _SAME = 2
 """And when the look before showed the same, up to this difference: the first seconds of motion show what goes again."""
 _NEAR, _BETTER, _TIMES = 8, 10.0, 1.01
 """Another number replaces the one in use if it is at most this far from it, and its log-likelihood exceeds this many
 times that of the other by this."""
-_SMALL = 0.03
-"""And when it is at least this part of the friction. Other errors of the law explain less."""
 
 
 @kernel("V V M M M T M M")

@@ -62,14 +62,14 @@ def assert_same(one: IdentifiedParameters, other: IdentifiedParameters, atol: fl
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=atol)
 
 
-def test_friction_of_an_exact_motion_is_right_to_twenty_millinewton_metres(learned, swaying):
+def test_friction_of_an_exact_motion_is_right_to_ten_millinewton_metres(learned, swaying):
     """1.5 s and more of friction of 0.6 N m and beyond: its direction is uncertain for a moment at each reversal."""
     _, estimates = learned
     assert len(estimates) == len(swaying)
     truth = np.array([instant.friction for instant in swaying])
-    errors = (stacked(estimates, "friction") - truth)[1500:]
-    assert np.abs(errors).max() < 0.02 < 0.1 * np.sqrt((truth[1500:] ** 2).mean())
-    assert (np.abs(errors) < 3.0 * stacked(estimates, "sigma")[1500:]).all()
+    errors = np.abs(stacked(estimates, "friction") - truth)[1500:]
+    assert np.quantile(errors, 0.999) < 0.01 < 0.05 * np.sqrt((truth[1500:] ** 2).mean()) and errors.max() < 0.012
+    assert (errors < 3.0 * stacked(estimates, "sigma")[1500:]).all()
     assert stacked(estimates, "measured")[500:].all() and not stacked(estimates, "disturbed").any()
 
 
