@@ -33,11 +33,11 @@ from friction_estimator.estimation.kalman.frame_friction import (
 )
 from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
-from friction_estimator.estimation.kalman.limb_state import joint_state_indices
+from friction_estimator.estimation.kalman.limb_state import joint_state_indices, part_at_rest
 from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
 from friction_estimator.estimation.kalman.ripple import RippleSearch
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
-from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED, rest_of_limb
+from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
@@ -429,17 +429,17 @@ class KalmanFriction:
         )
 
     def _rest_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:
-        """Variance (n,) of the friction of joints that rest, before anything is learned [(N m)^2]."""
-        motors = self._motors
-        speed = motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
-        phi = self.terms.regressor(np.full(effort.size, DRY_SPEED), motors.torque(effort))
-        rest = np.empty(effort.size)
-        for limb, one in zip(self.bank.limbs, self.bank.filters, strict=True):
-            (dry, at_rest), known = np.empty((2, limb.joints.size)), np.empty(limb.joints.size, dtype=bool)
-            law = one.state, one.covariance, one.layout.law.start
-            rest_of_limb(limb.joints, phi, *speed, *law, dry, at_rest, known)
-            rest[limb.joints] = at_rest
-        return motors.variance_at_joints(rest)
+        """Variance (n,) of the friction of joints that rest, before anything is learned [(N m)^2].
+
+        It may be any that the law has, in the root mean square over the law's uncertainty.
+        """
+        motors, laws, estimates = self._motors, self.terms, self.bank.estimates
+        p, speed, std = laws.parameter_count, motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
+        phi = laws.regressor(np.full(speed.size, DRY_SPEED), motors.torque(effort))
+        mean = np.maximum((phi * estimates.parameters).sum(axis=1), 0.0)
+        variance = np.einsum("ni,nij,nj->n", phi, estimates.covariance[:, :p, :p], phi)
+        resting = [part_at_rest(*motor) for motor in zip(speed.tolist(), std.tolist(), strict=True)]
+        return motors.variance_at_joints((mean**2 + variance) * np.square(resting))
 
     @property
     def model_error_variance(self) -> FloatArray:

@@ -277,12 +277,11 @@ def limb_terms(
                 variance[a, b] += to_joints[a, c] * of_law * to_joints[b, c]
 
 
-@kernel("I M V V V M i8 V V B")
+@kernel("I M V V M i8 V V B")
 def rest_of_limb(
     rows: IntArray,
     dry_regressor: FloatArray,
     speed: FloatArray,
-    speed_std: FloatArray,
     x: FloatArray,
     P: FloatArray,
     law: int,
@@ -299,7 +298,7 @@ def rest_of_limb(
     ----------
     rows : (m,) the limb's motors among those of the robot
     dry_regressor : (n, p) of the laws at a slow motion under the present load
-    speed, speed_std : (n,) velocity of the motors and its standard deviation
+    speed : (n,) mean velocity of the motors over the window
     x, P, law : (size,), (size, size) state of the limb, covariance, and first state of the laws
     known : (m,) output: True where the law shows its dry friction
     """
@@ -313,7 +312,7 @@ def rest_of_limb(
         mean, variance = max(mean, 0.0), max(variance, 0.0)
         known[a] = variance < _KNOWN**2 * mean * mean
         dry[a] = math.sqrt(mean * mean + variance)
-        rest[a] = (dry[a] * part_at_rest(speed[rows[a]], speed_std[rows[a]])) ** 2
+        rest[a] = (dry[a] * part_at_rest(speed[rows[a]], 0.0)) ** 2
 
 
 class LinkColumns:
@@ -396,7 +395,7 @@ class WindowDynamics:
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot, self.laws = robot, laws
         self._links = LinkColumns(robot)
-        self._dry_speed, self._exact = np.full(len(robot.joint_names), DRY_SPEED), np.zeros(len(robot.joint_names))
+        self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
         self._lever = robot.imu_lever
         self.reset()
@@ -529,5 +528,5 @@ class WindowDynamics:
         )
         dry, rest, known = np.empty(m), np.empty(m), np.empty(m, dtype=bool)
         law = state, covariance, layout.law.start
-        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, self._exact, *law, dry, rest, known)
+        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, *law, dry, rest, known)
         return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb), dry, rest, known)

@@ -99,7 +99,7 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     phi, speed = np.full((3, 2), [1.0, 0.5]), np.array([0.0, 0.05, 0.0])
     x, P = np.array([0.0, 4.0, 0.0, 4.0, 0.0, 0.0, 0.0]), np.diag([0.0, 0.1, 0.4, 0.1, 0.4, 9.0, 4.0])
     dry, rest, known = np.empty(3), np.empty(3), np.empty(3, dtype=bool)
-    rest_of_limb(np.arange(3), phi, speed, np.zeros(3), x, P, 1, dry, rest, known)
+    rest_of_limb(np.arange(3), phi, speed, x, P, 1, dry, rest, known)
     np.testing.assert_allclose(dry**2, [16.2, 16.2, 10.0])
     np.testing.assert_allclose(rest, [16.2, 0.0, 10.0], atol=1e-3)
     np.testing.assert_array_equal(known, [True, True, False])
