@@ -20,7 +20,8 @@ class Event:
     Attributes
     ----------
     code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
-        ``missing_effort``, ``missing_velocity``, ``gap``, ``time_jump``, ``error_restart``, ``ripple`` or ``sensor``
+        ``missing_effort``, ``missing_velocity``, ``gap``, ``time_jump``, ``error_restart``, ``tilt``, ``ripple`` or
+        ``sensor``
     stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
     text : what happened, and what was done about it
     """

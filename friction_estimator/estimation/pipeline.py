@@ -36,6 +36,11 @@ from friction_estimator.types import (
 NUMERICAL_ERRORS = (ArithmeticError, ValueError)
 """What a computation raises that cannot go on, ``LinAlgError`` included, and a stage whose result is not finite."""
 
+_TILT_FOUND_ANEW = (
+    "gyroscope and accelerometer have contradicted each other for a second: the tilt is found anew from the "
+    "accelerometer; check units, axes and ranges of the IMU"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SensedFrame:
@@ -217,6 +222,8 @@ class Pipeline:
             self._health.add_error_restart("attitude", frame.stamp_ns, error)
             self.attitude.reset()
             attitude = self.attitude.step(frame.angular_velocity, frame.specific_force, frame.dt, frame.imu_fresh)
+        if self.attitude.contradicted:
+            self._health.add_lasting_event("tilt", frame.stamp_ns, _TILT_FOUND_ANEW)
         phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
         rate, specific_force = attitude.angular_velocity, attitude.specific_force
         dynamics = self.robot.dynamics(frame.position, frame.velocity, rate, specific_force)

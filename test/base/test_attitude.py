@@ -107,6 +107,35 @@ def test_tilt_stays_small_and_inside_its_sigma_under_walking_accelerations_and_n
     assert 0.2 < np.mean(squares) < 3.0
 
 
+@pytest.mark.parametrize("rate_error", [-15.0, 5.0, 10.0])
+def test_a_gyroscope_that_is_wrong_for_a_moment_spoils_the_tilt_for_less_than_a_second(rate_error):
+    """Until the accelerometer has contradicted it; the yaw may then be wrong by as much as the tilt was."""
+    estimator = AttitudeEstimator(AttitudeConfig(), QUIET, np.eye(3))
+    contradictions = 0
+    for k, (R, rate, force) in enumerate(motion(1, 4.0, 0.1)):
+        wrong = 2000 <= k < 2150
+        attitude = estimator.step(rate + wrong * np.array([rate_error, 0.0, 0.0]), force, DT)
+        contradictions += estimator.contradicted
+        tilt = (R @ np.cross(attitude.rotation_base_to_world[2], R[2]))[:2]
+        sigma = np.sqrt(np.diag(attitude.covariance))
+        if k == 2149:
+            assert np.linalg.norm(tilt) > 0.5
+        if k == 1999 or k > 3000:
+            assert (np.abs(tilt) < 3.0 * sigma[:2]).all() and np.linalg.norm(tilt) < 0.1
+    assert 1 <= contradictions <= 2 and sigma[2] > 0.5
+
+
+def test_an_accelerometer_that_is_wrong_for_a_moment_does_not_set_the_tilt():
+    """50 m/s^2 forward for 0.1 s: the tilt is never found anew from these readings."""
+    estimator = AttitudeEstimator(AttitudeConfig(), QUIET, np.eye(3))
+    tilts = []
+    for k, (R, rate, force) in enumerate(motion(1, 4.0, 0.1)):
+        force = force + (2000 <= k < 2100) * np.array([50.0, 0.0, 0.0])
+        attitude = estimator.step(rate, force, DT)
+        tilts.append(np.linalg.norm(np.cross(attitude.rotation_base_to_world[2], R[2])))
+    assert max(tilts) < 0.3 and max(tilts[3000:]) < 0.1
+
+
 def test_gyro_bias_is_learned_about_the_horizontal_axes():
     bias = np.array([0.008, -0.006, 0.0])
     estimator = AttitudeEstimator(AttitudeConfig(acceleration_std=0.05), QUIET, np.eye(3))

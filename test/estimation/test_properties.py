@@ -220,6 +220,21 @@ def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(ob
     assert error < 1.5 * usual_error + 0.02
 
 
+@pytest.mark.parametrize("observer", OBSERVERS)
+def test_a_gyroscope_that_was_wrong_for_a_moment_is_an_event_and_no_trace_of_it_stays(observer):
+    """15 rad/s for 0.15 s turn the attitude by more than a right angle."""
+    estimator, other = new_estimator(observer), new_estimator(observer)
+    (*_, usually) = feed(other, messages(0, WARM + FAULTY + GOOD))
+    feed(estimator, messages(0, WARM))
+    fault = Fault("set", ImuSample, 0, 38, FIELDS[ImuSample].index("angular_velocity"), None, -15.0, 0)
+    feed(estimator, spoil(messages(WARM, FAULTY), fault))
+    after = feed(estimator, messages(WARM + FAULTY, GOOD))
+    assert [event.code for event in estimator.health.events] == ["tilt"]
+    assert rms_error(after, WARM + FAULTY + GOOD) < 1.5 * usual(observer)[0] + 0.02
+    up, true_up = (estimate.base.rotation_base_to_world[2] for estimate in (after[-1], usually))
+    np.testing.assert_allclose(up, true_up, atol=0.05)
+
+
 NOT_STATES = ("_newest_frame", ".sensed", "_synchronizer", "_commands", ".robot", "law.", "explained_torque")
 """Samples, what has been published, and the model."""
 
