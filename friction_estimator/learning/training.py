@@ -1,7 +1,8 @@
 """Training of MOB-Net with JAX (Lim et al. 2024, section 4.4): Gaussian likelihood, truncated BPTT, Adam.
 
-Each module is trained on its own. A recording is cut into segments of some horizons; the hidden state runs on from
-horizon to horizon within a segment, gradients do not. The last tenth of every stretch of data is for validation.
+Each module is trained on its own. All data are one long sequence, cut into streams that run beside each other. The
+hidden state runs on from horizon to horizon to the end of a stream, as it does on the robot; gradients do not. The last
+tenth of every stretch of data is for validation.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from friction_estimator.robot.model import RobotModel
 LIMB_HORIZON, BASE_HORIZON = 50, 100
 """Horizons of truncated back-propagation, Table 1 [samples]."""
 SEGMENT = 10
-"""Horizons of a segment, at whose start the hidden state is zero."""
+"""Horizons of a segment: that many steps of the optimizer are one call."""
 VALIDATION = 0.1
 """Part of the data for validation (section 4.3)."""
 LARGEST_GRADIENT = 1.0
@@ -55,7 +56,7 @@ class TrainingSettings:
     leg_hidden, other_hidden : hidden units of modules with motor torques among the inputs, and of the others
     epochs : at most
     patience : epochs without a better validation loss after which a module is finished
-    batch : segments in a step
+    batch : streams
     first_rate, last_rate : learning rate at the start, and after ``decay`` of the epochs
     decay : part of the epochs in which the learning rate falls, linearly
     seed : of weights and order of the data
@@ -194,7 +195,7 @@ class _ModuleTrainer:
         scaled = [(self._scaled(x, "input"), self._scaled(y, "output")) for x, y in pieces]
         self._training = [(x[:c], y[:c]) for (x, y), c in zip(scaled, cuts, strict=True) if c >= length]
         validation = [(x[c:], y[c:]) for (x, y), c in zip(scaled, cuts, strict=True)]
-        self._validation = _segments(validation, length, 0)
+        self._validation = _segments(validation, length)
         if not self._training or not len(self._validation[0]):
             raise LearningError(
                 f"too few samples: {module.name} needs stretches of {length / VALIDATION:.0f} samples without a gap"
@@ -249,15 +250,19 @@ class _ModuleTrainer:
         self.best = best
 
     def _epoch(self, epoch: int) -> float:
+        """One pass over the data: pieces in random order, one long sequence from a random sample on, as streams."""
         rng = np.random.default_rng([self._settings.seed, self._number, epoch, 1])
-        length = SEGMENT * self._horizon
-        x, y = _segments(self._training, length, int(rng.integers(length)))
-        order, batch = rng.permutation(len(x)), min(self._settings.batch, len(x))
-        losses = []
-        for start in range(0, len(x) - batch + 1, batch):
-            chosen = order[start : start + batch]
-            self._parameters, self._optimizer_state, loss = train_segments(
-                self._optimizer, self._horizon, self._parameters, self._optimizer_state, x[chosen], y[chosen]
+        order, length = rng.permutation(len(self._training)), SEGMENT * self._horizon
+        samples = sum(len(x) for x, _ in self._training)
+        streams = min(self._settings.batch, samples // length)
+        segments, first = samples // (streams * length), int(rng.integers(samples))
+        used = streams * segments * length
+        x, y = (np.concatenate([self._training[k][part] for k in order]) for part in (0, 1))
+        x, y = (np.roll(part, -first, axis=0)[:used].reshape(streams, segments * length, -1) for part in (x, y))
+        h, losses = jnp.zeros((streams, self._parameters["w_hidden"].shape[0]), jnp.float32), []
+        for segment in zip(np.split(x, segments, axis=1), np.split(y, segments, axis=1), strict=True):
+            self._parameters, self._optimizer_state, h, loss = train_segments(
+                self._optimizer, self._horizon, self._parameters, self._optimizer_state, h, *segment
             )
             losses.append(loss)
         return float(np.mean(losses))
@@ -279,10 +284,11 @@ def train_segments(
     horizon: int,
     parameters: Parameters,
     optimizer_state: Any,
+    h: jax.Array,
     x: jax.Array,
     y: jax.Array,
-) -> tuple[Parameters, Any, jax.Array]:
-    """Truncated BPTT over segments x (b, t, i), y (b, t, o): one step of the optimizer a horizon."""
+) -> tuple[Parameters, Any, jax.Array, jax.Array]:
+    """Truncated BPTT over segments x (b, t, i), y (b, t, o) from h (b, s): one step of the optimizer a horizon."""
 
     def loss_of(parameters: Parameters, h: jax.Array, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
         h, mean, variance = gru_linear(parameters, h, x)
@@ -295,9 +301,8 @@ def train_segments(
         return (optax.apply_updates(parameters, update), optimizer_state, h), loss
 
     chunks = [jnp.moveaxis(values, 0, 1).reshape(-1, horizon, len(values), values.shape[2]) for values in (x, y)]
-    h = jnp.zeros((len(x), parameters["w_hidden"].shape[0]), jnp.float32)
-    (parameters, optimizer_state, _), losses = jax.lax.scan(step, (parameters, optimizer_state, h), tuple(chunks))
-    return parameters, optimizer_state, jnp.mean(losses)
+    (parameters, optimizer_state, h), losses = jax.lax.scan(step, (parameters, optimizer_state, h), tuple(chunks))
+    return parameters, optimizer_state, h, jnp.mean(losses)
 
 
 @partial(jax.jit, static_argnums=3)
@@ -341,14 +346,13 @@ class _Checkpoint:
         write_atomically(self._path, save(self._finished, {"friction_estimator": json.dumps(document)}))
 
 
-def _segments(pieces: Sequence[tuple[Float32Array, ...]], length: int, offset: int) -> tuple[Float32Array, ...]:
-    """Segments (b, length, ...) of all pieces, the first one of each beginning at ``offset`` if it is long enough."""
+def _segments(pieces: Sequence[tuple[Float32Array, ...]], length: int) -> tuple[Float32Array, ...]:
+    """Segments (b, length, ...) of all pieces."""
     parts: tuple[list[Float32Array], ...] = ([], [])
     for piece in pieces:
-        first = offset if len(piece[0]) >= offset + length else 0
-        count = (len(piece[0]) - first) // length
+        count = len(piece[0]) // length
         for part, values in zip(parts, piece, strict=True):
-            part.append(values[first : first + count * length].reshape(count, length, values.shape[1]))
+            part.append(values[: count * length].reshape(count, length, values.shape[1]))
     return tuple(np.concatenate(part) for part in parts)
 
 

@@ -13,6 +13,7 @@ from friction_estimator.learning.recording import SignalRecording
 from test.hopper import HOPPER, hopper_config
 
 pytest.importorskip("safetensors", reason="safetensors is not installed (extra learning): nothing can be trained")
+optax = pytest.importorskip("optax", reason="optax is not installed (extra learning): nothing can be trained")
 training = pytest.importorskip("friction_estimator.learning.training", reason="JAX is not installed (extra learning)")
 
 ROBOT = Robot("hopper", hopper_config(), HOPPER, None)
@@ -49,6 +50,20 @@ def test_a_lag_and_a_load_are_learned_down_to_the_noise_with_the_sigma_of_the_no
     left, left_by_friction_model = (errors.rms[name][6:] ** 2 - NOISE**2 for name in ("MOB-Net", "MOB-fric"))
     assert np.all(left < 0.4 * left_by_friction_model)
     assert np.all((errors.coverage["MOB-Net"] > 0.9) & (errors.coverage["MOB-Net"] < 0.98))
+
+
+def test_the_hidden_state_runs_on_from_segment_to_segment():
+    """Two segments one after the other change the weights as one of twice the length does."""
+    rng, horizon, streams = np.random.default_rng(0), 5, 3
+    optimizer, weights = optax.adam(0.01), training.initial_parameters(4, 6, 2, rng)
+    x, y = (rng.standard_normal((streams, 4 * horizon, width)).astype(np.float32) for width in (4, 2))
+    start = weights, optimizer.init(weights), np.zeros((streams, 6), np.float32)
+    whole, *_ = training.train_segments(optimizer, horizon, *start, x, y)
+    state = start
+    for part in (slice(0, 2 * horizon), slice(2 * horizon, None)):
+        *state, _ = training.train_segments(optimizer, horizon, *state, x[:, part], y[:, part])
+    for name, values in whole.items():
+        np.testing.assert_allclose(state[0][name], values, atol=1e-6)
 
 
 def test_progress_counts_to_the_end_and_losses_fall(trained):
