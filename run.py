@@ -4,28 +4,38 @@
     python3 run.py test             the tests; further arguments go to pytest
     python3 run.py VERB ...         any other verb of friction_estimator; `python3 run.py --help` lists them
 
+The first run installs what the demo needs; the first `test` adds what only the tests need. uv installs the packages,
+and pip where uv is not to be had.
+
 Standard library only, and written for any Python 3 so that an old one can say which versions are needed.
 """
 
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Dict, List, NoReturn
+from typing import Callable, Dict, List, NoReturn
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-REQUIREMENTS = ROOT / "requirements.txt"
+DEMO = ROOT / "requirements" / "demo.txt"  # packages of all verbs that the demo leads to
+TEST = ROOT / "requirements" / "test.txt"  # what the tests need beyond these
+UV = ROOT / "requirements" / "uv.txt"
 SETUP = ROOT / "setup.py"
 OWNER = VENV / ".made_by_run_py"  # written first: this folder is ours to delete
-PACKAGES_READY = VENV / ".packages_ready"  # written when the pinned packages are in, holds their fingerprint
+DEMO_READY = VENV / ".demo_ready"  # written when the pinned packages are in, holds their fingerprint
+TEST_READY = VENV / ".test_ready"
 READY = VENV / ".ready"  # written last
 LOG = VENV / "install.log"
+UV_FOLDER = VENV / "uv"  # removed after the installation, like its downloads
+CACHE = VENV / "downloads"
+LINE_PERIOD = 5.0  # between two lines of progress where the output is no terminal [s]
 
 VERSIONS = ((3, 12), (3, 13), (3, 11), (3, 14))  # CPython with wheels for every requirement, preferred first
 MINIMUM_GLIBC = (2, 28)
@@ -45,7 +55,7 @@ def main(arguments: List[str]) -> NoReturn:
         print(__doc__)
         sys.exit(2)
     environment = clean_environment(dict(os.environ))
-    prepare(environment)
+    prepare(environment, arguments[0] == "test")
     environment["PATH"] = "{}{}{}".format(PYTHON.parent, os.pathsep, environment.get("PATH", os.defpath))
     environment["VIRTUAL_ENV"] = str(VENV)
     if "HOME" not in environment:
@@ -81,25 +91,34 @@ def clean_environment(environment: Dict[str, str]) -> Dict[str, str]:
     return cleaned
 
 
-def prepare(environment: Dict[str, str]) -> None:
-    """Make ``.venv`` unless it is there, whole and up to date."""
-    if is_ready(PACKAGES_READY, REQUIREMENTS) and is_ready(READY, SETUP):
+def prepare(environment: Dict[str, str], tests: bool) -> None:
+    """Make ``.venv`` unless it is there, whole and up to date; ``tests``: with the packages of the tests."""
+
+    def done() -> bool:
+        return is_ready(DEMO_READY, DEMO) and is_ready(READY, SETUP) and (not tests or is_ready(TEST_READY, TEST))
+
+    if done():
         return
     check_platform()
     descriptor = lock()
     started = time.monotonic()
     try:
-        if not is_ready(PACKAGES_READY, REQUIREMENTS):
+        if done():  # another run.py has made it while this one waited
+            return
+        if not is_ready(DEMO_READY, DEMO):
             python = find_python(environment)
             make_room()
             make_venv(python, environment)
-            install_packages(environment)
-            PACKAGES_READY.write_text(fingerprint(REQUIREMENTS))
-        if not is_ready(READY, SETUP):  # another run.py may have made it while this one waited
+            install_packages(DEMO, "the demo", environment)
+            DEMO_READY.write_text(fingerprint(DEMO))
+        if tests and not is_ready(TEST_READY, TEST):
+            install_packages(TEST, "the tests", environment)
+            TEST_READY.write_text(fingerprint(TEST))
+        if not is_ready(READY, SETUP):
             install_this(environment)
             compile_kernels(environment)
             READY.write_text(fingerprint(SETUP))
-            say("ready after {:.0f} s; from now on this step is skipped".format(time.monotonic() - started))
+        say("ready after {:.0f} s; from now on this step is skipped".format(time.monotonic() - started))
     finally:
         os.close(descriptor)
 
@@ -208,16 +227,39 @@ def make_venv(python: str, environment: Dict[str, str]) -> None:
         fail("this Python cannot make environments: on Debian or Ubuntu, `sudo apt install python3-venv`, then again")
 
 
-def install_packages(environment: Dict[str, str]) -> None:
-    """Install the pinned packages; their list is complete, so pip need not search for dependencies."""
-    pins = [line for line in REQUIREMENTS.read_text().splitlines() if line[:1].isalnum()]
-    say("installing {} packages, once: 0.6 GB to download, 2.2 GB on disk".format(len(pins)))
-    run_pip(["--no-deps", "--require-hashes", "-r", str(REQUIREMENTS)], environment, len(pins))
+def install_packages(requirements: Path, purpose: str, environment: Dict[str, str]) -> None:
+    """Install pinned packages; their list is complete, so there are no dependencies to search for."""
+    pins = re.findall("^([a-z0-9.-]+)==", requirements.read_text(), re.MULTILINE)
+    total = len(set(pins))
+    say("installing {} packages of {}, once".format(total, purpose))
+    uv = find_uv(environment)
+    pinned = ["--no-deps", "--require-hashes", "-r", str(requirements)]
+    if uv:
+        command = [uv, "pip", "install", "--python", str(PYTHON), "--cache-dir", str(CACHE), *pinned]
+
+        def downloaded() -> str:
+            return "{} of {} packages downloaded".format(len(list(CACHE.glob("archive-v*/*"))), total)
+
+        if follow(command, environment, downloaded):
+            say("uv could not install them (its reason is in {}): pip tries".format(LOG))
+            uv = ""
+    if not uv:
+        pip_install(pinned, environment, total)
+    # headers are a fifth of all that the packages bring along, and only C++ compilers read them
+    for folder in (UV_FOLDER, CACHE, VENV / "include", *VENV.glob("lib/python*/site-packages/cmeel.prefix/include")):
+        shutil.rmtree(str(folder), ignore_errors=True)
+
+
+def find_uv(environment: Dict[str, str]) -> str:
+    """Path of uv, which installs several times faster than pip; empty where pip cannot install it."""
+    options = ["--target", str(UV_FOLDER), "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(UV)]
+    got = quiet([str(PYTHON), "-m", "pip", "install", "-q", "--no-compile", *options], environment)
+    return "" if got.returncode else str(UV_FOLDER / "bin" / "uv")
 
 
 def install_this(environment: Dict[str, str]) -> None:
     """Install this package such that the environment runs the code of this folder."""
-    run_pip(["--no-deps", "--no-build-isolation", "-e", str(ROOT)], environment, 1)
+    pip_install(["--no-deps", "--no-build-isolation", "-e", str(ROOT)], environment, 1)
 
 
 def compile_kernels(environment: Dict[str, str]) -> None:
@@ -228,43 +270,36 @@ def compile_kernels(environment: Dict[str, str]) -> None:
         fail("the numerical kernels cannot be compiled; the reason stands above")
 
 
-def run_pip(arguments: List[str], environment: Dict[str, str], total: int) -> None:
-    """Run `pip install`; on a terminal show its state in one line, else a line now and then. All goes to the log."""
+def pip_install(arguments: List[str], environment: Dict[str, str], total: int) -> None:
+    """Run `pip install`, and end with the last lines of its log when it fails."""
     command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
-    environment = {**environment, "PYTHONUNBUFFERED": "1"}
-    done = 0
-    with LOG.open("ab") as log:
-        process = subprocess.Popen(
-            command + arguments,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            close_fds=False,
-        )
-        for raw in process.stdout or ():
-            log.write(raw)
-            line = raw.decode(errors="replace").strip()
-            done += line.startswith(("Collecting ", "Processing ", "Obtaining ", "Ignoring ", "Requirement already"))
-            if line.startswith(("Collecting ", "Downloading ", "Building ", "Installing collected")):
-                progress(done, total, line)
-    if process.wait():
+
+    def collected() -> str:
+        return "{} of {} packages".format(LOG.read_text(errors="replace").count("\nCollecting "), total)
+
+    if follow(command + arguments, environment, collected):
         tail = LOG.read_text(errors="replace").splitlines()[-15:]
         print("\n".join(["", *tail]), file=sys.stderr)
         fail("pip failed (the whole log is in {}); check the network and run this again".format(LOG))
-    if sys.stdout.isatty():
+
+
+def follow(command: List[str], environment: Dict[str, str], progress: Callable[[], str]) -> int:
+    """Run a command into the log and show its progress: in one line of a terminal, else a line every few seconds."""
+    terminal = sys.stdout.isatty()
+    with LOG.open("ab") as log:
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, close_fds=False
+        )
+        while True:
+            try:
+                code = process.wait(0.2 if terminal else LINE_PERIOD)
+                break
+            except subprocess.TimeoutExpired:
+                text = "\r\033[K{}" if terminal else "run.py: {}\n"
+                print(text.format(progress()), end="", flush=True)
+    if terminal:
         print("\r\033[K", end="", flush=True)
-
-
-def progress(done: int, total: int, line: str) -> None:
-    """Show one line of pip's output, without the list of everything that is installed at the end."""
-    words = "Installing" if line.startswith("Installing") else " ".join(line.split()[:4]).split(" (from")[0]
-    text = "[{:3d}/{}] {}".format(done, total, words)
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns - 1
-        print("\r\033[K" + text[:width], end="", flush=True)
-    elif done % 20 == 0 and line.startswith("Collecting") or line.startswith("Installing"):
-        print(text, flush=True)
+    return code
 
 
 def quiet(command: List[str], environment: Dict[str, str]) -> "subprocess.CompletedProcess[bytes]":

@@ -1,12 +1,18 @@
 import os
+import re
 from glob import glob
 
 from setuptools import find_packages, setup
 
 PACKAGE = "friction_estimator"
+with open(os.path.join(PACKAGE, "__init__.py"), encoding="utf-8") as file:
+    VERSION = re.search('^__version__ = "(.*)"$', file.read(), re.MULTILINE)[1]
 
-# Nothing here may replace what an apt-installed ROS brings along: ROS itself, pinocchio and MuJoCo are extras.
+# Nothing here may replace what an apt-installed ROS brings along: ROS itself, pinocchio and numba are extras.
 EXTRAS = {
+    # A robot needs this and nothing else. Extras, because next to numpy, pinocchio and numba of apt, pip would bring
+    # others; without numba the kernels run as plain Python.
+    "robot": ["pin>=3.0", "numba>=0.60"],
     "ros": [  # real ROS 2 Jazzy as wheels, for machines without a ROS installation; pinned, or pip searches for minutes
         "ros-rclpy[fastrtps]==7.1.6",
         "ros-std-msgs==5.3.6",
@@ -17,30 +23,38 @@ EXTRAS = {
         "ros-diagnostic-msgs==5.3.6",
         "ros-visualization-msgs==5.3.6",
     ],
-    "dynamics": ["pin>=3.0"],
-    # compiles the numerical kernels; an extra, because without it they run as plain Python, and because numba takes the
-    # numpy it was built for: next to the numpy and python3-numba of apt, pip would bring another one
-    "compiled": ["numba>=0.60"],
     "simulation": ["mujoco>=3.3"],
     "bags": ["rosbags>=0.11,<0.12", "mcap>=1.2"],
     "report": ["plotly>=6.0"],
-    "robots": ["example-robot-data>=6.0"],  # URDFs of config/robots/talos_legs.yaml, g1.yaml; 400 MB
-    "demo": ["rich>=13.0"],
+    "terminal": ["rich>=13.0", "argcomplete>=3.0"],  # progress, tables and tab completion
+    "plot": ["matplotlib>=3.8", "pandas>=2.0"],  # figures and data frames in notebooks
+    "rerun": ["rerun-sdk>=0.24"],
+    "foxglove": ["foxglove-sdk>=0.10"],
+    "robots": ["example-robot-data>=6.0"],  # URDFs of most robots of config/robots; 400 MB
     "fleet": [
         "distributed>=2025.1",
         "pyarrow>=15.0",
         "fsspec>=2024.2",
         "importlib-metadata<10; python_version < '3.12'",  # of dask; later ones need a package without an author
     ],
-    "learning": ["jax>=0.4.30", "optax>=0.2.2", "safetensors>=0.4"],  # only `train` needs jax and optax; 100 MB
+    "training": ["jax>=0.4.30", "optax>=0.2.2", "safetensors>=0.4"],  # only `train` needs jax and optax; 100 MB
     "onnx": ["onnx>=1.16"],  # only `train --onnx` needs it
-    "test": ["pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100", "pandas>=2.0", "polars>=1.0", "duckdb>=1.0"],
 }
-EXTRAS["test"] += EXTRAS["robots"]
-NOT_IN_ALL = ("learning", "onnx")
-EXTRAS["all"] = list(
-    dict.fromkeys(requirement for name, extra in EXTRAS.items() if name not in NOT_IN_ALL for requirement in extra)
-)
+
+
+def together(*extras):
+    """Requirements of several extras."""
+    return [requirement for extra in extras for requirement in EXTRAS[extra]]
+
+
+EXTRAS["demo"] = together("robot", "ros", "simulation", "bags", "report", "terminal")
+EXTRAS["test"] = together("demo", "robots", "fleet", "plot", "rerun", "foxglove") + [
+    "pytest>=8.0",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "polars>=1.0",
+    "duckdb>=1.0",
+]
 
 
 def files_of(folder):
@@ -54,7 +68,7 @@ def files_of(folder):
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version=VERSION,
     description="Live joint-friction estimation for walking robots",
     license="Apache-2.0",
     maintainer="friction_estimator maintainers",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from friction_estimator.io.robot import load_robot
     from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Estimator",
     "FrictionEstimate",

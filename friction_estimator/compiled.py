@@ -23,6 +23,7 @@ of earlier versions.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import shutil
 import stat
@@ -65,6 +66,8 @@ _prepared = 0
 
 _UNUSED = 28 * 24 * 3600.0
 """Caches of kernels that nobody has used for this long are removed [s]: two versions may be in use at once."""
+_REPORT_PERIOD = 0.2
+"""Time between two reports of :func:`fill_cache` [s]."""
 _grown: set[Path] = set()
 """Folders in which this process has made the cache of a kernel."""
 
@@ -93,13 +96,46 @@ def prepare(progress: Callable[[int, int], None] | None = None) -> None:
     """
     global _prepared
     while _prepared < len(KERNELS):
-        dispatcher, types = KERNELS[_prepared]
-        dispatcher.compile(tuple(_TYPES[letter] for letter in types.split()))
+        _compile(*KERNELS[_prepared])
         _prepared += 1
         if progress is not None:
             progress(_prepared, len(KERNELS))
     while _grown:
         _remove_unused(_grown.pop())
+
+
+def fill_cache(progress: Callable[[int, int], None], processes: int) -> None:
+    """Compile the kernels of all modules imported so far into the cache, in several processes.
+
+    The processes are forks of this one, which must not have threads yet. What a process could not compile,
+    :func:`prepare` will: there the error is raised.
+
+    Parameters
+    ----------
+    progress : called a few times a second with the number of kernels that are taken up, and of all
+    processes : number of processes
+    """
+    context = multiprocessing.get_context("fork")
+    taken = context.Value("i", 0)
+
+    def work() -> None:
+        while True:
+            with taken.get_lock():
+                number, taken.value = taken.value, taken.value + 1
+            if number >= len(KERNELS):
+                return
+            _compile(*KERNELS[number])
+
+    workers = [context.Process(target=work, daemon=True) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        progress(min(taken.value, len(KERNELS)), len(KERNELS))
+        workers[0].join(_REPORT_PERIOD) if workers[0].is_alive() else time.sleep(_REPORT_PERIOD)
+
+
+def _compile(dispatcher: Any, types: str) -> None:
+    dispatcher.compile(tuple(_TYPES[letter] for letter in types.split()))
 
 
 def _compiled(function: Callable[..., Any]) -> Any:

@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+import friction_estimator
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -18,8 +20,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """run.py of a copy of the project in a folder with a space in its name."""
     copy = tmp_path / "a copy"
     copy.mkdir()
-    for name in ("run.py", "setup.py", "requirements.txt"):
+    for name in ("run.py", "setup.py"):
         shutil.copy(ROOT / name, copy)
+    shutil.copytree(ROOT / "requirements", copy / "requirements")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the copy holds only what is in the folder of run.py
     spec = importlib.util.spec_from_file_location("run_of_a_copy", copy / "run.py")
     assert spec is not None and spec.loader is not None
@@ -30,12 +33,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def finish(run: ModuleType) -> None:
     """Bring the environment into the state after a finished preparation, without the packages."""
-    run.PACKAGES_READY.write_text(run.fingerprint(run.REQUIREMENTS))
+    run.DEMO_READY.write_text(run.fingerprint(run.DEMO))
     run.READY.write_text(run.fingerprint(run.SETUP))
 
 
 def is_ready(run: ModuleType) -> bool:
-    return run.is_ready(run.PACKAGES_READY, run.REQUIREMENTS) and run.is_ready(run.READY, run.SETUP)
+    return run.is_ready(run.DEMO_READY, run.DEMO) and run.is_ready(run.READY, run.SETUP)
 
 
 def base_python() -> str:
@@ -72,7 +75,7 @@ def test_an_environment_counts_only_when_finished_unchanged_and_in_its_place(run
     run.SETUP.write_text(run.SETUP.read_text() + "\n")
     assert not is_ready(run)
     finish(run)
-    run.REQUIREMENTS.write_text("numpy==2.0.0\n")
+    run.DEMO.write_text("numpy==2.0.0\n")
     assert not is_ready(run)
     finish(run)
     run.PYTHON.unlink()  # the Python of the system was replaced by another version
@@ -96,14 +99,14 @@ def test_a_link_at_the_place_of_the_venv_is_renamed_and_not_followed(run: Module
     run.make_room()
     (backup,) = run.ROOT.glob(".venv.backup-*")
     assert backup.is_symlink()
-    assert run.REQUIREMENTS.exists()
+    assert run.DEMO.exists()
 
 
 def test_a_half_made_environment_of_our_own_is_removed(run: ModuleType) -> None:
     run.VENV.mkdir()
     run.OWNER.touch()
     run.make_room()
-    assert sorted(path.name for path in run.ROOT.iterdir()) == ["requirements.txt", "run.py", "setup.py"]
+    assert sorted(path.name for path in run.ROOT.iterdir()) == ["requirements", "run.py", "setup.py"]
 
 
 def test_an_unsuitable_python_is_refused_with_the_versions(
@@ -120,9 +123,20 @@ def test_an_unsuitable_python_is_refused_with_the_versions(
 
 def test_every_requirement_of_the_package_is_pinned() -> None:
     package = run_setup(str(ROOT / "setup.py"), stop_after="init")
-    wanted = {re.split(r"[\[<>=]", name)[0] for name in (*package.install_requires, *package.extras_require["all"])}
-    text = (ROOT / "requirements.txt").read_text()
-    lines = [line for line in text.splitlines() if line[:1].isalnum()]
-    assert wanted <= {line.split("==")[0] for line in lines}
-    assert all("==" in line for line in lines)
-    assert len(re.findall(r"^[a-z0-9].*\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)) == len(lines)
+    pinned: set[str] = set()
+    for name in ("demo", "test"):  # the tests have both
+        text = (ROOT / "requirements" / f"{name}.txt").read_text()
+        lines = [line for line in text.splitlines() if line[:1].isalnum()]
+        names = {line.split("==")[0] for line in lines}
+        assert not pinned & names
+        pinned |= names
+        wanted = {re.split(r"[\[<>=]", one)[0] for one in (*package.install_requires, *package.extras_require[name])}
+        assert wanted <= pinned
+        assert all("==" in line for line in lines)
+        assert len(re.findall(r"^[a-z0-9].*\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)) == len(lines)
+
+
+def test_every_file_has_the_same_version() -> None:
+    version = friction_estimator.__version__
+    for name in ("package.xml", "CITATION.cff", "CHANGELOG.md"):
+        assert re.search(rf"(?m)(<version>|^version: |^## ){re.escape(version)}\b", (ROOT / name).read_text()), name

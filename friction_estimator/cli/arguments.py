@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -259,14 +260,17 @@ def _setting(text: str) -> tuple[str, Any]:
 def progress_bar(title: str) -> Iterator[Callable[..., None]]:
     """Give a function that takes how much is done, how much there is, and, if it changes, the title.
 
-    The bar goes to stderr, and only if that is a terminal.
+    The progress goes to stderr: as a bar on a terminal, else as a line every few seconds.
     """
-    if not sys.stderr.isatty():
-        yield _ignore
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    except ModuleNotFoundError:
+        yield _lines(title)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
+    if not sys.stderr.isatty():
+        yield _lines(title)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -279,5 +283,18 @@ def progress_bar(title: str) -> Iterator[Callable[..., None]]:
         yield lambda done, total, now=title: bar.update(task, completed=done, total=total, description=now)
 
 
-def _ignore(done: float, total: float, now: str = "") -> None:
-    pass
+_LINE_PERIOD = 5.0
+"""Time between two lines of progress where stderr is no terminal [s]."""
+
+
+def _lines(title: str) -> Callable[..., None]:
+    """Progress as lines: the first one after a few seconds, so that short work shows none."""
+    latest = time.monotonic()
+
+    def show(done: float, total: float, now: str = title) -> None:
+        nonlocal latest
+        if total and time.monotonic() >= latest + _LINE_PERIOD:
+            latest = time.monotonic()
+            print(f"{now}: {100.0 * done / total:.0f} %", file=sys.stderr, flush=True)
+
+    return show

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from types import ModuleType
 
+import friction_estimator
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.ros.executables import import_module, on_end_signals
 
@@ -36,22 +39,18 @@ VERBS = {
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
 }
 
-_EXTRAS = {
-    "mujoco": "simulation",
-    "rosbags": "bags",
-    "mcap": "bags",
-    "plotly": "report",
-    "pinocchio": "dynamics",
-    "rich": "demo",
-    "rclpy": "ros",
-    "distributed": "fleet",
-    "pyarrow": "fleet",
-    "fsspec": "fleet",
-    "jax": "learning",
-    "optax": "learning",
-    "safetensors": "learning",
-    "onnx": "onnx",
+_PACKAGES = {
+    "pinocchio": "pin",
+    "rclpy": "ros-rclpy",
+    "rerun": "rerun-sdk",
+    "foxglove": "foxglove-sdk",
 }
+"""Names of packages that differ from that of their module."""
+
+
+_REQUIREMENT = re.compile(r"(?P<package>[^;]*?) *;.*extra == ['\"](?P<extra>\w+)['\"].*")
+_COMPLETION = "_ARGCOMPLETE"
+"""Variable that argcomplete sets when the shell wants to complete a line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,7 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         on_end_signals(signal.default_int_handler)
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        parsed = _parser(words).parse_args(words)
+        parser = _parser(words)
+        if not words:
+            parser.print_help(sys.stderr)
+            parser.exit(2)
+        parsed = parser.parse_args(words)
         code: int | None = parsed.run(parsed)
         sys.stdout.flush()
     except FrictionEstimatorError as error:
@@ -82,8 +85,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="friction_estimator", description="Joint friction of walking robots: live, from bags, in reports."
     )
+    parser.add_argument("--version", action="version", version=f"friction_estimator {friction_estimator.__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True, dest="verb")
-    chosen = next((word for word in words if not word.startswith("-")), None)
+    typed = shlex.split(os.environ.get("COMP_LINE", ""))[1:] if _COMPLETION in os.environ else words
+    chosen = next((word for word in typed if not word.startswith("-")), None)
     for name, description in VERBS.items():
         verb = verbs.add_parser(
             name,
@@ -95,6 +100,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             module = _module(name)
             module.add_arguments(verb)
             verb.set_defaults(run=module.run, command=shlex.join(("friction_estimator", *words)))
+    if _COMPLETION in os.environ:  # the shell wants to complete a line
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     return parser
 
 
@@ -103,10 +112,16 @@ def _module(verb: str) -> ModuleType:
 
 
 def _missing_module(error: ModuleNotFoundError) -> str:
+    """One line with the command that installs the packages of the extra that has a missing one."""
     name = (error.name or "").split(".")[0]
-    if name not in _EXTRAS:
+    package = _PACKAGES.get(name, name)
+    wanted = [_REQUIREMENT.fullmatch(line) for line in metadata.requires("friction_estimator") or ()]
+    extras = [(found["extra"], found["package"]) for found in wanted if found]
+    extra = next((extra for extra, line in extras if re.split(r"[^\w-]", line)[0] == package), None)
+    if extra is None:
         raise error
-    return f"the Python package {name!r} is missing: pip install '.[{_EXTRAS[name]}]' in the sources"
+    needed = " ".join(f"'{line}'" for other, line in extras if other == extra)
+    return f"the Python package {name!r} is missing: {sys.executable} -m pip install {needed}"
 
 
 def _fail(reason: str) -> int:

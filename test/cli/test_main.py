@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import friction_estimator
 from friction_estimator.cli.compile import ROOMS
 from friction_estimator.cli.main import VERBS, main
 from friction_estimator.ros.executables import END_SIGNALS
@@ -90,6 +91,10 @@ def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert all(verb in shown for verb in VERBS)
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == shown
 
 
 @pytest.mark.parametrize("verb", ["simulate", "replay", "report"])
@@ -125,8 +130,25 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
     process = run_python(code)
     assert process.returncode == 1
     assert process.stderr == (
-        "friction_estimator: error: the Python package 'plotly' is missing: pip install '.[report]' in the sources\n"
+        f"friction_estimator: error: the Python package 'plotly' is missing: {sys.executable} -m pip install "
+        "'plotly>=6.0'\n"
     )
+
+
+def test_the_version_and_the_words_of_a_shell_come_without_a_verb(tmp_path: Path) -> None:
+    pytest.importorskip("argcomplete", reason="argcomplete is not installed (extra terminal)")
+    module = [sys.executable, "-m", "friction_estimator"]
+    shown = subprocess.run([*module, "--version"], capture_output=True, text=True, timeout=120, check=True).stdout
+    assert shown == f"friction_estimator {friction_estimator.__version__}\n"
+    line, words = "friction_estimator replay --ov", tmp_path / "words"  # as bash calls a program to complete a line
+    shell = {
+        "_ARGCOMPLETE": "1",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "_ARGCOMPLETE_STDOUT_FILENAME": words,
+    }
+    subprocess.run(module, env={**os.environ, **{name: str(value) for name, value in shell.items()}}, check=True)
+    assert words.read_text().strip() == "--overwrite"
 
 
 def test_module_and_command_are_the_same() -> None:

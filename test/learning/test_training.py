@@ -12,9 +12,9 @@ from friction_estimator.learning.evaluation import evaluate
 from friction_estimator.learning.recording import SignalRecording
 from test.hopper import HOPPER, hopper_config
 
-pytest.importorskip("safetensors", reason="safetensors is not installed (extra learning): nothing can be trained")
-optax = pytest.importorskip("optax", reason="optax is not installed (extra learning): nothing can be trained")
-training = pytest.importorskip("friction_estimator.learning.training", reason="JAX is not installed (extra learning)")
+pytest.importorskip("safetensors", reason="safetensors is not installed (extra training): nothing can be trained")
+optax = pytest.importorskip("optax", reason="optax is not installed (extra training): nothing can be trained")
+training = pytest.importorskip("friction_estimator.learning.training", reason="JAX is not installed (extra training)")
 
 ROBOT = Robot("hopper", hopper_config(), HOPPER, None)
 SETTINGS = training.TrainingSettings(leg_hidden=12, other_hidden=8, epochs=8, batch=8)

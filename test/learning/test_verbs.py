@@ -27,20 +27,20 @@ def test_without_jax_train_names_the_extra(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     monkeypatch.delitem(sys.modules, "friction_estimator.learning.training", raising=False)
     assert main(["train", str(tmp_path), "-o", str(tmp_path / "model.safetensors")]) == 1
-    assert "'jax' is missing: pip install '.[learning]'" in capsys.readouterr().err
+    assert f"'jax' is missing: {sys.executable} -m pip install 'jax>=" in capsys.readouterr().err
 
 
 def test_without_onnx_train_names_the_extra_before_the_work(tmp_path, capsys, monkeypatch):
-    pytest.importorskip("jax", reason="JAX is not installed (extra learning): nothing can be trained")
+    pytest.importorskip("jax", reason="JAX is not installed (extra training): nothing can be trained")
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.delitem(sys.modules, "friction_estimator.learning.onnx_file", raising=False)
     assert main(["train", str(tmp_path), "-o", str(tmp_path / "m"), "--onnx", str(tmp_path / "m.onnx")]) == 1
-    assert "'onnx' is missing: pip install '.[onnx]'" in capsys.readouterr().err
+    assert f"'onnx' is missing: {sys.executable} -m pip install 'onnx>=" in capsys.readouterr().err
 
 
 def test_a_model_that_train_writes_can_be_evaluated(tmp_path, suralp, capsys, monkeypatch):
-    pytest.importorskip("jax", reason="JAX is not installed (extra learning): nothing can be trained")
-    pytest.importorskip("safetensors", reason="safetensors is not installed (extra learning)")
+    pytest.importorskip("jax", reason="JAX is not installed (extra training): nothing can be trained")
+    pytest.importorskip("safetensors", reason="safetensors is not installed (extra training)")
     monkeypatch.setenv("COLUMNS", "120")
     rng = np.random.default_rng(0)
     inputs, residual, external = (rng.standard_normal((10_000, size)).astype(np.float32) for size in (48, 18, 18))
