@@ -37,6 +37,7 @@ WRONG = {
     "fleet_drift": ["--seeds", "0"],
     "fleet_speed": ["--bags", "0"],
     "hamon": ["--slowest", "0.3"],
+    "random_robots": ["--robots", "0"],
     "mob_net": ["model.safetensors", "--seconds", "0"],
     "sigma_coverage": ["--seeds", "0"],
     "sigma_parts": ["--duration", "0"],
