@@ -1,0 +1,116 @@
+"""Is the observer right on robots that nobody chose, and does it name the joints where it is wrong?
+
+    python -m benchmarks.random_robots [--robots 20] [--first-seed 0] [--simulator both] [--set PARAM=VALUE ...]
+
+Every seed is a robot drawn at random, which walks for 20 s. Even seeds walk in the built-in simulator and odd ones in
+MuJoCo with its own friction, unless one simulator is chosen. Walks are simulated once and kept in the folder --walks.
+One line of JSON a robot is appended to --records as it is done; a second call with the same file goes on where the
+first one ended. Seeds below 1000 are for development, those from 1000 on for reports. Twenty robots take five minutes
+on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.random_robots.evaluation import ORACLES, evaluate
+from benchmarks.random_robots.robots import KINDS, SIMULATORS
+from benchmarks.random_robots.scores import HEADING, Record, summary
+from benchmarks.random_robots.walks import load_walk
+from benchmarks.shared.command import add_processes, command, command_line, count, make_parser
+from benchmarks.shared.pages import Page, table
+
+PAGE = "docs/results/random_robots.md"
+WALKS = Path(tempfile.gettempdir()) / "random_robots"
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("random_robots", __doc__)
+    parser.add_argument("--robots", type=count, default=20, help="number of robots")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--simulator", choices=(*SIMULATORS, "both"), default="both")
+    parser.add_argument("--oracle", nargs="*", choices=ORACLES[1:], default=[], help="further rows")
+    parser.add_argument("--set", nargs="+", type=_setting, default=[], metavar="PARAM=VALUE", help="of the estimator")
+    parser.add_argument("--walks", type=Path, default=WALKS, help="folder of the simulated walks")
+    parser.add_argument("--records", type=Path, help="file with one line of JSON a robot")
+    parser.add_argument("-o", "--output", type=_page, metavar="PAGE", help=f"page to fill, as {PAGE}; none: print only")
+    add_processes(parser)
+    options = parser.parse_args(arguments)
+    options.walks.mkdir(parents=True, exist_ok=True)
+    seeds = range(options.first_seed, options.first_seed + options.robots)
+    robots = [(seed, options.simulator if options.simulator in SIMULATORS else SIMULATORS[seed % 2]) for seed in seeds]
+    records = perform(robots, ["", *options.oracle], dict(options.set), options)
+    rows = list(_rows(records, options.oracle))
+    print(*table(HEADING, rows), sep="\n")
+    if options.output is not None:
+        options.output.fill("command", [f"`{command_line('random_robots', arguments)}`"])
+        options.output.fill("robots", table(HEADING, rows))
+
+
+def perform(
+    robots: Sequence[tuple[int, str]], oracles: Sequence[str], changes: Mapping[str, Any], options: argparse.Namespace
+) -> list[Record]:
+    """Records of all robots; those that the file holds already are not made anew."""
+    wanted = {(seed, simulator, oracle) for seed, simulator in robots for oracle in oracles}
+    records = [record for record in _read(options.records) if _key(record) in wanted and record["set"] == changes]
+    missing = sorted(wanted - {_key(record) for record in records})
+    with ProcessPoolExecutor(options.processes) as pool:
+        jobs = [pool.submit(_perform_one, options.walks, *one, changes) for one in missing]
+        for done, job in enumerate(as_completed(jobs), 1):
+            record = job.result()
+            records.append(record)
+            if options.records is not None:
+                with options.records.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+            print(f"{done} of {len(jobs)}: {' | '.join(summary(str(_key(record)), [record])[3:])}", file=sys.stderr)
+    return sorted(records, key=_key)
+
+
+def _perform_one(folder: Path, seed: int, simulator: str, oracle: str, changes: Mapping[str, Any]) -> Record:
+    return {**evaluate(load_walk(folder, seed, simulator), changes, oracle), "set": dict(changes)}
+
+
+def _key(record: Mapping[str, Any]) -> tuple[int, str, str]:
+    return record["seed"], record["simulator"], record["oracle"]
+
+
+def _read(path: Path | None) -> list[Record]:
+    if path is None or not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _rows(records: Sequence[Record], oracles: Sequence[str]) -> Iterator[list[str]]:
+    plain = [record for record in records if not record["oracle"]]
+    yield summary("all", plain)
+    for field, values in (("simulator", SIMULATORS), ("kind", KINDS)):
+        for value in values:
+            yield summary(value, [record for record in plain if record[field] == value])
+    for oracle in oracles:
+        yield summary(oracle, [record for record in records if record["oracle"] == oracle])
+
+
+def _page(text: str) -> Page:
+    return Page(text, ("command", "robots"))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Argument type: a parameter of the estimator and its value in YAML."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"must be PARAM=VALUE, got {text}")
+    return name, yaml.safe_load(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
