@@ -14,12 +14,11 @@ from benchmarks.shared.estimates import CONSISTENT, JointGroups, configure, driv
 from benchmarks.shared.walks import SimulatedRun, find_case, simulate
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.smoother import KalmanSmoother
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, JointFriction
+from friction_estimator.types import FloatArray
 
 LAG = 2.0
 """Of the smoother [s]."""
@@ -29,28 +28,8 @@ _DATASHEET = {**_EXACT_MODEL, "kalman.calibrate_sensors": False}
 _PERFECT_SENSORS = {**_DATASHEET, **{f"sensors.{name}_std": 0.0 for name in _SENSOR_ERRORS}}
 
 
-class _SmoothedVelocities(KalmanSmoother):
-    """Only the velocities are smoothed: the filters of the limbs are not gone through backward."""
-
-    def _smooth(self, until: float) -> list[JointFriction]:
-        count = sum(passed.time <= until for passed in self._passed)
-        ready, self._passed = self._passed[:count], self._passed[count:]
-        for limb_filter in self.stage.bank.filters:
-            if limb_filter.history is not None:
-                limb_filter.history.clear()
-        return [passed.friction for passed in ready]
-
-
 def _smoothed(config: Config, urdf_xml: str) -> Estimator:
     return SmoothedEstimator(config, urdf_xml, LAG)
-
-
-class _HalfSmoothedEstimator(SmoothedEstimator):
-    _smoother_class = _SmoothedVelocities
-
-
-def _smoothed_velocities(config: Config, urdf_xml: str) -> Estimator:
-    return _HalfSmoothedEstimator(config, urdf_xml, LAG)
 
 
 def _one_filter(jerk_density: float) -> Mapping[str, Any]:
@@ -76,7 +55,6 @@ class Variant:
 VARIANTS = (
     Variant("as it is"),
     Variant(f"smoother, {LAG:g} s ahead", make=_smoothed),
-    Variant("only the velocities smoothed", make=_smoothed_velocities),
     Variant("no calibration states", _PERFECT_SENSORS),
     Variant("priors exactly those of the datasheet, masses right", _DATASHEET),
     Variant("no model error state", {"kalman.model_error_std": 0.0}),

@@ -307,7 +307,6 @@ class LimbBank:
     config : ``kalman``, ``sensors``, ``contact_phase.on_fraction``
     robot : whose limbs they are
     laws : friction laws of the motors
-    history : True keeps the history of every filter
 
     Attributes
     ----------
@@ -320,7 +319,7 @@ class LimbBank:
     contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground
     """
 
-    def __init__(self, config: Config, robot: RobotModel, laws: JointLaws, history: bool = False) -> None:
+    def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         group = robot.motors.group.shape[1]
         self._config, self._floating = config, bool(robot.base_dofs)
         self._names = robot.joint_names
@@ -336,7 +335,6 @@ class LimbBank:
                 config.kalman,
                 self._bounds[limb.joints],
                 laws.presliding[limb.joints],
-                history,
             )
             for limb in self.limbs
         ]
@@ -382,7 +380,7 @@ class LimbBank:
         self.refresh()
 
     def turn_ripple(self, columns: slice, angle: FloatArray, spread: FloatArray) -> None:
-        """Use another number of ripples a turn; not with a history.
+        """Use another number of ripples a turn.
 
         The waves are turned so that those of before and those of now agree in the middle of each motor's range.
 
@@ -405,7 +403,7 @@ class LimbBank:
         self.refresh()
 
     def use_laws(self, laws: JointLaws) -> None:
-        """Leave the terms of presliding out, after :meth:`know_no_presliding`; not with a history."""
+        """Leave the terms of presliding out, after :meth:`know_no_presliding`."""
         n, _, k, g = self._shape
         p = laws.parameter_count
         self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
@@ -466,7 +464,6 @@ class LimbBank:
                 self._failed[index] = "the readings of a window were not finite"
         else:
             limb_filter.begin(*self._dynamics.momentum(terms, limb))
-        limb_filter.close(window.time)
 
     def gather(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
@@ -511,10 +508,17 @@ class LimbBank:
         self._held = [limb_filter.copy_before(age) for limb_filter in self.filters]
 
     def go_back_to_held(self) -> None:
-        """Drop what the limbs have learned since the time of :meth:`hold_copies`; not with a history."""
+        """Drop what the limbs have learned since the time of :meth:`hold_copies`."""
         for limb_filter, copy in zip(self.filters, self._held, strict=True):
-            if limb_filter.history is None:
-                limb_filter.go_back_to(copy)
+            limb_filter.go_back_to(copy)
+        self.refresh()
+
+    def take_over(self, other: LimbBank) -> None:
+        """Use what the filters of another bank with the same laws have identified, and the velocities of its motors."""
+        self.visited = other.visited
+        for mine, theirs in zip(self.filters, other.filters, strict=True):
+            mine.take_over(theirs)
+        self._next = dataclasses.replace(self.estimates, dry_friction=other.estimates.dry_friction)
         self.refresh()
 
     def wrench_delay(self) -> FloatArray:

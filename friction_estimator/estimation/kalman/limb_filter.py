@@ -22,15 +22,6 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.history import (
-    ConstraintStep,
-    Decay,
-    Measurement,
-    Record,
-    SchmidtUpdate,
-    Snapshot,
-    Transition,
-)
 from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
 from friction_estimator.linear_algebra import bounded, positive_semidefinite, solve_positive
 from friction_estimator.types import BoolArray, FloatArray, IntArray
@@ -317,9 +308,9 @@ def correct_foot_bias(
     correct_limb(x, P, first, innovation, S, x.size, K)
 
 
-@kernel("V M T i8 V")
-def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, direction: FloatArray) -> bool:
-    """Keep the law within a standard deviation of its bounds, in place; return whether it had to move.
+@kernel("V M T i8")
+def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int) -> None:
+    """Keep the law within a standard deviation of its bounds, in place.
 
     What is further out extrapolates badly. The state moves on the shortest path in the metric of its covariance
     (Simon 2010), which stays as it is.
@@ -328,11 +319,9 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
     ----------
     bounds : (m, b, p) rows whose product with the law's parameters of a joint cannot be negative; zero rows: no bound
     law : first state of the law
-    direction : (m p,) output: d of the move ``x += P[:, law] d``
     """
     m, count, p = bounds.shape
     limits, violated, any_violated = np.zeros((m, count)), np.zeros((m, count), dtype=np.bool_), False
-    direction[:] = 0.0
     for joint in range(m):
         start = law + joint * p
         for row in range(count):
@@ -347,7 +336,7 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
             violated[joint, row] = value < limits[joint, row]
             any_violated = any_violated or violated[joint, row]
     if not any_violated:
-        return False
+        return
     for joint in range(m):
         start = law + joint * p
         for row in range(count):
@@ -364,9 +353,6 @@ def hold_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray, law: int, dire
                     step = (limits[joint, row] - value) / variance
                     for j in range(x.size):
                         x[j] += step * shift[j]
-                    for i in range(p):
-                        direction[joint * p + i] += step * bounds[joint, row, i]
-    return True
 
 
 @kernel("V M M M M V f8 f8 V V V")
@@ -476,7 +462,6 @@ class LimbFilter:
     config : model error, process noise, impacts
     bounds : (m, b, p) rows whose product with the law's parameters of each joint (or motor) cannot be negative
     presliding : (m, p) one for parameters that are torques of presliding, else zero
-    history : True keeps a record of every change, for the smoother
 
     Attributes
     ----------
@@ -491,13 +476,9 @@ class LimbFilter:
     missed : (2, m) torque of the motors in the newest window that their laws do not explain [N m], and its variance
     windows : number of windows used for identification
     running : False until :meth:`begin`
-    history : records since the start, or since they were last taken away; None without history
     """
 
-    def __init__(
-        self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, presliding: FloatArray, history: bool = False
-    ) -> None:
-        self.history: list[Record] | None = [] if history else None
+    def __init__(self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, presliding: FloatArray) -> None:
         self._config = config
         self._model_error_variance = config.model_error_std**2
         self._joints = m = layout.momentum.stop
@@ -513,7 +494,6 @@ class LimbFilter:
         part, config = layout.calibration, self._config
         self._law_noise = np.zeros(layout.size)
         self._law_noise[layout.law] = (config.law_process_noise * layout.prior_std[layout.law]) ** 2
-        self._direction = np.empty(layout.law.stop - layout.law.start)
         self._calibration_noise = config.calibration_process_noise**2 * layout.prior_covariance()[part, part]
 
     def forget(self) -> None:
@@ -548,6 +528,14 @@ class LimbFilter:
         newest = len(self._copies) - 1  # up to one period old
         return self._copies[int(max(newest - age / _COPY_PERIOD, 0.0))]
 
+    def take_over(self, other: LimbFilter) -> None:
+        """Use law and calibration of another filter with the same layout, and what it has found of the model error."""
+        rows = slice(self.layout.law.start, self.layout.size)
+        self._clear(rows)
+        self.state[rows], self.covariance[rows, rows] = other.state[rows], other.covariance[rows, rows]
+        self.model_error_variance, self._law_power = other.model_error_variance.copy(), other._law_power.copy()
+        self.rest_evidence, self.windows = other.rest_evidence.copy(), other.windows
+
     def recover(self) -> str:
         """Go back to the newest copy, once, else to the prior; what was done, in words."""
         if self.go_back_to(self._copies[-1] if self._copies else None):
@@ -572,7 +560,6 @@ class LimbFilter:
         self._clear(self._head)
         self.variance_at_rest = np.zeros(self._joints)
         self._diagonal(self.layout.model_error)[:] = self.model_error_variance
-        self._record(Decay(self._head, 0.0))
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
         """Start, or continue after a window that was not used, at a measured momentum (m,), (m, m)."""
@@ -581,13 +568,11 @@ class LimbFilter:
         self.state[rows] = momentum
         self.covariance[rows, rows] = momentum_covariance
         self.running = True
-        self._record(Decay(rows, 0.0))
 
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
         factor, parts = np.empty(self._joints), (self.model_error_variance, self.variance_at_rest)
         decay_model_error(self.state, self.covariance, parts[0] + parts[1], *parts, factor, duration)
-        self._record(Decay(self.layout.model_error, factor))
         self.running = False
 
     def step(self, window: LimbWindow, frozen: bool, touching: bool) -> bool:
@@ -628,9 +613,6 @@ class LimbFilter:
         )
         if math.isnan(distance):
             return False
-        if self.history is not None:
-            transition = Transition(self._momentum, window.duration * window.force_columns)
-            self._record(transition, Decay(layout.model_error, factor))
         self.consistency = consistency
         impact = distance > self._config.innovation_gate * self._joints
         if impact:
@@ -645,9 +627,7 @@ class LimbFilter:
             self._impacts.clear()
         self._correct(innovation, S, frozen)
         if not frozen:
-            moved = hold_bounds(self.state, self.covariance, self._bounds, layout.law.start, self._direction)
-            if moved and self.history is not None:
-                self._record(ConstraintStep(layout.law, self._direction.copy()))
+            hold_bounds(self.state, self.covariance, self._bounds, layout.law.start)
             self.windows += 1
         if not impact:
             part = window.duration / self._config.model_error_memory
@@ -666,17 +646,6 @@ class LimbFilter:
             )
         return True
 
-    def close(self, time: float) -> None:
-        """The window that ends at ``time`` [s] has been used or skipped: keep model error and law in the history."""
-        if self.history is not None:
-            rows = self.output
-            self._record(Snapshot(time, rows, self.state[rows].copy(), self.covariance[rows].copy()))
-
-    @property
-    def output(self) -> slice:
-        """States that a snapshot of the history keeps: model error and law."""
-        return slice(self.layout.model_error.start, self.layout.law.stop)
-
     def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
         rows = self.layout.foot(self.layout.foot_bias, foot)
@@ -684,13 +653,9 @@ class LimbFilter:
             used = np.empty(6), np.empty((6, 6))
             gain = np.empty((6, self.layout.size))
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance, *used, gain)
-            self._record(Measurement(rows, *used, gain.T))
 
     def know_no_presliding(self) -> None:
-        """Use that the torques of presliding are zero, from now on.
-
-        With a history that is a measurement without noise, and the smoother uses it for the windows before, too.
-        """
+        """Use that the torques of presliding are zero, from now on: a measurement without noise."""
         layout, (m, p) = self.layout, self.presliding.shape
         prior = layout.prior_std.copy()
         for motor in range(m):
@@ -701,12 +666,11 @@ class LimbFilter:
                 innovation, S = -self.state[rows], np.ascontiguousarray(self.covariance[rows, rows])
                 gain = np.empty((columns.size, layout.size))
                 correct_limb(self.state, self.covariance, rows.start, innovation, S, layout.size, gain)
-                self._record(Measurement(rows, innovation, S, gain.T))
                 self._clear(rows)
         self.layout = replace(layout, prior_std=prior)
 
     def use_law(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
-        """Leave out the parameters that :meth:`know_no_presliding` has set to zero; not with a history.
+        """Leave out the parameters that :meth:`know_no_presliding` has set to zero.
 
         Parameters
         ----------
@@ -755,9 +719,6 @@ class LimbFilter:
         considered = self.layout.law.start if frozen else self.layout.size
         gain = np.empty((innovation.size, self.layout.size))
         correct_limb(self.state, self.covariance, 0, innovation, S, considered, gain)
-        if self.history is not None:
-            rows, used = self._momentum, (innovation.copy(), S.copy())
-            self._record(SchmidtUpdate(rows, gain.T) if frozen else Measurement(rows, *used, gain.T))
 
     def _clear(self, rows: slice | IntArray) -> None:
         self.state[rows] = 0.0
@@ -767,7 +728,3 @@ class LimbFilter:
     def _diagonal(self, rows: slice) -> FloatArray:
         """Writable view of a part of the covariance's diagonal."""
         return self.covariance.ravel()[:: self.layout.size + 1][rows]
-
-    def _record(self, *records: Record) -> None:
-        if self.history is not None:
-            self.history.extend(records)

@@ -1,20 +1,19 @@
-"""Fixed-lag smoother of the Kalman stage, for recordings: every estimate also uses later samples.
+"""Fixed-lag smoothing of the Kalman stage, for recordings: every estimate also uses later samples.
 
-frames ─► motion smoother ─► the same stage, with history ─► WindowSmoother: backward sweep ─► friction, law, sigma
-          half a second ahead                                a lag ahead
+frames ─► MotionSmoother ─► KalmanFriction, which identifies ──────────────┐ law and calibration
+          half a second ahead                                              ▼
+                              a lag later the same frames ─► KalmanFriction, frozen ─► friction, law, sigma
 
-The velocities are smoothed first, because the law at a noisy velocity near zero is the largest error of the live stage.
-Every filter of the bank of motion filters is stationary, and so is its Rauch-Tung-Striebel smoother: one constant gain
+The velocities are smoothed because the law at a noisy velocity near zero is the largest error of the live stage. Every
+filter of the bank of motion filters is stationary, and so is its Rauch-Tung-Striebel smoother: one constant gain
 (Rauch, Tung & Striebel 1965, eq. 3.28). The filters are weighed by how well they have predicted the readings before and
-after.
+after. The second stage only evaluates what the first one has identified up to a lag later, so no window counts twice.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +22,6 @@ from scipy.linalg import solve_discrete_lyapunov
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame_friction import ANYWHERE
-from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.joint_motion import (
     TRANSITION,
     WHITE_JERK,
@@ -36,23 +33,9 @@ from friction_estimator.estimation.kalman.joint_motion import (
     stationary_covariance,
     weighted_motion,
 )
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, joint_state_indices, law_bounds, within_bounds
 from friction_estimator.estimation.kalman.stage import KalmanFriction
-from friction_estimator.estimation.visited_velocities import VisitedVelocities
-from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import (
-    Attitude,
-    ContactPhase,
-    Dynamics,
-    FloatArray,
-    IntArray,
-    JointFriction,
-    LawEstimate,
-    SensorFrame,
-)
+from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
 
 MOTION_MEMORY = 0.1
 """Time over which the motion models are compared, before and after each reading [s]: shorter than a step."""
@@ -198,6 +181,37 @@ class MotionSmoother:
         return self._smoothers[key]
 
 
+_MOTION_MEMORIES = 5.0
+"""Velocities are smoothed with this many ``MOTION_MEMORY`` of later readings: the bank remembers nothing longer."""
+_BLOCK = 0.5
+"""Work is done in blocks of this length, or of half a lag [s]."""
+
+
+class SmoothedMotions:
+    """Motion source of a stage: motions that have been smoothed already.
+
+    Parameters
+    ----------
+    smoother : of the motions
+    """
+
+    def __init__(self, smoother: MotionSmoother) -> None:
+        self._smoother = smoother
+        self.motion: JointMotion | None = None
+
+    def reset(self) -> None:
+        """The smoother restarts by itself."""
+
+    def retune(self, noise: SensorNoise, encoder_step: FloatArray) -> None:
+        """For the readings that are not smoothed yet; they count as white noise, rounded ones too."""
+        self._smoother.retune(noise)
+
+    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
+        """The motion that was put in."""
+        assert self.motion is not None
+        return self.motion
+
+
 @dataclass(frozen=True, slots=True)
 class _Sensed:
     """A frame and what was computed from it before the friction."""
@@ -209,202 +223,12 @@ class _Sensed:
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredFrame:
-    """A frame that the stage has used.
-
-    Attributes
-    ----------
-    time : since the restart [s]
-    sensed : the frame
-    unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
-    strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start
-    motion : smoothed
-    friction : output of the stage
-    """
+class _Waiting:
+    """A frame that the first stage has used, and the second one has not."""
 
     time: float
     sensed: _Sensed
-    unmodelled_variance: FloatArray
-    strain: FloatArray
-    unknown: FloatArray
     motion: JointMotion
-    friction: JointFriction
-
-
-@dataclass(frozen=True, slots=True)
-class SmoothedWindows:
-    """Law and model error at the ends of windows.
-
-    Attributes
-    ----------
-    laws : friction laws of the motors and the terms of presliding
-    motors : that move the joints
-    time : (w,) increasing [s]
-    parameters : (w, n, p) of the laws, motor by motor, within their bounds
-    model_error : (w, n) motor by motor [N m]
-    covariance : (w, n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint
-    visited : velocities of the motors up to the newest sample
-    """
-
-    laws: JointLaws
-    motors: Transmission
-    time: FloatArray
-    parameters: FloatArray
-    model_error: FloatArray
-    covariance: FloatArray
-    visited: VisitedVelocities
-
-    def at(
-        self, frames: Sequence[FilteredFrame], model_error_variance: FloatArray, ripples: FloatArray
-    ) -> tuple[dict[str, FloatArray], list[LawEstimate]]:
-        """Fields of ``JointFriction`` at some frames (f), each (f, n), and the law of each frame.
-
-        Parameters
-        ----------
-        model_error_variance : (n,) of the law while nothing is measured [(N m)^2]
-        ripples : (n,) periods of the motors' friction in a turn, or (0,)
-        """
-        times = np.array([frame.time for frame in frames])
-        row = self._nearest(times)
-        laws = [LawEstimate(*columns) for columns in zip(*self._described(), strict=True)]
-        parameters, covariance = self.parameters[row], self.covariance[row]
-        model_error = np.stack([np.interp(times, self.time, column) for column in self.model_error.T], axis=1)
-        velocity = np.array([frame.motion.velocity for frame in frames])
-        std = np.array([frame.motion.velocity_std for frame in frames])
-        effort, position = (
-            np.array([getattr(f.sensed.frame, name) for f in frames]) for name in ("effort", "position")
-        )
-        strain, unknown = (np.array(rows) for rows in zip(*((f.strain, f.unknown) for f in frames), strict=True))
-        motors = self.motors
-        angle = motors.velocity(position) * ripples if ripples.size else None
-        wave = None if angle is None else np.stack((np.sin(angle), np.cos(angle)), axis=-1)
-        regressor, torque, variance = self.laws.expected_friction(
-            parameters, motors.velocity(velocity), motors.torque(effort), motors.velocity_std(std), strain, wave
-        )
-        variance += ANYWHERE * (unknown * parameters[..., self.laws.added["presliding"]]).sum(axis=-1) ** 2
-        model = motors.at_joints(torque)
-        velocity_variance = motors.variance_at_joints(variance) + np.array(
-            [frame.unmodelled_variance for frame in frames]
-        )
-        law_variance = motors.law_variance(regressor, covariance)
-        full = motors.friction_variance(regressor, covariance)
-        return {
-            "friction": model + motors.at_joints(model_error),
-            "sigma": np.sqrt(full + velocity_variance),
-            "model": model,
-            "model_sigma": np.sqrt(law_variance + model_error_variance + velocity_variance),
-        }, [laws[at] for at in row.tolist()]
-
-    def _nearest(self, times: FloatArray) -> IntArray:
-        return np.searchsorted(0.5 * (self.time[1:] + self.time[:-1]), times)
-
-    def _described(self) -> tuple[FloatArray, ...]:
-        """Fields of :class:`LawEstimate`, one row a window."""
-        motors, parameters, covariance = self.motors, self.parameters, self.covariance
-        coulomb, viscous = (np.einsum("np,wnp->wn", rows, parameters) for rows in self.visited.rows)
-        rows = (
-            motors.spread(self.visited.rows[0], 0.0, np.abs(motors.weights)),
-            motors.spread(self.visited.rows[1], 0.0, motors.weights**2),
-        )
-        coulomb_variance, viscous_variance, cross = (
-            np.einsum("ni,wnij,nj->wn", left, covariance, right)
-            for left, right in ((rows[0], rows[0]), (rows[1], rows[1]), rows)
-        )
-        own = np.diagonal(covariance, axis1=2, axis2=3)[..., : self.laws.own_count]
-        return (
-            np.ascontiguousarray(parameters[..., : self.laws.own_count]),
-            np.sqrt(np.maximum(own, 0.0)),
-            motors.coulomb_at_joints(coulomb),
-            motors.viscous_at_joints(viscous),
-            np.sqrt(np.maximum(coulomb_variance, 0.0)),
-            np.sqrt(np.maximum(viscous_variance, 0.0)),
-            cross,
-            np.tile(self.visited.velocity_range, (len(parameters), 1, 1)),
-        )
-
-
-class WindowSmoother:
-    """Sweeps backward over the records of all limbs.
-
-    Parameters
-    ----------
-    laws : of the motors, with the terms of presliding
-    motors : that move the joints
-    limbs : whose filters they are
-    visited : velocities of the motors
-    """
-
-    def __init__(
-        self, laws: JointLaws, motors: Transmission, limbs: Sequence[Limb], visited: VisitedVelocities
-    ) -> None:
-        self._laws, self._motors, self._limbs, self._visited = laws, motors, limbs, visited
-        self._bounds = law_bounds(laws)
-
-    def sweep(self, filters: Sequence[LimbFilter], until: float) -> SmoothedWindows | None:
-        """Smooth all windows up to a time [s], and drop their records but the newest; None without any window."""
-        swept = [sweep(limb_filter.history or [], until) for limb_filter in filters]
-        if not swept[0]:
-            return None
-        for limb_filter in filters:
-            _drop(limb_filter, until)
-        n, p, w = len(self._laws.law_names), self._laws.parameter_count, len(swept[0])
-        joint = np.zeros((w, n, p + 1))
-        q = self._motors.group.shape[1] * (p + 1)
-        covariance = np.zeros((w, n, q, q))
-        for limb, windows in zip(self._limbs, swept, strict=True):
-            m = limb.joints.size
-            own = joint_state_indices(m, 0, m, p)
-            joint[:, limb.joints] = np.array([state for _, state, _ in windows])[:, own]
-            columns = self._motors.select(limb.joints).columns(own)
-            blocks = np.array([P[columns[:, :, None], columns[:, None, :]] for _, _, P in windows])
-            covariance[:, limb.joints] = blocks
-        law = within_bounds(
-            np.ascontiguousarray(joint[..., :p]).reshape(-1, p),
-            np.ascontiguousarray(covariance[..., :p, :p]).reshape(-1, p, p),
-            self._bounds,
-        )
-        times = np.array([time for time, _, _ in swept[0]])
-        return SmoothedWindows(
-            self._laws, self._motors, times, law.reshape(w, n, p), joint[..., p], covariance, self._visited
-        )
-
-
-def _drop(limb_filter: LimbFilter, until: float) -> None:
-    """Records before the newest smoothed snapshot are done with; that one begins the next block."""
-    records = limb_filter.history
-    assert records is not None
-    done = [row for row, record in enumerate(records) if isinstance(record, Snapshot) and record.time <= until]
-    del records[: done[-1]]
-
-
-_MOTION_MEMORIES = 5.0
-"""Velocities are smoothed with this many ``MOTION_MEMORY`` of later readings: the bank remembers nothing longer."""
-_BLOCK = 0.5
-"""Work is done in blocks of this length, or of half a lag [s]."""
-
-
-class SmoothedMotions:
-    """Motion source of the stage: motions that have been smoothed already.
-
-    Parameters
-    ----------
-    smoother : of the motions
-    """
-
-    def __init__(self, smoother: MotionSmoother) -> None:
-        self._smoother = smoother
-        self.motions: deque[JointMotion] = deque()
-
-    def reset(self) -> None:
-        """The smoother restarts by itself."""
-
-    def retune(self, noise: SensorNoise, encoder_step: FloatArray) -> None:
-        """For the readings that are not smoothed yet; they count as white noise, rounded ones too."""
-        self._smoother.retune(noise)
-
-    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
-        """The next motion."""
-        return self.motions.popleft()
 
 
 class KalmanSmoother:
@@ -415,14 +239,19 @@ class KalmanSmoother:
     config : ``observer: kalman``
     robot : the model that also makes the :class:`Dynamics`
     lag : every sample is estimated with at least this much of what came later; ``inf``: with all of it [s]
-    health : gets the events of the stage
+    health : gets the events of the stages
+
+    Attributes
+    ----------
+    stage : identifies law and calibration, a lag ahead of the estimates
     """
 
     def __init__(self, config: Config, robot: RobotModel, lag: float, health: Health) -> None:
         self._motion = MotionSmoother(config.kalman, config.sensors)
         self._given = SmoothedMotions(self._motion)
-        self.stage = KalmanFriction(config, robot, health, self._given, history=True)
-        self._motors = robot.motors
+        self.stage = KalmanFriction(config, robot, health, self._given)
+        self._evaluating = KalmanFriction(config, robot, health, self._given)
+        self._evaluating.frozen = True
         self._ahead = _MOTION_MEMORIES * MOTION_MEMORY
         self._lag = lag
         self._block = max(_BLOCK, 0.5 * lag)
@@ -431,16 +260,14 @@ class KalmanSmoother:
     def _clear(self) -> None:
         self._motion.reset()
         self._sensed: list[_Sensed] = []
-        self._passed: list[FilteredFrame] = []
-        self._waiting = 0.0
+        self._waiting: deque[_Waiting] = deque()
+        self._unsmoothed = 0.0
 
     def reset(self) -> None:
         """Restart; what waits is lost, law and calibration stay."""
         self._clear()
         self.stage.reset()
-        for limb_filter in self.stage.bank.filters:
-            if limb_filter.history is not None:
-                limb_filter.history.clear()
+        self._evaluating.reset()
 
     def step(
         self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics
@@ -448,56 +275,37 @@ class KalmanSmoother:
         """Use one frame; what it completes, oldest first. Flush before a frame with ``dt == 0``."""
         self._motion.step(frame.position, frame.velocity, frame.dt)
         self._sensed.append(_Sensed(frame, attitude, phase, dynamics))
-        self._waiting += frame.dt
-        if self._waiting < self._ahead + _BLOCK:
+        self._unsmoothed += frame.dt
+        if self._unsmoothed < self._ahead + _BLOCK:
             return []
-        self._pass(len(self._sensed) - round(self._ahead / self._waiting * len(self._sensed)))
-        if self.stage.time - self._passed[0].time < self._lag + self._block:
+        self._identify(len(self._sensed) - round(self._ahead / self._unsmoothed * len(self._sensed)))
+        if self.stage.time - self._waiting[0].time < self._lag + self._block:
             return []
-        return self._smooth(self.stage.time - self._lag)
+        return self._evaluate(self.stage.time - self._lag)
 
     def flush(self) -> list[JointFriction]:
         """Everything that waits: the recording has ended, or has a gap here."""
         if self._sensed:
-            self._pass(len(self._sensed))
-        finished = self._smooth(math.inf) if self._passed else []
+            self._identify(len(self._sensed))
+        finished = self._evaluate(math.inf) if self._waiting else []
         self.reset()
         return finished
 
-    def _pass(self, count: int) -> None:
-        """Let the stage use the oldest frames."""
+    def _identify(self, count: int) -> None:
+        """Let the first stage use the oldest frames."""
         ready, self._sensed = self._sensed[:count], self._sensed[count:]
         for sensed, motion in zip(ready, self._motion.smoothed(count), strict=True):
-            ripples = self.stage.ripples
-            self._use(sensed, motion)
-            if self.stage.ripples is not ripples:  # the filters have started anew: all that waits can know the ripple
-                passed, self._passed = self._passed, []
-                self.stage.reset()
-                for one in passed:
-                    self._use(one.sensed, one.motion)
-        self._waiting = sum(sensed.frame.dt for sensed in self._sensed)
+            self._given.motion = motion
+            self.stage.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics)
+            self._waiting.append(_Waiting(self.stage.time, sensed, motion))
+        self._unsmoothed = sum(sensed.frame.dt for sensed in self._sensed)
 
-    def _use(self, sensed: _Sensed, motion: JointMotion) -> None:
-        """Let the stage use one frame."""
-        self._given.motions.append(motion)
-        friction = self.stage.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics)
-        stage = self.stage
-        state = stage.unmodelled_variance, stage.strain.copy(), stage.unknown.copy()
-        self._passed.append(FilteredFrame(stage.time, sensed, *state, motion, friction))
-
-    def _smooth(self, until: float) -> list[JointFriction]:
-        """Hand out the frames up to a time."""
-        count = sum(passed.time <= until for passed in self._passed)
-        ready, self._passed = self._passed[:count], self._passed[count:]
-        self.stage.finish_pending_updates()
-        bank = self.stage.bank
-        smoother = WindowSmoother(self.stage.terms, self._motors, bank.limbs, bank.visited)
-        windows = smoother.sweep(bank.filters, until)
-        return self._frictions(ready, windows) if windows is not None else [passed.friction for passed in ready]
-
-    def _frictions(self, ready: list[FilteredFrame], windows: SmoothedWindows) -> list[JointFriction]:
-        values, laws = windows.at(ready, self.stage.model_error_variance, self.stage.ripples)
-        return [
-            dataclasses.replace(passed.friction, law=law, **{name: column[row] for name, column in values.items()})
-            for row, (passed, law) in enumerate(zip(ready, laws, strict=True))
-        ]
+    def _evaluate(self, until: float) -> list[JointFriction]:
+        """Friction of the frames up to a time, by what the first stage has identified by now."""
+        self._evaluating.take_over(self.stage)
+        finished = []
+        while self._waiting and self._waiting[0].time <= until:
+            waiting = self._waiting.popleft()
+            sensed, self._given.motion = waiting.sensed, waiting.motion
+            finished.append(self._evaluating.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics))
+        return finished

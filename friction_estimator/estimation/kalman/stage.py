@@ -128,7 +128,6 @@ class KalmanFriction:
     robot : the model that also makes the :class:`Dynamics`
     health : gets an event when a ripple is found
     motion : of the joints, from encoders; None: the live filter
-    history : True keeps the history of the limbs' filters, for the smoother
 
     Attributes
     ----------
@@ -149,9 +148,8 @@ class KalmanFriction:
         robot: RobotModel,
         health: Health,
         motion: MotionSource | None = None,
-        history: bool = False,
     ) -> None:
-        self._config, self._robot, self._health, self._history = config, robot, health, history
+        self._config, self._robot, self._health = config, robot, health
         self._motors = motors = robot.motors
         self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
         self.frozen = self._sensors_wrong = False
@@ -173,10 +171,10 @@ class KalmanFriction:
         """Start the filters of the limbs from their prior, with ripples in a turn (n,) or (0,)."""
         n = len(self._motors.names)
         self.ripples = ripples
-        self._ripple_search = None if ripples.size and self._history else RippleSearch(n)
+        self._ripple_search: RippleSearch | None = RippleSearch(n)
         self.terms = JointLaws(self.laws.law_names, presliding, bool(ripples.size))
         self._presliding_known = not presliding
-        self.bank = LimbBank(self._config, self._robot, self.terms, self._history)
+        self.bank = LimbBank(self._config, self._robot, self.terms)
         self.bank.retune(self._noise.noise)
         self._schedule = LimbSchedule(self.bank)
         self._watch = DisturbanceWatch(self.bank.limbs, n)
@@ -289,11 +287,10 @@ class KalmanFriction:
         """Use that no motor has presliding, from now on."""
         self._presliding_known = True
         self.bank.know_no_presliding()
-        if not self._history:  # the smoother needs states that stay the same
-            self.terms = JointLaws(self.laws.law_names, ripple=self.ripples.size > 0)
-            self.bank.use_laws(self.terms)
-            self._buffer.use_parameters(self.terms.parameter_count)
-            self.strain, self.unknown = (np.ascontiguousarray(part[:, :0]) for part in (self.strain, self.unknown))
+        self.terms = JointLaws(self.laws.law_names, ripple=self.ripples.size > 0)
+        self.bank.use_laws(self.terms)
+        self._buffer.use_parameters(self.terms.parameter_count)
+        self.strain, self.unknown = (np.ascontiguousarray(part[:, :0]) for part in (self.strain, self.unknown))
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
@@ -487,6 +484,15 @@ class KalmanFriction:
             self.bank.go_back_to_held()
             self._watch.reset()
             self._publish_law()
+
+    def take_over(self, other: KalmanFriction) -> None:
+        """Use law and calibration that another stage of the same robot has identified so far."""
+        other.finish_pending_updates()
+        if self._distances != other._distances or not np.array_equal(self.ripples, other.ripples):
+            self._start_filters(other.ripples, presliding=other._distances > 0)
+            self.reset()
+        self.bank.take_over(other.bank)
+        self._publish_law()
 
     def sensor_calibration(self) -> SensorCalibration:
         """Constant errors of the sensors, from the filters of all limbs."""

@@ -10,7 +10,6 @@ import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.history import Snapshot, sweep
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, lay_out
 from friction_estimator.estimation.kalman.stage import KalmanFriction, load_presliding_variance
@@ -153,9 +152,9 @@ FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, model_error_memo
 TERMS = JointLaws(("coulomb_viscous",) * 2, presliding=True)
 
 
-def filter_with(laws: JointLaws, history: bool = False) -> LimbFilter:
+def filter_with(laws: JointLaws) -> LimbFilter:
     layout = lay_out(LIMB, laws, FREE, SensorNoise(), floating=True)
-    return LimbFilter(layout, FREE, np.zeros_like(law_bounds(laws)), laws.presliding, history)
+    return LimbFilter(layout, FREE, np.zeros_like(law_bounds(laws)), laws.presliding)
 
 
 def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
@@ -177,24 +176,6 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
             wide.use_law(narrow.layout, np.zeros_like(law_bounds(law)), law.presliding)
     np.testing.assert_allclose(wide.state, narrow.state, atol=1e-4)
     np.testing.assert_allclose(wide.covariance, narrow.covariance, atol=1e-4)
-
-
-def test_smoothed_windows_before_that_knowledge_have_no_presliding_either():
-    limb_filter = filter_with(TERMS, history=True)
-    windows = random_windows(limb_filter.layout, np.random.default_rng(3))
-    limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
-    for k, window in enumerate(windows[1:]):
-        limb_filter.step(window, frozen=False, touching=False)
-        limb_filter.close(float(k))
-    limb_filter.know_no_presliding()
-    torques = 2 + np.flatnonzero(TERMS.presliding.ravel())  # after the model errors
-    for (_, state, _), record in zip(
-        sweep(limb_filter.history, np.inf),
-        (record for record in limb_filter.history if isinstance(record, Snapshot)),
-        strict=True,
-    ):
-        assert np.abs(record.state[torques]).max() > 1e-2
-        np.testing.assert_allclose(state[torques], 0.0, atol=1e-9)
 
 
 def test_a_strain_depends_on_the_way_and_not_on_the_speed():

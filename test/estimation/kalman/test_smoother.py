@@ -1,4 +1,4 @@
-"""The smoothed Kalman stage: equal to the batch solution, better than the live stage, and honest about it."""
+"""The smoothed Kalman stage: better than the live stage, and honest about it."""
 
 from __future__ import annotations
 
@@ -9,147 +9,15 @@ import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.history import sweep
 from friction_estimator.estimation.kalman.joint_motion import TRANSITION, WHITE_JERK, JointMotionFilter
-from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, lay_out
 from friction_estimator.estimation.kalman.smoother import MotionSmoother
 from friction_estimator.estimation.smoothing import SmoothedEstimator
-from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.biped import suralp_config
-from test.estimation.kalman.synthetic import random_windows
 from test.one_leg import one_leg
 
-CONFIG = KalmanConfig(innovation_gate=1e6, law_process_noise=0.1, calibration_process_noise=0.1)
-DURATION = 0.01
-WINDOWS = 12
-EMPTY = (4, 9)
-"""Windows after which the foot is weighed."""
-BIAS_VARIANCE = np.full(6, 0.5)
 NOISE = SensorNoise(position_std=3e-4, velocity_std=0.045, angular_velocity_std=0.01, force_std=1.0, moment_std=0.1)
 Samples = Sequence[tuple[JointSample, ImuSample, tuple[WrenchSample, ...]]]
-
-
-def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[LimbFilter, list[np.ndarray]]:
-    """The traced filter over the windows, and the model error variance that each of them used."""
-    limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)), history=True)
-    limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
-    limb_filter.close(0.0)
-    variances = []
-    for k, window in enumerate(windows[1:], start=1):
-        variances.append(limb_filter.model_error_variance.copy())
-        limb_filter.step(window, frozen=False, touching=False)
-        if k in EMPTY:
-            limb_filter.update_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
-        limb_filter.close(k * DURATION)
-    return limb_filter, variances
-
-
-def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (w, s) and covariance (w s, w s) of all states given all readings: one big Gaussian, conditioned."""
-    s, rows = layout.size, layout.momentum
-    P = layout.prior_covariance()
-    P[rows] = P[:, rows] = 0.0
-    P[rows, rows] = windows[0].momentum_covariance
-    P[layout.model_error, layout.model_error] = np.eye(2) * CONFIG.model_error_std**2
-    mean = [np.r_[windows[0].momentum, np.zeros(s - 2)]]
-    covariance = P
-    decay = np.ones(s)
-    decay[layout.model_error] = np.exp(-DURATION / MODEL_ERROR_TIME)
-    for window, variance in zip(windows[1:], variances, strict=True):
-        F = np.eye(s)
-        F[rows] -= DURATION * window.force_columns
-        F = decay[:, None] * F
-        Q = np.zeros((s, s))
-        Q[rows, rows] = DURATION**2 * window.force_variance + 1e-10 * np.eye(2)
-        Q[layout.model_error, layout.model_error] = np.diag((1 - decay[layout.model_error] ** 2) * variance)
-        known = layout.prior_std[layout.law]
-        Q[layout.law, layout.law] = DURATION * np.diag((CONFIG.law_process_noise * known) ** 2)
-        part = layout.calibration
-        Q[part, part] = DURATION * CONFIG.calibration_process_noise**2 * layout.prior_covariance()[part, part]
-        state = F @ mean[-1]
-        state[rows] += DURATION * window.force
-        mean.append(state)
-        last = covariance[-s:]
-        covariance = np.block([[covariance, last.T @ F.T], [F @ last, F @ last[:, -s:] @ F.T + Q]])
-    picks, readings, noise = [], [], []
-    foot = layout.foot(layout.foot_bias, 0)
-    for k, window in enumerate(windows[1:], start=1):
-        picks.append(k * s + np.arange(2))
-        readings.append(window.momentum)
-        noise.append(window.momentum_covariance)
-        if k in EMPTY:
-            picks.append(k * s + np.arange(foot.start, foot.stop))
-            readings.append(np.full(6, 0.1 * k))
-            noise.append(np.diag(BIAS_VARIANCE))
-    pick, x = np.concatenate(picks), np.concatenate(mean)
-    R = np.zeros((pick.size, pick.size))
-    start = 0
-    for block in noise:
-        R[start : start + len(block), start : start + len(block)] = block
-        start += len(block)
-    gain = np.linalg.solve(covariance[np.ix_(pick, pick)] + R, covariance[pick]).T
-    return (x + gain @ (np.concatenate(readings) - x[pick])).reshape(-1, s), covariance - gain @ covariance[pick]
-
-
-def test_the_backward_sweep_is_the_batch_least_squares_solution() -> None:
-    rng = np.random.default_rng(2)
-    limb = Limb(np.array([0, 1]), np.array([0]))
-    layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, NOISE, floating=True)
-    windows = random_windows(layout, rng, WINDOWS)
-    limb_filter, variances = filtered(layout, windows)
-    mean, covariance = batch(layout, windows, variances)
-    smoothed = sweep(limb_filter.history, np.inf)
-    assert len(smoothed) == WINDOWS
-    rows = np.arange(limb_filter.output.start, limb_filter.output.stop)
-    for k, (time, state, P) in enumerate(smoothed):
-        assert time == pytest.approx(k * DURATION)
-        np.testing.assert_allclose(state, mean[k, rows], atol=1e-9)
-        np.testing.assert_allclose(P, covariance[np.ix_(k * layout.size + rows, k * layout.size + rows)], atol=1e-9)
-    later = np.abs(smoothed[0][1] - np.r_[np.zeros(2), np.zeros(rows.size - 2)]).max()
-    assert later > 1e-3  # the first window has learned from the others
-
-
-def test_windows_that_teach_nothing_teach_nothing_when_smoothed_either() -> None:
-    rng = np.random.default_rng(5)
-    limb = Limb(np.array([0, 1]), np.array([0]))
-    layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, NOISE, floating=True)
-    limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)), history=True)
-    windows = random_windows(layout, rng, WINDOWS)
-    limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
-    resting = (3, 4, 5)
-    for k, window in enumerate(windows[1:], start=1):
-        limb_filter.step(window, frozen=k in resting, touching=False)
-        limb_filter.close(k * DURATION)
-    smoothed = sweep(limb_filter.history, np.inf)
-    laws = [(state[2:], P[2:, 2:]) for _, state, P in smoothed]
-    for k in resting:
-        np.testing.assert_allclose(laws[k - 2][0], laws[k - 1][0], atol=1e-9)
-        np.testing.assert_allclose(laws[k - 2][1], laws[k - 1][1], atol=1e-9)
-    learned = np.abs(laws[0][0] - limb_filter.state[layout.law]).max()
-    assert learned > 1e-6  # the law walks in the other windows
-    for _, _, P in smoothed:
-        assert np.linalg.eigvalsh(P).min() > -1e-9
-
-
-def test_a_bound_that_was_reached_late_is_known_early() -> None:
-    rng = np.random.default_rng(4)
-    limb = Limb(np.array([0, 1]), np.zeros(0, dtype=int))
-    laws = JointLaws(("coulomb_viscous",) * 2)
-    layout = lay_out(limb, laws, CONFIG, NOISE, floating=True)
-    limb_filter = LimbFilter(layout, CONFIG, np.tile(np.eye(2), (2, 1, 1)), np.zeros((2, 2)), history=True)
-    windows = random_windows(layout, rng, WINDOWS)
-    limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
-    limb_filter.close(0.0)
-    limb_filter.state[layout.law.start] = -1e3  # far out, and so moved back by the next window
-    limb_filter.close(0.001)
-    limb_filter.step(windows[1], frozen=False, touching=False)
-    limb_filter.close(DURATION)
-    smoothed = [state for _, state, _ in sweep(limb_filter.history, np.inf)]
-    assert limb_filter.state[layout.law.start] > -50.0
-    walked = np.sqrt(DURATION) * CONFIG.law_process_noise * layout.prior_std[layout.law.start]
-    assert smoothed[1][2] == pytest.approx(smoothed[2][2], abs=walked)
 
 
 def test_smoothed_velocities_are_consistent_and_better() -> None:
