@@ -41,7 +41,6 @@ class RandomRobot:
     shape : (n,) by kind: breakaway over Coulomb torque, half the difference of the directions over their mean, or part
         of the motor torque that is lost
     stribeck_velocity, presliding : [rad/s], [rad]
-    sticks : the built-in simulator solves dry friction as a constraint (the other one always does)
     ripple, teeth : amplitude as a part of the torque, periods in a turn, none to two
     armature, armature_known : (n,) rotor inertia [kg m^2]; whether the estimator's YAML has it
     stiffness, play : of gears whose encoder is on the motor's side [N m/rad], [rad]; 0: rigid
@@ -68,7 +67,6 @@ class RandomRobot:
     shape: Sequence[float]
     stribeck_velocity: float
     presliding: float
-    sticks: bool
     ripple: float
     teeth: Sequence[int]
     armature: Sequence[float]
@@ -202,7 +200,6 @@ def draw(seed: int, simulator: str, attempt: int = 0) -> RandomRobot:
     }.get(kind, np.zeros(_JOINTS))
     viscous = dry * log_uniform(0.1, 1.0, _JOINTS)
     stribeck_velocity, presliding = log_uniform(0.02, 0.3), log_uniform(2e-4, 3e-3)
-    sticks = bool(rng.random() < 0.5)
     ripples = int(rng.choice((0, 1, 2), p=(0.3, 0.35, 0.35)))
     ripple, teeth = rng.uniform(0.02, 0.2) if ripples else 0.0, rng.integers(*_TEETH, ripples).tolist()
     elastic = simulator == MUJOCO and rng.random() < 0.2
@@ -229,7 +226,6 @@ def draw(seed: int, simulator: str, attempt: int = 0) -> RandomRobot:
         shape=shape.tolist(),
         stribeck_velocity=stribeck_velocity,
         presliding=presliding,
-        sticks=sticks,
         ripple=ripple,
         teeth=teeth if simulator == MUJOCO else teeth[:1],
         armature=armature.tolist(),

@@ -34,7 +34,7 @@ DURATION = 20.0
 """Of every walk [s]."""
 PERIOD = 1e-3
 """Between the exact signals [s]."""
-_VERSION = 1  # of robots and files
+_VERSION = 2  # of robots and files
 _ATTEMPTS = 4
 _SUBSTEPS, _ELASTIC_SUBSTEPS = 4, 16  # integration steps a millisecond
 _SETTLING = 300
@@ -123,7 +123,7 @@ def _walk_builtin(robot: RandomRobot) -> Walk:
     setting = FrictionSetting(
         leg=(JointFriction("coulomb_viscous", (1.0, 0.0)),) * 6,
         joints=tuple(zip(config.robot.joints, _builtin_friction(robot), strict=True)),
-        sticks=robot.sticks and robot.kind != "lugre",
+        sticks=robot.kind != "lugre",
         presliding=robot.presliding if robot.kind == "lugre" else 0.0,
         ripple=robot.ripple,
         ripples_per_turn=float(robot.teeth[0]) if robot.teeth else 60.0,
@@ -157,9 +157,6 @@ def _builtin_friction(robot: RandomRobot) -> list[JointFriction]:
             return JointFriction("stribeck_load", (dry, dry, 0.1, viscous, shape / largest))
         if robot.kind == "coulomb_viscous":
             return JointFriction("coulomb_viscous", (dry, viscous))
-        if robot.kind == "stribeck" and not robot.sticks:  # smooth, Makkar's law
-            steep = 2.0 / robot.stribeck_velocity
-            return JointFriction("makkar", ((shape - 1.0) * dry, 10.0 * steep, steep, dry, 10.0 * steep, viscous))
         return JointFriction("stribeck_load", (dry, shape * dry, robot.stribeck_velocity, viscous, 0.0))
 
     return [law(*row) for row in zip(robot.dry, robot.viscous, robot.shape, strict=True)]
