@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.random_robots.evaluation import ORACLES, evaluate
+from benchmarks.random_robots.evaluation import CALIBRATION, LAW, ORACLES, evaluate
 from benchmarks.random_robots.robots import KINDS, SIMULATORS
 from benchmarks.random_robots.scores import HEADING, Record, summary
 from benchmarks.random_robots.walks import load_walk
@@ -33,14 +33,29 @@ PAGE = "docs/results/random_robots.md"
 WALKS = Path(tempfile.gettempdir()) / "random_robots"
 
 
+SWITCHES = (
+    "kalman.calibrate_sensors=false",
+    "kalman.link_mass_std=0.0",
+    "kalman.link_com_std=0.0",
+    "kalman.law_process_noise=0.0",
+    "kalman.calibration_process_noise=0.0",
+    "kalman.innovation_gate=1000000.0",
+)
+Variant = tuple[tuple[str, ...], dict[str, Any]]
+
+
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("random_robots", __doc__)
     parser.add_argument("--robots", type=count, default=20, help="number of robots")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--simulator", choices=(*SIMULATORS, "both"), default="both")
-    parser.add_argument("--oracle", nargs="*", choices=ORACLES[1:], default=[], help="further rows")
+    parser.add_argument("--oracles", action="store_true", help="further rows: what the estimator may be given right")
     parser.add_argument("--set", nargs="+", type=_setting, default=[], metavar="PARAM=VALUE", help="of the estimator")
+    parser.add_argument(
+        "--ablation", nargs="*", metavar="PARAM=VALUE",
+        help="further rows, one with each of these parameters changed; none given: " + " ".join(SWITCHES),
+    )  # fmt: skip
     parser.add_argument("--walks", type=Path, default=WALKS, help="folder of the simulated walks")
     parser.add_argument("--records", type=Path, help="file with one line of JSON a robot")
     parser.add_argument("-o", "--output", type=_page, metavar="PAGE", help=f"page to fill, as {PAGE}; none: print only")
@@ -49,39 +64,53 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.walks.mkdir(parents=True, exist_ok=True)
     seeds = range(options.first_seed, options.first_seed + options.robots)
     robots = [(seed, options.simulator if options.simulator in SIMULATORS else SIMULATORS[seed % 2]) for seed in seeds]
-    records = perform(robots, ["", *options.oracle], dict(options.set), options)
-    rows = list(_rows(records, options.oracle))
+    rows = list(_rows(robots, _variants(options), options))
     print(*table(HEADING, rows), sep="\n")
     if options.output is not None:
         options.output.fill("command", [f"`{command_line('random_robots', arguments)}`"])
         options.output.fill("robots", table(HEADING, rows))
 
 
+def _variants(options: argparse.Namespace) -> dict[str, Variant]:
+    """Label of a row, what is right, and the parameters of the estimator."""
+    given = dict(options.set)
+    variants: dict[str, Variant] = {"all": ((), given)}
+    if options.oracles:
+        variants |= {f"right: {name}": ((name,), given) for name in ORACLES}
+        variants["right: calibration, law"] = (CALIBRATION, LAW), given
+    switches = map(_setting, () if options.ablation is None else options.ablation or SWITCHES)
+    return variants | {f"{name}={value}": ((), {**given, name: value}) for name, value in switches}
+
+
 def perform(
-    robots: Sequence[tuple[int, str]], oracles: Sequence[str], changes: Mapping[str, Any], options: argparse.Namespace
+    robots: Sequence[tuple[int, str]], variants: Sequence[Variant], options: argparse.Namespace
 ) -> list[Record]:
     """Records of all robots; those that the file holds already are not made anew."""
-    wanted = {(seed, simulator, oracle) for seed, simulator in robots for oracle in oracles}
-    records = [record for record in _read(options.records) if _key(record) in wanted and record["set"] == changes]
-    missing = sorted(wanted - {_key(record) for record in records})
+    wanted = {_key(*robot, *variant): (*robot, *variant) for robot in robots for variant in variants}
+    records = {_key_of(record): record for record in _read(options.records) if _key_of(record) in wanted}
     with ProcessPoolExecutor(options.processes) as pool:
-        jobs = [pool.submit(_perform_one, options.walks, *one, changes) for one in missing]
+        missing = [one for key, one in wanted.items() if key not in records]
+        jobs = [pool.submit(_perform_one, options.walks, *one) for one in missing]
         for done, job in enumerate(as_completed(jobs), 1):
             record = job.result()
-            records.append(record)
+            records[_key_of(record)] = record
             if options.records is not None:
                 with options.records.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
-            print(f"{done} of {len(jobs)}: {' | '.join(summary(str(_key(record)), [record])[3:])}", file=sys.stderr)
-    return sorted(records, key=_key)
+            print(f"{done} of {len(jobs)}: {' | '.join(summary(_key_of(record), [record])[3:])}", file=sys.stderr)
+    return [records[key] for key in wanted]
 
 
-def _perform_one(folder: Path, seed: int, simulator: str, oracle: str, changes: Mapping[str, Any]) -> Record:
-    return {**evaluate(load_walk(folder, seed, simulator), changes, oracle), "set": dict(changes)}
+def _perform_one(folder: Path, seed: int, simulator: str, right: Sequence[str], changes: Mapping[str, Any]) -> Record:
+    return evaluate(load_walk(folder, seed, simulator), changes, right)
 
 
-def _key(record: Mapping[str, Any]) -> tuple[int, str, str]:
-    return record["seed"], record["simulator"], record["oracle"]
+def _key(seed: int, simulator: str, right: Sequence[str], changes: Mapping[str, Any]) -> str:
+    return json.dumps([seed, simulator, list(right), changes], sort_keys=True)
+
+
+def _key_of(record: Record) -> str:
+    return _key(record["seed"], record["simulator"], record["right"], record["set"])
 
 
 def _read(path: Path | None) -> list[Record]:
@@ -90,14 +119,18 @@ def _read(path: Path | None) -> list[Record]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _rows(records: Sequence[Record], oracles: Sequence[str]) -> Iterator[list[str]]:
-    plain = [record for record in records if not record["oracle"]]
-    yield summary("all", plain)
-    for field, values in (("simulator", SIMULATORS), ("kind", KINDS)):
+def _rows(
+    robots: Sequence[tuple[int, str]], variants: Mapping[str, Variant], options: argparse.Namespace
+) -> Iterator[list[str]]:
+    """Lines of the table: all robots, those of each simulator and of each kind of friction, and every variant."""
+    records = perform(robots, list(variants.values()), options)
+    count = len(variants)
+    plain = records[::count]
+    for field, values in (("", ("all",)), ("simulator", SIMULATORS), ("kind", KINDS)):
         for value in values:
-            yield summary(value, [record for record in plain if record[field] == value])
-    for oracle in oracles:
-        yield summary(oracle, [record for record in records if record["oracle"] == oracle])
+            yield summary(value, [record for record in plain if not field or record[field] == value])
+    for number, label in list(enumerate(variants))[1:]:
+        yield summary(label, records[number::count])
 
 
 def _page(text: str) -> Page:

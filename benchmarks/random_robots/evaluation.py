@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.random_robots.robots import RandomRobot
+from benchmarks.random_robots.robots import PARTS, RandomRobot
 from benchmarks.random_robots.scores import Record, score
 from benchmarks.random_robots.sensors import readings
 from benchmarks.random_robots.walks import PERIOD, Walk
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.laws import LinearFrictionLaw, make_linear_law
+from friction_estimator.laws.fit_law import LawFit, fit_law
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.types import FloatArray, IntArray
 
-ORACLES = ("", "true calibration", "true law", "both")
-"""What the estimator is given beside the readings: nothing; the right URDF, and sensors with white noise and rounding
-alone; the law of the true friction; both."""
-_TRUE_LAW = {
-    "coulomb_viscous": "coulomb_viscous",
-    "asymmetric": "asymmetric",
-    "load_dependent": "tanh_load",
-    "stribeck": "three_slope",
-    "lugre": "coulomb_viscous",
-}
-_LAW = ("law", "uncertainty")
+CALIBRATION, LAW, LAW_ALONE = "calibration", "law", "law alone"
+ORACLES = (*PARTS, CALIBRATION, LAW, LAW_ALONE)
+"""What may be right: one of the :data:`PARTS`, or all (the calibration); the law at the start, as far as its terms go.
+"Law alone" is no observer but the best fit of its law to the true friction, at exact velocities and torques."""
+_FIT_STEP = 10  # milliseconds between the samples of the fit
+_KNOWN = 0.05  # standard deviation of a parameter that is known, as a part of its size
 
 
 def causes(robot: RandomRobot) -> tuple[str, ...]:
@@ -38,38 +37,71 @@ def causes(robot: RandomRobot) -> tuple[str, ...]:
     return tuple(found)
 
 
-def evaluate(walk: Walk, changes: Mapping[str, Any], oracle: str = "") -> Record:
+def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) -> Record:
     """Record of one walk.
 
     Parameters
     ----------
     walk : of a random robot
     changes : parameters of the estimator
-    oracle : one of :data:`ORACLES`
+    right : of :data:`ORACLES`
     """
-    robot = walk.robot
-    if oracle in ("true calibration", "both"):
-        robot = robot.calibrated
-    parameters = dict(changes)
-    if oracle in ("true law", "both"):
-        parameters["identifier.law"] = _TRUE_LAW[robot.kind]
-    estimator = Estimator(robot.estimator_config(parameters), robot.estimator_urdf(walk.urdf))
-    friction, sigma, rows = estimate(estimator, walk, robot)
+    parts = PARTS if CALIBRATION in right else [part for part in right if part in PARTS]
+    robot = walk.robot.corrected(*parts)
+    estimator = Estimator(robot.estimator_config(dict(changes)), robot.estimator_urdf(walk.urdf))
+    if LAW_ALONE in right:
+        rows: IntArray = np.arange(0, len(walk.friction), _FIT_STEP)
+        friction = np.column_stack(
+            [
+                law.torque(fit.values, walk.velocity[rows, joint], walk.torque[rows, joint])
+                for joint, (law, fit) in enumerate(fit_laws(walk, estimator))
+            ]
+        )
+        sigma = np.broadcast_to([fit.misfit for _, fit in fit_laws(walk, estimator)], friction.shape)
+    else:
+        if LAW in right:
+            estimator.restore(_identified(walk, estimator))
+        friction, sigma, rows = estimate(estimator, walk, robot)
     record = score(PERIOD * rows.astype(np.float64), friction, sigma, walk.friction[rows], walk.stance[rows])
     diagnoses = estimator.diagnose()
     return {
         "seed": robot.seed,
         "simulator": robot.simulator,
-        "oracle": oracle,
+        "right": list(right),
+        "set": dict(changes),
         "base": robot.base,
         "mass": robot.mass,
         "kind": robot.kind,
         **record,
         "problems": [list(one.kinds) for one in diagnoses],
         "notes": [list(one.noted) for one in diagnoses],
-        "causes": list(causes(robot)),
+        "causes": list(causes(walk.robot)),
         "findings": list(estimator.health.findings),
     }
+
+
+def fit_laws(walk: Walk, estimator: Estimator) -> list[tuple[LinearFrictionLaw, LawFit]]:
+    """Law of the estimator for every joint (n), and its best fit to the true friction of the whole walk."""
+    rows, found = slice(None, None, _FIT_STEP), []
+    for joint, name in enumerate(estimator.identified.law_names):
+        law = make_linear_law(name)
+        velocity, load, friction = walk.velocity[rows, joint], walk.torque[rows, joint], walk.friction[rows, joint]
+        found.append((law, fit_law(law, velocity, load, friction)))
+    return found
+
+
+def _identified(walk: Walk, estimator: Estimator) -> IdentifiedParameters:
+    """The estimator's parameters with the best fits in place of the prior."""
+    laws, fits = zip(*fit_laws(walk, estimator), strict=True)
+    values, prior = np.array([fit.values for fit in fits]), np.array([law.prior_std for law in laws])
+    known = np.square(_KNOWN * np.maximum(np.abs(values), _KNOWN * prior))
+    return replace(
+        estimator.identified,
+        values=values,
+        covariance=np.array([np.diag(row) for row in known]),
+        residual_variance=np.square([fit.misfit for fit in fits]),
+        samples=np.full(len(fits), float(len(walk.friction))),
+    )
 
 
 def estimate(estimator: Estimator, walk: Walk, robot: RandomRobot) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -18,6 +18,14 @@ from friction_estimator.simulation.biped import Biped
 BUILTIN, MUJOCO = SIMULATORS = ("builtin", "mujoco")
 KINDS = ("coulomb_viscous", "stribeck", "asymmetric", "load_dependent", "lugre")
 """Kinds of friction, each in both simulators."""
+PARTS = {
+    "URDF": ("mass_error", "com_error", "armature_known"),
+    "torques": ("effort_quantum", "effort_gain_std", "effort_offset", "effort_delay"),
+    "wrenches": ("wrench_delay", "force_bias", "force_gain_std"),
+    "IMU": ("tilt", "specific_force_bias", "angular_velocity_bias"),
+    "stamps": ("jitter",),
+}
+"""What the estimator is given with errors, and their fields of :class:`RandomRobot`."""
 _BASES = ("suralp", "humanoid", "talos_legs", "g1")
 _MASS = (25.0, 130.0)  # [kg]
 _RATES = ((1000, 1000, 1000), (1000, 400, 100), (1000, 1000, 200), (500, 500, 250), (500, 200, 100))
@@ -101,14 +109,11 @@ class RandomRobot:
     mass_error: float
     com_error: float
 
-    @property
-    def calibrated(self) -> RandomRobot:
-        """The same robot whose URDF is right, and whose sensors have white noise, rounding and their rates alone."""
-        return replace(
-            self, armature_known=True, effort_quantum=0.0, effort_gain_std=0.0, effort_offset=(0.0,) * _JOINTS,
-            effort_delay=0.0, wrench_delay=0.0, tilt=0.0, specific_force_bias=0.0, angular_velocity_bias=0.0,
-            force_bias=0.0, force_gain_std=0.0, mass_error=0.0, com_error=0.0, jitter=0.0,
-        )  # fmt: skip
+    def corrected(self, *parts: str) -> RandomRobot:
+        """The same robot without the errors of these :data:`PARTS`: white noise, rounding and the rates remain."""
+        right = {"effort_offset": (0.0,) * len(self.dry), "armature_known": True}
+        names = [name for part in parts for name in PARTS[part]]
+        return replace(self, **{name: right.get(name, 0.0) for name in names})  # type: ignore[arg-type]
 
     @property
     def gait(self) -> Gait:

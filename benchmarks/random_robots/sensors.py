@@ -21,7 +21,7 @@ def readings(walk: Walk, robot: RandomRobot) -> tuple[list[Reading], IntArray, I
     Parameters
     ----------
     walk : exact signals
-    robot : whose sensors read them: that of the walk, or :attr:`RandomRobot.calibrated`
+    robot : whose sensors read them: that of the walk, or :meth:`RandomRobot.corrected`
     """
     rng = np.random.default_rng([robot.seed, 2])
     count = walk.position.shape[0]

@@ -12,7 +12,7 @@ from dataclasses import replace
 import mujoco
 
 from benchmarks.random_robots.mujoco_friction import ElasticGears, MujocoFriction, set_friction, solved_dry_friction
-from benchmarks.random_robots.robots import KINDS, MUJOCO, SIMULATORS, draw, resized_urdf
+from benchmarks.random_robots.robots import KINDS, MUJOCO, PARTS, SIMULATORS, draw, resized_urdf
 from benchmarks.random_robots.scores import HEADING, is_wrong, score, summary
 from benchmarks.random_robots.sensors import readings
 from benchmarks.random_robots.walks import Walk
@@ -153,7 +153,7 @@ def test_sensors_read_at_their_rates_with_the_delay_gain_and_tilt_that_were_draw
     ramp = np.repeat(time[:, None], 12, axis=1)
     feet = np.repeat(time[:, None], 12, axis=1).reshape(-1, 2, 6)
     gravity = np.tile((0.0, 0.0, 9.81), (2000, 1))
-    drawn = draw(1, MUJOCO).calibrated
+    drawn = draw(1, MUJOCO).corrected(*PARTS)
     exact = replace(
         drawn, rates=(500, 200, 100), bits=20, velocity_cutoff=60.0, effort_std=0.0, wrench_delay=2.5e-3,
         effort_delay=2e-3, tilt=0.05, specific_force_std=0.0, force_std=0.0,
