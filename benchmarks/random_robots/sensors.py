@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.signal import lfilter
@@ -13,6 +14,40 @@ from friction_estimator.types import FloatArray, ImuSample, IntArray, JointSampl
 
 _START_NS = 1_000_000_000  # stamp of the first reading
 _MAX_JITTER = 0.45  # of a millisecond
+_WRENCH_UNIT = np.repeat((1.0, 0.1), 3)  # forces and moments
+
+
+@dataclass(frozen=True, slots=True)
+class SensorErrors:
+    """Constant errors of the sensors of one robot.
+
+    Attributes
+    ----------
+    effort_gain : (n,) relative errors
+    tilt : (3, 3) from the frame of the IMU in the URDF to its own axes
+    rate_bias, force_bias : (3,) of the IMU [rad/s], [m/s^2]
+    wrench_gain, wrench_bias : (k, 6) relative errors; [N], [N m]
+    """
+
+    effort_gain: FloatArray
+    tilt: FloatArray
+    rate_bias: FloatArray
+    force_bias: FloatArray
+    wrench_gain: FloatArray
+    wrench_bias: FloatArray
+
+
+def draw_errors(robot: RandomRobot, joints: int, feet: int) -> SensorErrors:
+    """Errors of a robot; those of another robot with the same seed have the same random numbers."""
+    rng = np.random.default_rng([robot.seed, 2])
+    return SensorErrors(
+        robot.effort_gain_std * rng.standard_normal(joints),
+        _rotation(robot.tilt, rng.standard_normal(3)),
+        robot.angular_velocity_bias * rng.standard_normal(3),
+        robot.specific_force_bias * rng.standard_normal(3),
+        robot.force_gain_std * rng.standard_normal((feet, 6)),
+        robot.force_bias * _WRENCH_UNIT * rng.standard_normal((feet, 6)),
+    )
 
 
 def readings(walk: Walk, robot: RandomRobot) -> tuple[list[Reading], IntArray, IntArray]:
@@ -23,13 +58,14 @@ def readings(walk: Walk, robot: RandomRobot) -> tuple[list[Reading], IntArray, I
     walk : exact signals
     robot : whose sensors read them: that of the walk, or :meth:`RandomRobot.corrected`
     """
-    rng = np.random.default_rng([robot.seed, 2])
-    count = walk.position.shape[0]
+    rng = np.random.default_rng([robot.seed, 3])
+    count, joints_count = walk.position.shape
+    errors = draw_errors(robot, joints_count, walk.wrenches.shape[1])
     joint_rows, imu_rows, foot_rows = (_rows(rate, count) for rate in robot.rates)
     stamps = [_stamps(rows, robot.jitter, rng) for rows in (joint_rows, imu_rows, foot_rows)]
-    joints = _joint_readings(walk, robot, joint_rows, rng)
-    rate, force = _imu_readings(walk, robot, imu_rows, rng)
-    wrenches = _foot_readings(walk, robot, foot_rows, rng)
+    joints = _joint_readings(walk, robot, errors, joint_rows, rng)
+    rate, force = _imu_readings(walk, robot, errors, imu_rows, rng)
+    wrenches = _foot_readings(walk, robot, errors, foot_rows, rng)
     made: list[tuple[int, int, Reading]] = []
     for stamp, *one in zip(stamps[2].tolist(), *wrenches.swapaxes(0, 1), strict=True):
         made += [(stamp, 0, WrenchSample(stamp, foot, wrench)) for foot, wrench in enumerate(one)]
@@ -53,7 +89,7 @@ def _stamps(rows: IntArray, jitter: float, rng: np.random.Generator) -> IntArray
 
 
 def _joint_readings(
-    walk: Walk, robot: RandomRobot, rows: IntArray, rng: np.random.Generator
+    walk: Walk, robot: RandomRobot, errors: SensorErrors, rows: IntArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Position, velocity and effort (m, n); the torque is held between the moments at which the controller sets it."""
     step, n, period = encoder_step(robot), walk.position.shape[1], 1.0 / robot.rates[0]
@@ -66,7 +102,7 @@ def _joint_readings(
         velocity = walk.velocity[rows] + robot.velocity_std * rng.standard_normal((rows.size, n))
     late = np.floor(rows - robot.effort_delay / PERIOD + 1e-6).astype(int)
     effort = walk.torque[np.maximum(late, 0)]
-    effort = effort * (1.0 + robot.effort_gain_std * rng.standard_normal(n)) + robot.effort_offset
+    effort = effort * (1.0 + errors.effort_gain) + robot.effort_offset
     effort = effort + robot.effort_std * rng.standard_normal(effort.shape)
     if robot.effort_quantum:
         effort = robot.effort_quantum * np.round(effort / robot.effort_quantum)
@@ -74,28 +110,27 @@ def _joint_readings(
 
 
 def _imu_readings(
-    walk: Walk, robot: RandomRobot, rows: IntArray, rng: np.random.Generator
+    walk: Walk, robot: RandomRobot, errors: SensorErrors, rows: IntArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Angular velocity and specific force (m, 3) of an IMU that is turned by the tilt about a random axis."""
-    tilt = _rotation(robot.tilt, rng.standard_normal(3))
-    rate = walk.angular_velocity[rows] @ tilt.T + robot.angular_velocity_bias * rng.standard_normal(3)
-    force = walk.specific_force[rows] @ tilt.T + robot.specific_force_bias * rng.standard_normal(3)
+    rate = walk.angular_velocity[rows] @ errors.tilt.T + errors.rate_bias
+    force = walk.specific_force[rows] @ errors.tilt.T + errors.force_bias
     rate += robot.angular_velocity_std * rng.standard_normal(rate.shape)
     force += robot.specific_force_std * rng.standard_normal(force.shape)
     return rate, force
 
 
-def _foot_readings(walk: Walk, robot: RandomRobot, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+def _foot_readings(
+    walk: Walk, robot: RandomRobot, errors: SensorErrors, rows: IntArray, rng: np.random.Generator
+) -> FloatArray:
     """Wrenches (m, k, 6) of the time before the delay, between two milliseconds in proportion."""
     late = np.maximum(rows - robot.wrench_delay / PERIOD, 0.0)
     before = np.floor(late).astype(int)
     part = (late - before)[:, None, None]
     after = np.minimum(before + 1, len(walk.wrenches) - 1)
     exact = (1.0 - part) * walk.wrenches[before] + part * walk.wrenches[after]
-    shape, unit = exact.shape[1:], np.repeat((1.0, 0.1), 3)
-    exact = exact * (1.0 + robot.force_gain_std * rng.standard_normal(shape))
-    exact += robot.force_bias * unit * rng.standard_normal(shape)
-    return exact + robot.force_std * unit * rng.standard_normal(exact.shape)
+    exact = exact * (1.0 + errors.wrench_gain) + errors.wrench_bias
+    return exact + robot.force_std * _WRENCH_UNIT * rng.standard_normal(exact.shape)
 
 
 def _rotation(angle: float, axis: FloatArray) -> FloatArray:
