@@ -74,11 +74,12 @@ setup(
     maintainer="friction_estimator maintainers",
     maintainer_email="maintainers@example.org",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={"": ["py.typed", "*.html", "*.css", "*.js"]},
+    package_data={"": ["py.typed", "*.html", "*.css", "*.js", "*.hpp"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
         (f"share/{PACKAGE}/launch", glob("launch/*.launch.py")),
+        (f"include/{PACKAGE}", glob(f"{PACKAGE}/control/include/{PACKAGE}/*.hpp")),
         *files_of("config"),
         *files_of("urdf"),
     ],

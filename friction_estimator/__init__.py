@@ -21,6 +21,7 @@ Walk in simulation and estimate the friction of every joint::
 :func:`validate`               an identification applied to other recordings
 :func:`export`                 identified friction for a URDF, an MJCF, ros2_control or C
 :func:`report`                 an HTML page of a bag or of an identification
+:class:`SafeCompensation`      the controller's side of friction compensation: a torque that ends with its source
 :mod:`fleet`                   many bags of many robots on Dask, and friction over months
 =============================  =========================================================================
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from friction_estimator.api.report import report
     from friction_estimator.api.simulate import simulate
     from friction_estimator.api.validate import validate
+    from friction_estimator.control import SafeCompensation
     from friction_estimator.errors import FrictionEstimatorError
     from friction_estimator.estimation.estimator import Estimator
     from friction_estimator.identification.joint_log import JointLog, Payload
@@ -61,6 +63,7 @@ __all__ = [
     "JointLog",
     "JointSample",
     "Payload",
+    "SafeCompensation",
     "WrenchSample",
     "export",
     "identify",
@@ -82,6 +85,7 @@ _MODULES = {
     "JointLog": "identification.joint_log",
     "JointSample": "types",
     "Payload": "identification.joint_log",
+    "SafeCompensation": "control",
     "WrenchSample": "types",
     "export": "api.export",
     "identify": "api.identify",

@@ -21,7 +21,7 @@ ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
 HOT = {"config", "robot", "laws", "base", "reference", "estimation"}
 """Rooms that run on the robot: no ROS, files, clock or printing."""
-BELOW_ROS = HOT | {"identification", "messages", "io", "simulation", "reports", "learning", "collision"}
+BELOW_ROS = HOT | {"control", "identification", "messages", "io", "simulation", "reports", "learning", "collision"}
 ROOMS = {
     "config": set(),
     "robot": {"config"},
@@ -29,6 +29,7 @@ ROOMS = {
     "base": {"config", "robot"},
     "reference": {"config", "robot", "base"},
     "estimation": {"config", "robot", "laws", "base", "reference"},
+    "control": set(),
     "identification": {"config", "robot", "laws"},
     "messages": HOT,
     "io": HOT | {"identification", "messages"},

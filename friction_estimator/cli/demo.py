@@ -35,8 +35,7 @@ from friction_estimator.messages.recording import Recording
 from friction_estimator.reports.recording import write_report
 from friction_estimator.reports.recording_tables import error_table
 from friction_estimator.ros.executables import on_end_signals
-from friction_estimator.ros.live_run import LiveRun, LiveRunOptions
-from friction_estimator.ros.live_state import LiveState
+from friction_estimator.ros.live_run import LiveRun, LiveRunOptions, LiveState
 from friction_estimator.ros.processes import core_count, environment, load_average
 from friction_estimator.ros.spin import run as run_node
 from friction_estimator.simulation import Scenario, make_scenario
