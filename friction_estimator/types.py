@@ -347,6 +347,7 @@ class FrictionEstimate:
     phase : contact phase
     base : base state
     joints : friction of the joints
+    valid : (n,) False for joints whose friction should not be used now, see ``Estimator.doubts``
     compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
     """
 
@@ -357,6 +358,7 @@ class FrictionEstimate:
     phase: ContactPhase
     base: BaseState
     joints: JointFriction
+    valid: BoolArray
     compensation: FloatArray | None = None
 
     @property

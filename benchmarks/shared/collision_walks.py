@@ -197,6 +197,7 @@ class Walks:
                     phase,
                     base,
                     dataclasses.replace(self._unknown, external_torque=torque[k], external_torque_sigma=sigma[k]),
+                    np.ones(n, dtype=bool),
                 )
                 for source, (torque, sigma) in joints.items()
             }

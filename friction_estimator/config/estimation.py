@@ -153,7 +153,12 @@ class CompensationConfig(Validated):
         "joint_commands", "Topic of the desired joint velocities (sensor_msgs/JointState) for friction compensation."
     )
     gain: float = parameter(
-        1.0, "Fraction of the friction that is compensated. It may change at run time.", "", 0.0, 1.0
+        0.8,
+        "Fraction of the friction that is compensated. Below one, a law that is a little too large does not drive the "
+        "joint, and some damping by friction is left. It may change at run time.",
+        "",
+        0.0,
+        1.0,
     )
     limit: float = parameter(
         10.0,

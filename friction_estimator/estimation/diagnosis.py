@@ -109,6 +109,9 @@ class Problem:
     kind: str
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
 
 @dataclass(frozen=True, slots=True)
 class JointDiagnosis:
@@ -136,8 +139,8 @@ class JointDiagnosis:
         return tuple(note.kind for note in self.notes)
 
     def __str__(self) -> str:
-        texts = [f"{problem.kind}: {problem.text}" for problem in self.problems] or [NO_PROBLEM]
-        return "; ".join([*texts, *(f"note: {note.kind}: {note.text}" for note in self.notes)])
+        problems = map(str, self.problems or (NO_PROBLEM,))
+        return "; ".join((*problems, *(f"note: {note}" for note in self.notes)))
 
 
 def diagnose(

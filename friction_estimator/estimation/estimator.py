@@ -43,6 +43,9 @@ _MISSING_EFFORT = (
 )
 _MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
 _NO_VELOCITY = np.zeros(0)
+_JUDGED_NS = 500_000_000
+"""Time between two judgements of the joints [ns]."""
+_NEW = "there is no diagnosis yet"
 
 
 POSITION, STEP, VELOCITY, EFFORT, NOTHING, NO_EFFORT = range(6)
@@ -131,6 +134,7 @@ class Estimator:
         self.compensation: FrictionCompensation | None = None
         self._positions_before: tuple[int, FloatArray] | None = None
         self._readings_were_wrong = False
+        self._judged_ns = 0
         self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
         limits, model = config.robot, self._pipeline.robot
         self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
@@ -146,6 +150,7 @@ class Estimator:
         self.monitor = DiagnosisMonitor(
             config.diagnosis, laws, parameters_sigma(self.identified), velocity_std, robot.motors, robot.limb
         )
+        self._judge()
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -274,6 +279,7 @@ class Estimator:
         self.reset()
         self._pipeline.friction.forget()
         self.monitor.forget()
+        self._judge()
 
     @property
     def frozen(self) -> bool:
@@ -310,6 +316,7 @@ class Estimator:
         fitting, notes = with_linear_laws(identified, names, self._pipeline.friction.laws.law_names)
         self._pipeline.friction.restore(fitting)
         self.monitor.forget(parameters_sigma(self.identified))
+        self._judge()
         anew = [name for name in names if name not in identified.joint_names]
         if (identified.has_presliding or identified.has_ripple) and self.config.observer != "kalman":
             notes = (*notes, "the saved presliding and ripple are not used: only observer: kalman does")
@@ -318,6 +325,24 @@ class Estimator:
     def diagnose(self) -> tuple[JointDiagnosis, ...]:
         """Which joints should not be trusted now, and why, (n)."""
         return diagnose(self.monitor.figures(), self.config.diagnosis, self.joint_names)
+
+    def doubts(self) -> tuple[str, ...]:
+        """Why the friction of each joint should not be used now (n); empty texts where it may be used.
+
+        A joint is in doubt while a sensor that it depends on is wrong, while its diagnosis has a problem, and before
+        the first diagnosis, unless its law comes from an earlier run. Judged twice a second, and at every new finding.
+        """
+        return self._doubts
+
+    def _judge(self) -> None:
+        figures, wrong = self.monitor.figures(), self._health.doubts
+        new = np.isnan(figures.disturbed) & ~figures.known_at_start
+        doubts = []
+        for joint, is_new in zip(self.diagnose(), new.tolist(), strict=True):
+            problem = str(joint.problems[0]) if joint.problems else _NEW if is_new else ""
+            doubts.append(wrong.get(joint.joint, problem))
+        self._doubts, self._sensor_doubts = tuple(doubts), wrong
+        self._pipeline.valid = np.array([not doubt for doubt in doubts], dtype=bool)
 
     def _describe_glitch(
         self,
@@ -380,6 +405,9 @@ class Estimator:
     def _note(self, frame: SensorFrame) -> None:
         """Check the sensors with the newest frame."""
         self._newest_frame, checks = frame, self._checks
+        if not 0 <= frame.stamp_ns - self._judged_ns < _JUDGED_NS or self._health.doubts != self._sensor_doubts:
+            self._judged_ns = frame.stamp_ns
+            self._judge()
         if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self._pipeline.sensed) is not None:
             checks.add(frame, sensed.dynamics)
             if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:

@@ -50,6 +50,7 @@ class Health:
     imu_stale, foot_stale : sensors that deliver nothing now
     findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     sensors_wrong : True where the estimate does not account for all findings
+    doubts : joints that depend on readings that are known to be wrong, with the finding
     delays : how far the stamps of a topic are behind those of the joint states, by topic [s]
     events : newest events, oldest first
     event_count : number of events since the start
@@ -66,6 +67,7 @@ class Health:
     foot_stale: dict[str, bool] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
     sensors_wrong: bool = False
+    doubts: dict[str, str] = field(default_factory=dict)
     delays: dict[str, float] = field(default_factory=dict)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     event_count: int = 0

@@ -23,6 +23,7 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
     BaseState,
+    BoolArray,
     ContactPhase,
     Dynamics,
     FrictionEstimate,
@@ -164,6 +165,7 @@ class Pipeline:
     robot, attitude, contact_phase, base_state, friction : the stages
     unknown : friction of the joints in every estimate without friction
     sensed : results of the stages before the friction for the newest frame; None before the first one
+    valid : (n,) joints whose friction may be used, of all estimates from now on that have friction
     """
 
     def __init__(self, config: Config, urdf_xml: str, health: Health | None = None) -> None:
@@ -185,6 +187,8 @@ class Pipeline:
             self._given_base = _unknown_base()
         elif not robot.base_dofs:
             self._given_base = resting_base()
+        self._nothing: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
+        self.valid = self._nothing
         self.unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
         self.reset()
 
@@ -210,7 +214,15 @@ class Pipeline:
         else:
             friction = self.unknown
         self._without_effort = friction is self.unknown
-        return estimate_of(frame, sensed.phase, sensed.base, friction)
+        return self.estimate(frame, sensed, friction)
+
+    def estimate(self, frame: SensorFrame, sensed: SensedFrame, friction: JointFriction) -> FrictionEstimate:
+        """What leaves the pipeline."""
+        valid = self._nothing if friction is self.unknown else self.valid
+        velocity, effort = frame.velocity, frame.effort
+        return FrictionEstimate(
+            frame.stamp_ns, frame.position, velocity, effort, sensed.phase, sensed.base, friction, valid
+        )
 
     def sense(self, frame: SensorFrame) -> SensedFrame:
         """All stages before the friction; ``frame.dt == 0`` restarts the filters."""
@@ -235,11 +247,6 @@ class Pipeline:
             base = self.base_state.step(attitude, phase, dynamics, frame)
         self.sensed = sensed = SensedFrame(attitude, phase, dynamics, base)
         return sensed
-
-
-def estimate_of(frame: SensorFrame, phase: ContactPhase, base: BaseState, friction: JointFriction) -> FrictionEstimate:
-    """What leaves the pipeline."""
-    return FrictionEstimate(frame.stamp_ns, frame.position, frame.velocity, frame.effort, phase, base, friction)
 
 
 def _unknown_base() -> BaseState:

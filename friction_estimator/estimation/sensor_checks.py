@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,6 +75,8 @@ _SURE = 0.8
 """Correlation (without removing means) above which one quantity is a multiple of another."""
 _LEAST_TORQUE = 2.0
 """Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]."""
+_LEAST_PART = 0.3
+"""The same for a fixed base, as a part of that of the joint that needs most: arms differ in size."""
 _LEAST_SWAY = 0.1
 """Root mean square of horizontal accelerations from which the heading of the IMU shows [m/s^2]."""
 
@@ -135,8 +138,33 @@ _EFFORT = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 _LONG = frozenset((Kind.HEADING, Kind.RATE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Errors that need four blocks to be found with few false alarms; two show that they are over."""
 
-Check = tuple[Kind, str, str]
-"""Kind of a check, topic or foot, and finding; an empty one where the sensor is right."""
+JOINTS = "{joints}"
+"""Stands in the text of a finding for the names of its joints."""
+
+
+class Check(NamedTuple):
+    """Result of a check.
+
+    Attributes
+    ----------
+    kind, place : what was checked, and the topic
+    text : finding; empty where the sensor is right
+    joints : (n,) joints that the finding names; None: it names none
+    """
+
+    kind: Kind
+    place: str
+    text: str
+    joints: BoolArray | None = None
+
+
+@dataclass(slots=True)
+class _Finding:
+    """A check that has failed: how often it has been right since, its first text, and all joints since then (n,)."""
+
+    right: int
+    text: str
+    joints: BoolArray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +224,9 @@ class SensorChecks:
         flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
         self._collector = EvidenceCollector(robot, flat)
         self._blocks: deque[Evidence] = deque(maxlen=_BLOCKS)
-        self._held: dict[tuple[Kind, str], tuple[int, str]] = {}
+        self._held: dict[tuple[Kind, str], _Finding] = {}
         self._right_ns: dict[tuple[Kind, str], int] = {}
+        self._coupled: BoolArray = np.eye(len(robot.joint_names), dtype=bool)
         self.readings_are_wrong, self.wrong_for = False, math.inf
         self.restart()
 
@@ -230,6 +259,7 @@ class SensorChecks:
     def _collect(self, frame: SensorFrame, dynamics: Dynamics) -> None:
         """Add the readings of a frame to the evidence; begin the checks once a second."""
         self._collector.add(frame, dynamics)
+        self._coupled = dynamics.mass_matrix[-self._coupled.shape[0] :, -self._coupled.shape[0] :] != 0.0
         self._delays.append(self._synchronizer.delays())
         since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
         frames, restarts = health.frames - self._frames, health.restarts - self._restarts
@@ -252,25 +282,50 @@ class SensorChecks:
         if checks is None:
             self._pending = None
             return
-        for kind, place, text in checks:
-            key = kind, place
-            if text:
-                if key not in held:
-                    self._health.add_event("sensor", self._stamp_ns, text)
-                    self._note_age(key)
-                held[key] = 0, held.get(key, (0, text))[1]
-            elif key in held:
-                right, first = held[key]
-                held[key] = right + 1, first
-                if right + 1 == _RIGHT:
+        for check in checks:
+            self._keep(check)
+        health, names = self._health, self._robot.joint_names
+        health.findings = tuple(map(self._sentence, held.values()))
+        health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in held)
+        wrong = {key: finding for key, finding in held.items() if key[0] not in _TIMING | ACCOUNTED}
+        self.readings_are_wrong = bool(wrong)
+        health.doubts = {}
+        for (_, place), finding in wrong.items():
+            affected = self._affected(place, finding.joints)
+            for name in (name for name, here in zip(names, affected.tolist(), strict=True) if here):
+                health.doubts.setdefault(name, self._sentence(finding))
+
+    def _keep(self, check: Check) -> None:
+        """Begin, continue or end the finding of a check."""
+        key, held = (check.kind, check.place), self._held
+        finding = held.get(key)
+        if not check.text:
+            self._right_ns[key] = self._stamp_ns
+            if finding is not None:
+                finding.right += 1
+                if finding.right == _RIGHT:
                     del held[key]
                     while len(self._blocks) > 1:  # what came before may show the error
                         self._blocks.popleft()
-            if not text:
-                self._right_ns[key] = self._stamp_ns
-        self._health.findings = tuple(text for _, text in held.values())
-        self._health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in held)
-        self.readings_are_wrong = any(kind not in _TIMING | ACCOUNTED for kind, _ in held)
+        elif finding is None:
+            held[key] = finding = _Finding(0, check.text, check.joints)
+            self._health.add_event("sensor", self._stamp_ns, self._sentence(finding))
+            self._note_age(key)
+        else:
+            finding.right = 0
+            if finding.joints is not None and check.joints is not None:
+                finding.joints = finding.joints | check.joints
+
+    def _sentence(self, finding: _Finding) -> str:
+        """Text of a finding with the names of its joints."""
+        return finding.text if finding.joints is None else finding.text.replace(JOINTS, self._listed(finding.joints))
+
+    def _affected(self, place: str, joints: BoolArray | None) -> BoolArray:
+        """Joints (n,) whose friction depends on a sensor: those that the named ones move, of the foot's leg, or all."""
+        if joints is not None:
+            return np.asarray(self._coupled[joints].any(axis=0))
+        limbs = [limb for foot, limb in zip(self._feet, self._robot.limb, strict=True) if foot.wrench_topic == place]
+        return np.asarray(limbs[0]) if limbs else np.ones(len(self._robot.joint_names), dtype=bool)
 
     def _note_age(self, key: tuple[Kind, str]) -> None:
         """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
@@ -291,7 +346,10 @@ class SensorChecks:
         yield self._stuck()
         two = self._evidence(2)
         yield self._speeds(two)
-        if self._wrong(self._joints) or not self._floating:
+        if self._wrong(self._joints):
+            return
+        if not self._floating:
+            yield self._torques(self._evidence(4))
             return
         yield self._gravity(two)
         if (Kind.FORCE_UNIT, self._imu) not in self._held:
@@ -329,7 +387,7 @@ class SensorChecks:
                 rates.append((topic, part * hertz if used and part < _SLACK else math.inf, lowest))
         for topic, hz, lowest in rates:
             low = f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"
-            yield Kind.RATE, topic, low if hz < _SLACK * lowest else ""
+            yield Check(Kind.RATE, topic, low if hz < _SLACK * lowest else "")
 
     def _fresh(self, frame: SensorFrame) -> list[bool]:
         """Which of the sensors other than the joints are fresh."""
@@ -356,10 +414,10 @@ class SensorChecks:
                 text, share = f"{topic}: its stamps do not advance although readings arrive, {remedy}", 0.0
             elif not fresh[sensor]:  # nothing arrives, or never did
                 silence = f"{topic}: no usable reading arrives: check that the driver runs and publishes on this topic"
-            yield Kind.SILENCE, topic, silence
-            yield Kind.LAG, topic, text
+            yield Check(Kind.SILENCE, topic, silence)
+            yield Check(Kind.LAG, topic, text)
             text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
-            yield Kind.LATE, topic, text if share > _LATE else ""
+            yield Check(Kind.LATE, topic, text if share > _LATE else "")
 
     def _calibrated(self, second: _Second) -> Iterator[Check]:
         """Delays and an IMU mounting that the friction stage has found and that no longer change."""
@@ -375,20 +433,20 @@ class SensorChecks:
         torques = bool(sure.size and sure.all() and (delay < 0.0).all())
         age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp" if torques else ""
         text = f"{self._joints}: the motor torques are {age}. {outcome}; correct the stamps in the driver"
-        yield Kind.DELAY, self._joints, text if torques else ""
+        yield Check(Kind.DELAY, self._joints, text if torques else "")
         for foot, config in enumerate(self._feet):
             ms = 1e3 * float(delay[foot])
             age = f"{abs(ms):.1f} ms {'older' if ms > 0.0 else 'newer'} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{config.name}.delay"
             text = f"{config.wrench_topic}: the wrenches are {age}. {outcome}; {remedy}"
-            yield Kind.DELAY, config.wrench_topic, text if sure[foot] and not torques else ""
+            yield Check(Kind.DELAY, config.wrench_topic, text if sure[foot] and not torques else "")
         bias, sigma = (vector[:2] for vector in (found.accelerometer_bias, found.accelerometer_bias_sigma))
         tilt, change = (math.hypot(*vector) / GRAVITY for vector in (bias, bias - before.accelerometer_bias[:2]))
         tilted = tilt > max(_TILTED, _DEVIATIONS * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED
         angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
         error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
         text = f"{self._imu}: {error}. {outcome}; correct the frame in the URDF"
-        yield Kind.TILT, self._imu, text if tilted else ""
+        yield Check(Kind.TILT, self._imu, text if tilted else "")
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
@@ -415,19 +473,19 @@ class SensorChecks:
             where = stuck[first : first + n]
             if where.any():
                 cause = "it is stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "it is stuck"
-                what = f"the {name} of joint {self._listed(where)} has not changed for a second"
+                what = f"the {name} of joint {JOINTS} has not changed for a second"
                 text = f"{self._joints}: {what} although the joint moves: {cause}; check the driver"
-                yield kind, self._joints, text
+                yield Check(kind, self._joints, text, where)
             elif not same[first : first + n].any():
-                yield kind, self._joints, ""
+                yield Check(kind, self._joints, "")
         inertial = (Kind.STUCK_RATE, "angular velocity"), (Kind.STUCK_FORCE, "specific force")
         for row, (kind, name) in enumerate(inertial, 3 * n):
             if stuck[row] or not same[row]:
-                yield kind, self._imu, f"{self._imu}: the {name} of the IMU {rest}" if stuck[row] else ""
+                yield Check(kind, self._imu, f"{self._imu}: the {name} of the IMU {rest}" if stuck[row] else "")
         for row, foot in enumerate(self._feet, 3 * n + 2):
             if stuck[row] or not same[row]:
                 text = f"{foot.wrench_topic}: the wrench of the foot sensor {foot.name!r} {rest}"
-                yield Kind.STUCK_WRENCH, foot.wrench_topic, text if stuck[row] else ""
+                yield Check(Kind.STUCK_WRENCH, foot.wrench_topic, text if stuck[row] else "")
 
     def _listed(self, where: BoolArray) -> str:
         return choices(name for name, here in zip(self._robot.joint_names, where.tolist(), strict=True) if here)
@@ -442,12 +500,12 @@ class SensorChecks:
         scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
         if not moves.any():
             return
-        what = f"{self._joints}: the velocity of joint {self._listed(flipped)} has the opposite sign of the change of"
+        what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
         text = f"{what} its position: correct one of them in the driver"
-        yield Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else ""
-        what = f"{self._joints}: the position of joint {self._listed(scaled)} changes {_middle(slope[scaled])} times as"
+        yield Check(Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
+        what = f"{self._joints}: the position of joint {JOINTS} changes {_middle(slope[scaled])} times as"
         text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
-        yield Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else ""
+        yield Check(Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
 
     def _gravity(self, sums: Evidence) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
@@ -463,7 +521,7 @@ class SensorChecks:
         elif mean > GRAVITY * _SCALED:
             remedy = "publish it in m/s^2"
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
-        yield Kind.FORCE_UNIT, self._imu, text if remedy else ""
+        yield Check(Kind.FORCE_UNIT, self._imu, text if remedy else "")
 
     def _directions(self, sums: Evidence) -> Iterator[Check]:
         """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
@@ -481,7 +539,7 @@ class SensorChecks:
                     f"feet.{config.name}.frame"
                 )
             if gravity < _ALONG and (text or load < _ALONG):
-                yield Kind.WRENCH_DIRECTION, config.wrench_topic, text
+                yield Check(Kind.WRENCH_DIRECTION, config.wrench_topic, text)
             if load < _ALONG:
                 tilts.append(gravity)
         tilt = min(tilts, default=_ALONG)
@@ -492,7 +550,7 @@ class SensorChecks:
             )
             if tilt > math.pi - _ALONG:
                 text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
-            yield Kind.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else ""
+            yield Check(Kind.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else "")
 
     def _turning(self, sums: Evidence) -> Iterator[Check]:
         """Sign and unit of the angular velocity, against that of the base by the standing legs."""
@@ -506,7 +564,7 @@ class SensorChecks:
         elif slope > _SCALED:
             unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
-        yield Kind.RATE_UNIT, self._imu, text
+        yield Check(Kind.RATE_UNIT, self._imu, text)
 
     def _feet_and_weight(self, sums: Evidence) -> Iterator[Check]:
         """Unit of foot sensors: both the weight and the torques of the legs must speak against it."""
@@ -530,11 +588,11 @@ class SensorChecks:
                     "is it in kN? Publish it in N" if 500.0 < slope[foot] < 2000.0 else "check unit and calibration"
                 )
                 factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
-                yield Kind.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else ""
+                yield Check(Kind.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else "")
             empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / _SCALED and not sure[foot]
             if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
-                yield Kind.NO_WRENCH, config.wrench_topic, text if empty else ""
+                yield Check(Kind.NO_WRENCH, config.wrench_topic, text if empty else "")
 
     def _heading(self, sums: Evidence) -> Iterator[Check]:
         """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
@@ -555,25 +613,32 @@ class SensorChecks:
             f"{self._imu}: horizontal accelerations are turned by {-math.degrees(angle):.0f} degrees about the "
             "vertical against the foot forces: set imu.frame, or the frames of the feet, to the axes of the sensors"
         )
-        yield Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else ""
+        yield Check(Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
 
     def _torques(self, sums: Evidence) -> Iterator[Check]:
-        """Sign and unit of motor torques, against what gravity and foot forces need in moving joints of the legs."""
+        """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
+
+        With a floating base these are the joints of legs that stand.
+        """
         product, needed, measured, count = sums.torque
         correlation, slope = _compare(product, needed, measured)
-        stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
-        shown = (count >= _ENOUGH) & (needed > _LEAST_TORQUE**2 * count) & self._robot.limb[stands].any(axis=0)
+        mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
+        if self._floating:
+            stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
+            shown = (mean > _LEAST_TORQUE**2) & self._robot.limb[stands].any(axis=0)
+        else:
+            shown = mean > (_LEAST_PART**2) * mean.max(initial=0.0)
         flipped = shown & (correlation < -_SURE)
         scaled = shown & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
         if shown.any():
             what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
-            text = f"{what} {self._listed(flipped)} has the opposite sign of {needs}: change its sign in the driver"
-            yield Kind.EFFORT_SIGN, self._joints, text if flipped.any() else ""
+            text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"
+            yield Check(Kind.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
             text = (
-                f"{what} {self._listed(scaled)} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
+                f"{what} {JOINTS} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
                 "N m (check unit, gear ratio and torque constant)"
             )
-            yield Kind.EFFORT_UNIT, self._joints, text if scaled.any() else ""
+            yield Check(Kind.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
 
 
 def _tilt(vector: FloatArray) -> float:

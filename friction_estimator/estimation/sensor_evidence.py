@@ -113,8 +113,18 @@ class EvidenceCollector:
             terms = dynamics.foot_rotation_to_base, dynamics.foot_jacobian, dynamics.mass_matrix
             constants = robot.rotation_imu_to_base, robot.limb, self._flat, robot.weight, robot.mass
             sum_forces(row, frame.wrench_fresh, *terms, *constants, *block.parts[:-1])
+        elif not robot.base_dofs:
+            self._add_torques(frame, dynamics, effort)
         self.frames += 1
         self._stamp_ns = frame.stamp_ns
+
+    def _add_torques(self, frame: SensorFrame, dynamics: Dynamics, effort: FloatArray) -> None:
+        """Add what gravity and foot forces need in the moving joints of a fixed base, and the motor torques."""
+        forces = np.where(frame.wrench_fresh[:, None], frame.wrenches, 0.0)
+        needed = dynamics.bias - np.einsum("kij,ki->j", dynamics.foot_jacobian, forces)
+        moving = np.abs(frame.velocity) > LEAST_SPEED
+        products = np.stack((needed * effort, needed**2, effort**2, np.ones_like(needed)))
+        self.block.torque[:, moving] += products[:, moving]
 
 
 @kernel("f8 b1 V b1 B M V V M V V")

@@ -9,7 +9,7 @@ from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.smoother import KalmanSmoother
-from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, SensedFrame, estimate_of, has_effort
+from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, SensedFrame, has_effort
 from friction_estimator.types import FrictionEstimate, JointFriction, JointSample, SensorFrame
 
 SMOOTHING_LAG = 2.0
@@ -77,6 +77,6 @@ class SmoothedEstimator(Estimator):
         estimates = []
         for friction in finished:
             frame, sensed = self._waiting.popleft()
-            estimates.append(estimate_of(frame, sensed.phase, sensed.base, friction))
+            estimates.append(self._pipeline.estimate(frame, sensed, friction))
             self.monitor.add(estimates[-1])
         return estimates

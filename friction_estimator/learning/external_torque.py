@@ -113,6 +113,7 @@ Guard`); of the last ``health`` gets an event.
             estimate.phase,
             estimate.base,
             dataclasses.replace(joints, external_torque=torque, external_torque_sigma=sigma),
+            estimate.valid,
             estimate.compensation,
             whole_body=whole_body,
         )

@@ -14,7 +14,7 @@ from friction_estimator.config import Config
 from friction_estimator.errors import LearningError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers.momentum import initial_residual
-from friction_estimator.estimation.pipeline import estimate_of, has_effort
+from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.signals import SignalStage
@@ -124,7 +124,7 @@ class SignalReader(Estimator):
         else:
             self._stage.reset()
             self._gap = True
-        return [estimate_of(frame, sensed.phase, sensed.base, joints)]
+        return [self._pipeline.estimate(frame, sensed, joints)]
 
     def _add(self, known: FloatArray, true: FloatArray, dt: float) -> None:
         """Keep a sample; ``known`` must be finite."""

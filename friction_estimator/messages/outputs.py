@@ -23,6 +23,7 @@ _ALL = frozenset(When)
 
 _SCALARS = {
     topics.MEASURED: "measured",
+    topics.VALID: "valid",
     topics.MODEL: "model",
     topics.COULOMB: "coulomb",
     topics.VISCOUS: "viscous",
@@ -99,7 +100,7 @@ class OutputMessages:
         if self._has_friction:
             friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
             built.append((topics.FRICTION, friction))
-        due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes()))
+        due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes(), estimate.valid.tobytes()))
         if self._has_friction and len(due) > 1 and When.SLOW in due:
             self._sigma_is_wanted = bool(wanted(topics.SIGMA))
         if self._sigma_is_wanted:

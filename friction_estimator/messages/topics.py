@@ -85,6 +85,12 @@ MEASURED = Topic(
     When.CHANGE,
     "1: the friction comes from the observer, 0: from the friction law",
 )
+VALID = Topic(
+    "joint_friction/valid",
+    JOINT_STATE,
+    When.CHANGE,
+    "1: the friction may be used, 0: a sensor, the joint or its law is in doubt; reasons are in /diagnostics",
+)
 MODEL = Topic("joint_friction/model", JOINT_STATE, When.SLOW, "friction torque of the identified law [N m]")
 COULOMB = Topic(
     "joint_friction/coulomb", JOINT_STATE, When.SLOW, "Coulomb friction F_c over the velocities so far [N m]"
@@ -110,6 +116,7 @@ OUTPUTS = (
     FRICTION,
     SIGMA,
     MEASURED,
+    VALID,
     MODEL,
     COULOMB,
     VISCOUS,

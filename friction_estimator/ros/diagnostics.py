@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,7 +145,7 @@ class NodeDiagnostics:
         if self._estimator.config.has_friction:
             statuses.append(self._diagnosis(self._estimator))
         if self._estimator.compensation is not None:
-            statuses.append(self._compensation(self._estimator.compensation, self._estimator.joint_names))
+            statuses.append(self._compensation(self._estimator.compensation, self._estimator))
         return statuses
 
     def _new(self, name: str, count: int) -> int:
@@ -267,6 +267,8 @@ class NodeDiagnostics:
         """Joints whose estimates have a problem, with the reason and the remedy."""
         diagnoses = estimator.diagnose()
         values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
+        for joint, doubt in zip(estimator.joint_names, estimator.doubts(), strict=True):
+            values[f"valid {joint}"] = doubt or "yes"
         values["identification"] = "frozen" if estimator.frozen else "running"
         noted = notes(diagnoses)
         if problems := advice(diagnoses, estimator.health.sensors_wrong):
@@ -275,14 +277,15 @@ class NodeDiagnostics:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
         return self._status("friction diagnosis", DiagnosticStatus.OK, "; ".join((NO_PROBLEM, *noted)), values)
 
-    def _compensation(self, compensation: FrictionCompensation, joints: Sequence[str]) -> DiagnosticStatus:
-        values = {
-            joint: "compensated" if compensated else "at rest, or its law is not known well enough"
-            for joint, compensated in zip(joints, compensation.compensated.tolist(), strict=True)
-        }
+    def _compensation(self, compensation: FrictionCompensation, estimator: Estimator) -> DiagnosticStatus:
+        joints, states = estimator.joint_names, compensation.states(estimator.doubts())
+        values = dict(zip(joints, states, strict=True))
         if compensation.idle:
             return self._status("compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle}", values)
         message = f"{int(compensation.compensated.sum())} of {len(joints)} joints compensated now"
+        if doubted := [joint for joint, valid in zip(joints, compensation.trusted.tolist(), strict=True) if not valid]:
+            message += f"; the torque has faded out where there is a doubt: {', '.join(doubted)}"
+            return self._status("compensation", DiagnosticStatus.WARN, message, {"gain": compensation.gain, **values})
         return self._status("compensation", DiagnosticStatus.OK, message, {"gain": compensation.gain, **values})
 
     def _status(self, label: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:

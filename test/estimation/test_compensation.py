@@ -32,11 +32,11 @@ from test.sway import sway
 MS = 1_000_000
 DT = 1e-3
 COULOMB, VISCOUS = 0.6, 0.9
-FREE = CompensationConfig(enabled=True, fade_velocity=0.0, slew_rate=1e9, limit=1e9)
+FREE = CompensationConfig(enabled=True, gain=1.0, fade_velocity=0.0, slew_rate=1e9, limit=1e9)
 
 
 def estimate(
-    step: int, velocity: float, sigma: float = 0.0, parameters: tuple = (COULOMB, VISCOUS)
+    step: int, velocity: float, sigma: float = 0.0, parameters: tuple = (COULOMB, VISCOUS), **changes: object
 ) -> FrictionEstimate:
     """Estimate of one joint, one a millisecond; everything that compensation does not use is NaN or empty."""
     unused = np.full(1, np.nan)
@@ -50,9 +50,11 @@ def estimate(
             "effort": np.zeros(1),
             "parameters": np.array([parameters]),
             "model_sigma": np.array([sigma]),
+            "valid": np.ones(1, dtype=bool),
             "phase": ContactPhase(np.empty(0, dtype=bool), np.empty(0), ""),
             "base": BaseState(*[unused] * 6),
             "compensation": None,
+            **changes,
         }
     )
 
@@ -167,6 +169,49 @@ def resting_joint(stage: FrictionCompensation, noise: float = 2e-3) -> tuple[flo
     return float(np.sqrt(np.mean(np.square(torques)))), path
 
 
+def swinging(stage: FrictionCompensation, seconds: float, measured: float, sign: float = 1.0) -> None:
+    """A joint whose measured friction is this part of what the law gives, while it swings once a second."""
+    for step in range(round(seconds / DT)):
+        position, velocity = np.sin(2.0 * np.pi * step * DT), 2.0 * np.pi * np.cos(2.0 * np.pi * step * DT)
+        friction = np.array([COULOMB * np.sign(velocity) + VISCOUS * velocity])
+        now = {"position": np.array([position]), "friction": friction}
+        now["external_torque"] = (1.0 - measured) * friction  # the estimate believes the law
+        stage.step(estimate(step, sign * velocity, **now))
+
+
+@pytest.mark.parametrize(
+    ("gain", "measured", "sign", "reason"),
+    [
+        (0.8, 1.0, 1.0, ""),
+        (0.8, 0.8, 1.0, ""),  # what a gain below one is for
+        (1.0, 0.7, 1.0, "over-compensation: the torque would put"),
+        (0.8, 0.5, 1.0, "over-compensation"),
+        (0.8, 1.0, -1.0, "the torque brakes the joint"),
+    ],
+)
+def test_a_torque_that_is_not_passive_against_the_measured_friction_fades_out_with_the_reason(
+    gain, measured, sign, reason
+):
+    stage = compensation(gain=gain)
+    swinging(stage, 3.0, measured, sign)
+    (state,) = stage.states([""])
+    assert reason in state and float(stage.part[0]) == (0.0 if reason else 1.0)
+    if reason:
+        swinging(stage, 8.0, 1.0)
+        assert stage.states([""]) == ["compensated"] and float(stage.part[0]) == 1.0
+
+
+def test_the_torque_of_a_joint_in_doubt_fades_out_in_50_ms_and_in_again():
+    stage, full = compensation(gain=1.0), COULOMB + VISCOUS
+    valid = [True] * 100 + [False] * 200 + [True] * 700
+    torques = np.array([stage.step(estimate(k, 1.0, valid=np.array([v])))[0] for k, v in enumerate(valid)])
+    assert torques[99] == pytest.approx(full) and torques[125] == pytest.approx(0.5 * full, rel=0.05)
+    assert (torques[151:300] == 0.0).all() and torques[550] == pytest.approx(0.5 * full, rel=0.05)
+    assert torques[-1] == pytest.approx(full)
+    stage.step(estimate(1000, 1.0, valid=np.array([False])))
+    assert stage.states(["the encoder slips"]) == ["98% of the torque: the encoder slips"]
+
+
 def test_a_resting_joint_with_a_sgn_law_does_not_chatter():
     chattering, _ = resting_joint(compensation())
     quiet, path = resting_joint(compensation(CompensationConfig(enabled=True)))
@@ -207,7 +252,7 @@ def test_trust_never_turns_or_enlarges_a_torque(friction, sigma):
 
 
 def test_it_is_off_unless_asked_for_and_then_part_of_every_estimate(urdf_xml):
-    instants = list(sway(urdf_xml, 0.3, amplitude=0.02, turn=0.05))
+    instants = list(sway(urdf_xml, 2.5, amplitude=0.02, turn=0.05))
 
     def estimates(**changes: object) -> list[FrictionEstimate]:
         estimator = Estimator(suralp_config(observer="momentum", **changes), urdf_xml)

@@ -168,6 +168,31 @@ def test_a_sensor_that_falls_silent_is_named_without_a_lag_and_cleared_when_it_c
     assert estimator.health.findings == ()
 
 
+def test_joints_that_depend_on_a_wrong_sensor_are_in_doubt_until_it_is_right(walk):
+    estimator = Estimator(config(), ROBOT.urdf_xml)
+    feed(estimator, map(with_wrench(0, np.negative), between(walk, 0.0, 2.5)))
+    named = [name for name, doubt in zip(estimator.joint_names, estimator.doubts(), strict=True) if "l_foot" in doubt]
+    assert named == [name for name in estimator.joint_names if name.startswith("l_")]
+    estimates = feed(estimator, between(walk, 2.5, 6.5))
+    assert not estimates[0].valid[:6].any() and not any("l_foot" in doubt for doubt in estimator.doubts())
+
+
+def test_a_finding_names_every_joint_that_it_was_true_of(walk):
+    """Joints show the same error at different times."""
+    estimator = Estimator(config(), ROBOT.urdf_xml)
+    zero = np.array(["yaw" not in name for name in estimator.joint_names])
+
+    def without_most_efforts(sample: SimulationSample) -> SimulationSample:
+        joints = replace(sample.joints, effort=np.where(zero, 0.0, sample.joints.effort))
+        return replace(sample, joints=joints)
+
+    feed(estimator, map(without_most_efforts, between(walk, 0.0, 6.5)))
+    text = " ".join(estimator.health.findings)
+    assert [
+        name for name, missing in zip(estimator.joint_names, zero, strict=True) if missing and name not in text
+    ] == []
+
+
 def test_a_flipped_wrench_is_named_and_other_advice_waits_for_it(walk):
     estimator = Estimator(config(), ROBOT.urdf_xml)
     flip = with_wrench(0, np.negative)

@@ -103,6 +103,7 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
             "stamp_ns": stamp_ns,
             "measured": np.ones(n, dtype=bool),
             "disturbed": np.zeros(n, dtype=bool),
+            "valid": np.ones(n, dtype=bool),
             "parameters": np.stack((arrays["coulomb"], arrays["viscous"]), axis=1),
             "parameters_sigma": np.abs(rng.normal(size=(n, 2))),
             "model_sigma": np.abs(rng.normal(size=n)),

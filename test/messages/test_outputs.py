@@ -19,6 +19,7 @@ from friction_estimator.messages.markers import FrictionMarkers, joint_axes
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.recording import RECORDED, RecordingBuilder
 from friction_estimator.messages.simulated import TruthMessages
+from friction_estimator.messages.topics import Topic
 from friction_estimator.types import FrictionEstimate, GroundTruth
 from test.headers import make_header
 
@@ -72,6 +73,7 @@ def test_scalars_are_the_effort_by_joint_name(
         topics.EXTERNAL_TORQUE: estimate.external_torque,
         topics.EXTERNAL_TORQUE_SIGMA: estimate.external_torque_sigma,
         topics.MEASURED: estimate.measured.astype(float),
+        topics.VALID: estimate.valid.astype(float),
     }
     for topic, values in expected.items():
         message = built[topic.name]
@@ -83,14 +85,15 @@ def test_scalars_are_the_effort_by_joint_name(
     np.testing.assert_array_equal(np.asarray(built["joint_friction"].velocity), estimate.velocity)
 
 
-def test_a_joint_that_stops_being_measured_is_published_at_once(
-    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode
+@pytest.mark.parametrize("topic", [topics.MEASURED, topics.VALID], ids=lambda topic: topic.name)
+def test_a_joint_that_stops_being_measured_or_valid_is_published_at_once(
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], decoded: Decode, topic: Topic
 ) -> None:
     outputs.build(make_estimate(0))
-    measured = np.ones(len(joint_names), dtype=bool)
-    measured[3] = False
-    built = decoded(outputs.build(make_estimate(MS, measured=measured)))
-    assert np.flatnonzero(np.asarray(built[topics.MEASURED.name].effort) == 0.0).tolist() == [3]
+    flags = np.ones(len(joint_names), dtype=bool)
+    flags[3] = False
+    built = decoded(outputs.build(make_estimate(MS, **{topic.name.rpartition("/")[2]: flags})))
+    assert np.flatnonzero(np.asarray(built[topic.name].effort) == 0.0).tolist() == [3]
 
 
 def test_compensation_leaves_with_every_estimate_that_has_one_and_ends_with_zero(
