@@ -20,13 +20,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from benchmarks.random_robots.evaluation import CALIBRATION, LAW, ORACLES, evaluate
 from benchmarks.random_robots.robots import KINDS, SIMULATORS
 from benchmarks.random_robots.scores import HEADING, Record, summary
 from benchmarks.random_robots.walks import load_walk
-from benchmarks.shared.command import add_processes, command, command_line, count, make_parser
+from benchmarks.shared.command import add_processes, command, command_line, count, make_parser, setting
 from benchmarks.shared.pages import Page, table
 
 PAGE = "docs/results/random_robots.md"
@@ -51,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--simulator", choices=(*SIMULATORS, "both"), default="both")
     parser.add_argument("--oracles", action="store_true", help="further rows: what the estimator may be given right")
-    parser.add_argument("--set", nargs="+", type=_setting, default=[], metavar="PARAM=VALUE", help="of the estimator")
+    parser.add_argument("--set", nargs="+", type=setting, default=[], metavar="PARAM=VALUE", help="of the estimator")
     parser.add_argument(
         "--ablation", nargs="*", metavar="PARAM=VALUE",
         help="further rows, one with each of these parameters changed; none given: " + " ".join(SWITCHES),
@@ -78,7 +76,7 @@ def _variants(options: argparse.Namespace) -> dict[str, Variant]:
     if options.oracles:
         variants |= {f"right: {name}": ((name,), given) for name in ORACLES}
         variants["right: calibration, law"] = (CALIBRATION, LAW), given
-    switches = map(_setting, () if options.ablation is None else options.ablation or SWITCHES)
+    switches = map(setting, () if options.ablation is None else options.ablation or SWITCHES)
     return variants | {f"{name}={value}": ((), {**given, name: value}) for name, value in switches}
 
 
@@ -135,14 +133,6 @@ def _rows(
 
 def _page(text: str) -> Page:
     return Page(text, ("command", "robots"))
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """Argument type: a parameter of the estimator and its value in YAML."""
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise argparse.ArgumentTypeError(f"must be PARAM=VALUE, got {text}")
-    return name, yaml.safe_load(value)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.random_robots.robots import PARTS, RandomRobot
 from benchmarks.random_robots.scores import Record, score
-from benchmarks.random_robots.sensors import readings
+from benchmarks.random_robots.sensors import SensorErrors, draw_errors, readings
 from benchmarks.random_robots.walks import PERIOD, Walk
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
@@ -61,7 +61,7 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
     else:
         if LAW in right:
             estimator.restore(_identified(walk, estimator))
-        friction, sigma, rows = estimate(estimator, walk, robot)
+        friction, sigma, rows = estimate(estimator, walk, robot, draw_errors(robot))
     record = score(PERIOD * rows.astype(np.float64), friction, sigma, walk.friction[rows], walk.stance[rows])
     diagnoses = estimator.diagnose()
     return {
@@ -104,9 +104,11 @@ def _identified(walk: Walk, estimator: Estimator) -> IdentifiedParameters:
     )
 
 
-def estimate(estimator: Estimator, walk: Walk, robot: RandomRobot) -> tuple[FloatArray, FloatArray, IntArray]:
+def estimate(
+    estimator: Estimator, walk: Walk, robot: RandomRobot, errors: SensorErrors
+) -> tuple[FloatArray, FloatArray, IntArray]:
     """Friction and sigma (m, n) at the joint samples of a walk, NaN where there is no estimate, and their rows."""
-    events, stamps, rows = readings(walk, robot)
+    events, stamps, rows = readings(walk, robot, errors)
     friction, sigma = np.full((2, rows.size, len(walk.joint_names)), np.nan)
     index = {stamp: row for row, stamp in enumerate(stamps.tolist())}
     for reading in events:

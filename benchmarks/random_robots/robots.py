@@ -18,6 +18,8 @@ from friction_estimator.simulation.biped import Biped
 BUILTIN, MUJOCO = SIMULATORS = ("builtin", "mujoco")
 KINDS = ("coulomb_viscous", "stribeck", "asymmetric", "load_dependent", "lugre")
 """Kinds of friction, each in both simulators."""
+IN_MODEL = "six_slope_load"
+"""Kind of friction that the default law of the estimator represents exactly, for the study of its states."""
 PARTS = {
     "URDF": ("mass_error", "com_error", "armature_known"),
     "torques": ("effort_quantum", "effort_gain_std", "effort_offset", "effort_delay"),
@@ -31,6 +33,8 @@ _MASS = (25.0, 130.0)  # [kg]
 _RATES = ((1000, 1000, 1000), (1000, 400, 100), (1000, 1000, 200), (500, 500, 250), (500, 200, 100))
 _TEETH = (20, 200)  # smallest and largest number of ripples in a turn
 _JOINTS = 12
+LINK_MASS_STD, LINK_COM_STD = 0.1, 0.01
+"""Links of the simulated robot against those of the base robot: relative, and in metres of a robot of full length."""
 _GRAVITY = 9.81
 _LENGTHS = {"origin": ("xyz",), "box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",)}
 _INERTIAS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -126,11 +130,15 @@ class RandomRobot:
             clearance=0.05 * self.length,
         )
 
-    def true_urdf(self) -> str:
-        """URDF of the simulated robot: the base robot in another size, and every link with another mass."""
+    def nominal_urdf(self) -> str:
+        """URDF of the base robot in another size."""
         xml = load_robot(self.base).urdf_xml
         mass = Biped(load_robot(self.base, self._legs_alone()).config, xml).mass
-        return perturbed_urdf(resized_urdf(xml, self.mass / mass, self.length), 0.1, 0.01 * self.length, self.seed)
+        return resized_urdf(xml, self.mass / mass, self.length)
+
+    def true_urdf(self) -> str:
+        """URDF of the simulated robot: every link has another mass and another centre of mass."""
+        return perturbed_urdf(self.nominal_urdf(), LINK_MASS_STD, LINK_COM_STD * self.length, self.seed)
 
     def estimator_urdf(self, true_urdf: str) -> str:
         """URDF that the estimator gets."""

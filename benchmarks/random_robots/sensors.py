@@ -37,9 +37,9 @@ class SensorErrors:
     wrench_bias: FloatArray
 
 
-def draw_errors(robot: RandomRobot, joints: int, feet: int) -> SensorErrors:
+def draw_errors(robot: RandomRobot) -> SensorErrors:
     """Errors of a robot; those of another robot with the same seed have the same random numbers."""
-    rng = np.random.default_rng([robot.seed, 2])
+    rng, joints, feet = np.random.default_rng([robot.seed, 2]), len(robot.dry), 2
     return SensorErrors(
         robot.effort_gain_std * rng.standard_normal(joints),
         _rotation(robot.tilt, rng.standard_normal(3)),
@@ -50,17 +50,17 @@ def draw_errors(robot: RandomRobot, joints: int, feet: int) -> SensorErrors:
     )
 
 
-def readings(walk: Walk, robot: RandomRobot) -> tuple[list[Reading], IntArray, IntArray]:
+def readings(walk: Walk, robot: RandomRobot, errors: SensorErrors) -> tuple[list[Reading], IntArray, IntArray]:
     """Readings in the order in which they come; stamps of the joint samples [ns], and their rows in the walk.
 
     Parameters
     ----------
     walk : exact signals
     robot : whose sensors read them: that of the walk, or :meth:`RandomRobot.corrected`
+    errors : its constant errors, :func:`draw_errors`
     """
     rng = np.random.default_rng([robot.seed, 3])
-    count, joints_count = walk.position.shape
-    errors = draw_errors(robot, joints_count, walk.wrenches.shape[1])
+    count = len(walk.position)
     joint_rows, imu_rows, foot_rows = (_rows(rate, count) for rate in robot.rates)
     stamps = [_stamps(rows, robot.jitter, rng) for rows in (joint_rows, imu_rows, foot_rows)]
     joints = _joint_readings(walk, robot, errors, joint_rows, rng)

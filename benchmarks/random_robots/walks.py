@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 
 from benchmarks.random_robots.mujoco_friction import ElasticGears, MujocoFriction, set_friction, solved_dry_friction
-from benchmarks.random_robots.robots import BUILTIN, RandomRobot, draw
+from benchmarks.random_robots.robots import BUILTIN, IN_MODEL, RandomRobot, draw
 from friction_estimator.errors import SimulationError
 from friction_estimator.simulation import (
     FrictionSetting,
@@ -111,19 +111,19 @@ def simulate(seed: int, simulator: str) -> Walk:
     for attempt in range(_ATTEMPTS):
         robot = draw(seed, simulator, attempt)
         try:
-            return (_walk_builtin if simulator == BUILTIN else _walk_mujoco)(robot)
+            return (walk_builtin if simulator == BUILTIN else _walk_mujoco)(robot)
         except SimulationError as error:
             last = error
     raise SimulationError(f"robot {seed} of the simulator {simulator} falls in {_ATTEMPTS} attempts: {last}")
 
 
-def _walk_builtin(robot: RandomRobot) -> Walk:
+def walk_builtin(robot: RandomRobot) -> Walk:
     """Walk in the simulator of the package, which applies friction as a torque."""
     urdf, config = robot.true_urdf(), robot.true_config()
     setting = FrictionSetting(
         leg=(JointFriction("coulomb_viscous", (1.0, 0.0)),) * 6,
         joints=tuple(zip(config.robot.joints, _builtin_friction(robot), strict=True)),
-        sticks=robot.kind != "lugre",
+        sticks=robot.kind not in ("lugre", IN_MODEL),
         presliding=robot.presliding if robot.kind == "lugre" else 0.0,
         ripple=robot.ripple,
         ripples_per_turn=float(robot.teeth[0]) if robot.teeth else 60.0,
@@ -157,9 +157,16 @@ def _builtin_friction(robot: RandomRobot) -> list[JointFriction]:
             return JointFriction("stribeck_load", (dry, dry, 0.1, viscous, shape / largest))
         if robot.kind == "coulomb_viscous":
             return JointFriction("coulomb_viscous", (dry, viscous))
+        if robot.kind == IN_MODEL:
+            return JointFriction(IN_MODEL, model_law(dry, viscous, shape))
         return JointFriction("stribeck_load", (dry, shape * dry, robot.stribeck_velocity, viscous, 0.0))
 
     return [law(*row) for row in zip(robot.dry, robot.viscous, robot.shape, strict=True)]
+
+
+def model_law(dry: float, viscous: float, shape: float) -> tuple[float, ...]:
+    """Parameters of the kind ``IN_MODEL``, without its steepest terms: the built-in simulator wants smooth friction."""
+    return 0.0, 0.0, shape * dry, (1.0 - shape) * dry, 0.3 * dry, 0.0, viscous, 0.01, 0.0
 
 
 def _walk_mujoco(robot: RandomRobot) -> Walk:

@@ -10,6 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from friction_estimator.errors import FrictionEstimatorError, InputError
 
@@ -64,6 +67,14 @@ def count(text: str) -> int:
     if int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
     return int(text)
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """Argument type: a parameter of the estimator and its value in YAML, ``PARAM=VALUE``."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"must be PARAM=VALUE, got {text}")
+    return name, yaml.safe_load(value)
 
 
 def longer_than(limit: float) -> Callable[[str], float]:

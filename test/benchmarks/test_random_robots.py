@@ -14,7 +14,8 @@ import mujoco
 from benchmarks.random_robots.mujoco_friction import ElasticGears, MujocoFriction, set_friction, solved_dry_friction
 from benchmarks.random_robots.robots import KINDS, MUJOCO, PARTS, SIMULATORS, draw, resized_urdf
 from benchmarks.random_robots.scores import HEADING, is_wrong, score, summary
-from benchmarks.random_robots.sensors import readings
+from benchmarks.random_robots.sensors import draw_errors, readings
+from benchmarks.random_robots.state_consistency import nees
 from benchmarks.random_robots.walks import Walk
 from friction_estimator.io.robot import load_robot
 from friction_estimator.types import ImuSample, JointSample, WrenchSample
@@ -159,7 +160,7 @@ def test_sensors_read_at_their_rates_with_the_delay_gain_and_tilt_that_were_draw
         effort_delay=2e-3, tilt=0.05, specific_force_std=0.0, force_std=0.0,
     )  # fmt: skip
     walk = Walk(exact, "", ("joint",) * 12, ramp, np.ones_like(ramp), ramp, ramp, np.zeros_like(gravity), gravity, feet)
-    found, stamps, rows = readings(walk, exact)
+    found, stamps, rows = readings(walk, exact, draw_errors(exact))
     joints, imu, wrenches = (
         [one for one in found if isinstance(one, kind)] for kind in (JointSample, ImuSample, WrenchSample)
     )
@@ -174,3 +175,13 @@ def test_sensors_read_at_their_rates_with_the_delay_gain_and_tilt_that_were_draw
     np.testing.assert_allclose(wrenches[-1].wrench, 1.990 - 2.5e-3)
     angle = np.arccos(imu[0].specific_force[2] / 9.81)
     assert 0.0 < angle <= 0.05 + 1e-9 and np.linalg.norm(imu[0].specific_force) == pytest.approx(9.81)
+
+
+def test_normalised_errors_of_a_right_covariance_are_one_and_a_constraint_takes_a_state_away():
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((3, 3))
+    root -= root.mean(axis=0)  # errors whose sum is zero
+    found = [nees(root @ rng.standard_normal(3), root @ root.T) for _ in range(4000)]
+    assert {rank for _, rank in found} == {2}
+    assert np.mean([value for value, _ in found]) == pytest.approx(1.0, rel=0.05)
+    assert nees(np.array([2.0, 5.0]), np.diag([1.0, 0.0])) == (4.0, 1)  # a state that is known does not count
