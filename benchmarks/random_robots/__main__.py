@@ -26,10 +26,10 @@ from benchmarks.random_robots.scores import HEADING, Record, summary
 from benchmarks.random_robots.walks import load_walk
 from benchmarks.shared.command import add_processes, command, command_line, count, make_parser, setting
 from benchmarks.shared.pages import Page, table
+from friction_estimator.errors import SimulationError
 
 PAGE = "docs/results/random_robots.md"
 WALKS = Path(tempfile.gettempdir()) / "random_robots"
-
 
 SWITCHES = (
     "kalman.calibrate_sensors=false",
@@ -39,6 +39,7 @@ SWITCHES = (
     "kalman.calibration_process_noise=0.0",
     "kalman.innovation_gate=1000000.0",
 )
+"""Mechanisms of the observer that can be switched off, one a row of the ablation."""
 Variant = tuple[tuple[str, ...], dict[str, Any]]
 
 
@@ -82,25 +83,31 @@ def _variants(options: argparse.Namespace) -> dict[str, Variant]:
 
 def perform(
     robots: Sequence[tuple[int, str]], variants: Sequence[Variant], options: argparse.Namespace
-) -> list[Record]:
-    """Records of all robots; those that the file holds already are not made anew."""
-    wanted = {_key(*robot, *variant): (*robot, *variant) for robot in robots for variant in variants}
-    records = {_key_of(record): record for record in _read(options.records) if _key_of(record) in wanted}
+) -> dict[str, Record]:
+    """Records of all robots but those that fall; those that the file holds already are not made anew."""
+    records, jobs = {_key_of(record): record for record in _read(options.records)}, []
     with ProcessPoolExecutor(options.processes) as pool:
-        missing = [one for key, one in wanted.items() if key not in records]
-        jobs = [pool.submit(_perform_one, options.walks, *one) for one in missing]
+        for robot in robots:
+            if missing := [variant for variant in variants if _key(*robot, *variant) not in records]:
+                jobs.append(pool.submit(_perform_one, options.walks, *robot, missing))
         for done, job in enumerate(as_completed(jobs), 1):
-            record = job.result()
-            records[_key_of(record)] = record
+            try:
+                found = job.result()
+            except SimulationError as error:
+                print(f"left out: {error}", file=sys.stderr)
+                continue
+            for record in found:
+                records[_key_of(record)] = record
+                print(f"{done} of {len(jobs)}: {' | '.join(summary(_key_of(record), [record]))}", file=sys.stderr)
             if options.records is not None:
                 with options.records.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
-            print(f"{done} of {len(jobs)}: {' | '.join(summary(_key_of(record), [record])[3:])}", file=sys.stderr)
-    return [records[key] for key in wanted]
+                    file.writelines(json.dumps(record) + "\n" for record in found)
+    return records
 
 
-def _perform_one(folder: Path, seed: int, simulator: str, right: Sequence[str], changes: Mapping[str, Any]) -> Record:
-    return evaluate(load_walk(folder, seed, simulator), changes, right)
+def _perform_one(folder: Path, seed: int, simulator: str, variants: Sequence[Variant]) -> list[Record]:
+    walk = load_walk(folder, seed, simulator)
+    return [evaluate(walk, changes, right) for right, changes in variants]
 
 
 def _key(seed: int, simulator: str, right: Sequence[str], changes: Mapping[str, Any]) -> str:
@@ -122,13 +129,15 @@ def _rows(
 ) -> Iterator[list[str]]:
     """Lines of the table: all robots, those of each simulator and of each kind of friction, and every variant."""
     records = perform(robots, list(variants.values()), options)
-    count = len(variants)
-    plain = records[::count]
+    found = {
+        label: [records[key] for robot in robots if (key := _key(*robot, *variant)) in records]
+        for label, variant in variants.items()
+    }
     for field, values in (("", ("all",)), ("simulator", SIMULATORS), ("kind", KINDS)):
         for value in values:
-            yield summary(value, [record for record in plain if not field or record[field] == value])
-    for number, label in list(enumerate(variants))[1:]:
-        yield summary(label, records[number::count])
+            yield summary(value, [record for record in found["all"] if not field or record[field] == value])
+    for label in list(variants)[1:]:
+        yield summary(label, found[label])
 
 
 def _page(text: str) -> Page:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from dataclasses import replace
 
 import mujoco
 
+from benchmarks.random_robots.__main__ import main
 from benchmarks.random_robots.mujoco_friction import ElasticGears, MujocoFriction, set_friction, solved_dry_friction
 from benchmarks.random_robots.robots import KINDS, MUJOCO, PARTS, SIMULATORS, draw, resized_urdf
 from benchmarks.random_robots.scores import HEADING, is_wrong, score, summary
@@ -185,3 +188,17 @@ def test_normalised_errors_of_a_right_covariance_are_one_and_a_constraint_takes_
     assert {rank for _, rank in found} == {2}
     assert np.mean([value for value, _ in found]) == pytest.approx(1.0, rel=0.05)
     assert nees(np.array([2.0, 5.0]), np.diag([1.0, 0.0])) == (4.0, 1)  # a state that is known does not count
+
+
+def test_robots_whose_records_are_in_the_file_are_not_made_anew(tmp_path, capsys):
+    records, walks = tmp_path / "records.jsonl", tmp_path / "walks"
+    scores = {"error": [0.1, 0.5], "coverage": [1.0, 1.0], "nees": [1.0, 1.0]}
+    fields = {**scores, "problems": [[], ["law"]], "causes": ["law"]}
+    names = {"right": [], "set": {"kalman.window": 0.02}}
+    robots = ({"seed": seed, "simulator": SIMULATORS[seed % 2], "kind": KINDS[0]} for seed in range(2))
+    records.write_text("".join(json.dumps({**robot, **names, **fields}) + "\n" for robot in robots))
+    given = ["--robots", "2", "--walks", str(walks), "--records", str(records), "--set", "kalman.window=0.02"]
+    assert main(given) == 0
+    out = capsys.readouterr().out
+    assert "| all | 2 | 4 | 0.0% | 50.0% | 50.0% | 100.0% | 100.0% | 0.0% |" in out
+    assert "| mujoco | 1 | 2 |" in out and not list(walks.iterdir())
