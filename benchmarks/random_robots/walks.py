@@ -171,7 +171,7 @@ def model_law(dry: float, viscous: float, shape: float) -> tuple[float, ...]:
 
 def _walk_mujoco(robot: RandomRobot) -> Walk:
     """Walk with the friction of MuJoCo; the controller runs at the rate of the joint sensors and holds its torque."""
-    walker = _Walker(robot)
+    walker = Walker(robot)
     rows = [walker.step(k) for k in range(-_SETTLING, round(DURATION / PERIOD))][_SETTLING:]
     position, velocity, torque, friction, imu, wrenches = (np.array(column) for column in zip(*rows, strict=True))
     return Walk(
@@ -179,11 +179,11 @@ def _walk_mujoco(robot: RandomRobot) -> Walk:
     )
 
 
-class _Walker:
+class Walker:
     """Plan and controller of the package, and MuJoCo with its own friction."""
 
     def __init__(self, robot: RandomRobot) -> None:
-        self.urdf, config, gait = robot.true_urdf(), robot.true_config(), robot.gait
+        self.robot, self.urdf, config, gait = robot, robot.true_urdf(), robot.true_config(), robot.gait
         self._hold = 1000 // robot.rates[0]
         self._substeps = _ELASTIC_SUBSTEPS if robot.stiffness else _SUBSTEPS
         biped = Biped(config, self.urdf)

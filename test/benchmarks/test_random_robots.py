@@ -12,6 +12,7 @@ pytest.importorskip("mujoco", reason="the robots walk in MuJoCo")
 from dataclasses import replace
 
 import mujoco
+import pinocchio as pin
 
 from benchmarks.random_robots.__main__ import main
 from benchmarks.random_robots.mujoco_friction import ElasticGears, MujocoFriction, set_friction, solved_dry_friction
@@ -19,8 +20,9 @@ from benchmarks.random_robots.robots import KINDS, MUJOCO, PARTS, SIMULATORS, dr
 from benchmarks.random_robots.scores import HEADING, is_wrong, score, summary
 from benchmarks.random_robots.sensors import draw_errors, readings
 from benchmarks.random_robots.state_consistency import nees
-from benchmarks.random_robots.walks import Walk
+from benchmarks.random_robots.walks import Walk, Walker
 from friction_estimator.io.robot import load_robot
+from friction_estimator.simulation.biped import Biped
 from friction_estimator.types import ImuSample, JointSample, WrenchSample
 
 DT = 2.5e-4
@@ -142,8 +144,6 @@ def test_a_seed_is_one_robot_and_ten_seeds_have_every_kind_in_both_simulators():
 
 
 def test_a_robot_of_another_size_has_its_masses_lengths_and_inertias():
-    import pinocchio as pin
-
     xml = load_robot("suralp").urdf_xml
     small, large = (pin.buildModelFromXML(text) for text in (xml, resized_urdf(xml, 2.0, 1.5)))
     np.testing.assert_allclose(large.inertias[3].mass, 2.0 * small.inertias[3].mass)
@@ -202,3 +202,28 @@ def test_robots_whose_records_are_in_the_file_are_not_made_anew(tmp_path, capsys
     out = capsys.readouterr().out
     assert "| all | 2 | 4 | 0.0% | 50.0% | 50.0% | 100.0% | 100.0% | 0.0% |" in out
     assert "| mujoco | 1 | 2 |" in out and not list(walks.iterdir())
+
+
+def test_friction_of_the_second_simulator_is_what_the_inverse_dynamics_leave_of_the_motor_torques():
+    """Newton and Euler on the recorded signals, driven by the IMU, with the true URDF."""
+    walker = Walker(replace(draw(17, MUJOCO), start=0.3))
+    rows = [walker.step(k) for k in range(-200, 700)][200:]
+    position, velocity, torque, friction, imu, wrenches = (np.array(column) for column in zip(*rows, strict=True))
+    config = walker.robot.true_config()
+    model = Biped(config, walker.urdf).model
+    data, body = model.createData(), model.frames[model.getFrameId(config.imu.frame)].placement
+    model.gravity.linear = np.zeros(3)
+    force, rate = imu[:, :3] @ body.rotation.T, imu[:, 3:] @ body.rotation.T
+    turn, acceleration = (np.gradient(values, 1e-3, axis=0) for values in (rate, velocity))
+    errors = []
+    for k in range(350, 690, 7):
+        q, v, a = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
+        q[7:], v[3:6], v[6:] = position[k], rate[k], velocity[k]
+        lever = np.cross(turn[k], body.translation) + np.cross(rate[k], np.cross(rate[k], body.translation))
+        a[:3], a[3:6], a[6:] = force[k] - lever, turn[k], acceleration[k]
+        needed = pin.rnea(model, data, q, v, a)
+        for foot, wrench in zip(config.feet, wrenches[k], strict=True):
+            needed -= pin.computeFrameJacobian(model, data, q, model.getFrameId(foot.frame), pin.LOCAL).T @ wrench
+        errors.append(torque[k] - needed[6:] - friction[k])
+    assert np.abs(friction).max() > 0.5
+    assert np.median(np.abs(errors), axis=0).max() < 0.02
