@@ -15,6 +15,7 @@ Walk in simulation and estimate the friction of every joint::
 :func:`simulate`               a biped walks in MuJoCo, with sensors and ground truth
 :func:`replay`                 the estimator over a rosbag2 or a simulation
 :func:`load_recording`         joint signals of a rosbag2, .csv or .npz
+:func:`example`                a simulated recording to try the package with
 :func:`plan_excitation`        a motion that shows friction and inertia of an arm
 :func:`identify`               friction, inertia and drive parameters from recordings
 :func:`load_identification`    the result of an earlier identification
@@ -41,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from friction_estimator.api.export import export
     from friction_estimator.api.identify import identify, load_identification
-    from friction_estimator.api.plan import plan_excitation
+    from friction_estimator.api.plan import example, plan_excitation
     from friction_estimator.api.recordings import load_recording
     from friction_estimator.api.replay import replay
     from friction_estimator.api.report import report
@@ -65,6 +66,7 @@ __all__ = [
     "Payload",
     "SafeCompensation",
     "WrenchSample",
+    "example",
     "export",
     "identify",
     "load_identification",
@@ -87,6 +89,7 @@ _MODULES = {
     "Payload": "identification.joint_log",
     "SafeCompensation": "control",
     "WrenchSample": "types",
+    "example": "api.plan",
     "export": "api.export",
     "identify": "api.identify",
     "load_identification": "api.identify",

@@ -37,6 +37,31 @@ else:
         return dataclass(slots=slots)
 
 
+class Brief:
+    """Base of dataclasses with large fields, whose ``repr`` has the shapes of arrays and the first letters of texts."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        names = getattr(self, "__dataclass_fields__", ())
+        shown = (f"{name}={_brief(getattr(self, name))}" for name in names)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+_LETTERS, _ITEMS = 40, 4
+"""Letters of a text, and items of a list, that a short ``repr`` shows."""
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{' x '.join(map(str, value.shape))} {value.dtype}>"
+    if isinstance(value, (tuple, list, dict)) and len(value) > _ITEMS:
+        return f"<{len(value)} items>"
+    text = repr(value)
+    short = isinstance(value, Brief) or len(text) <= _LETTERS
+    return text if short else f"<{type(value).__name__} {text[:_LETTERS]}...>"
+
+
 @record(frozen=True, slots=True)
 class JointSample:
     """One joint-state message in model order.

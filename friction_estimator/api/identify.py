@@ -30,14 +30,14 @@ from friction_estimator.io.identification import save_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.laws import linear_law_names
 from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
-from friction_estimator.types import FloatArray
+from friction_estimator.types import Brief, FloatArray
 
 Stage = Callable[[str], AbstractContextManager[Progress | None]]
 """Called with the name of each long piece of work; returns a context manager that gives a :data:`Progress`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredIdentification:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoredIdentification(Brief):
     """An identification with its errors on recordings: those that it was made of, or others.
 
     Attributes
@@ -80,7 +80,7 @@ class ScoredIdentification:
         write_identification_report(path, self.identification, title)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class IdentificationResult(ScoredIdentification):
     """What an identification found.
 

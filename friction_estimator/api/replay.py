@@ -27,6 +27,7 @@ from friction_estimator.messages.description import RunDescription
 from friction_estimator.metrics import JointErrors, joint_errors
 from friction_estimator.types import (
     BoolArray,
+    Brief,
     FloatArray,
     FrictionEstimate,
     ImuSample,
@@ -49,8 +50,8 @@ _OF_BASE = {
 _STRIDE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class ReplayResult(Brief):
     """Estimates of a whole run: one row a joint sample, one column a joint.
 
     Attributes

@@ -14,7 +14,7 @@ from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.simulated import SensorMessages, TruthMessages
-from friction_estimator.types import FloatArray
+from friction_estimator.types import Brief, FloatArray
 
 if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not where a simulation may be read
     from friction_estimator.simulation import SimulationSample, Simulator
@@ -27,8 +27,8 @@ _START_NS = 1_000_000_000
 _PROGRESS_STRIDE = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Simulation(Brief):
     """Sensor readings and ground truth of a walk with ``m`` joint states.
 
     Attributes

@@ -41,7 +41,8 @@ def add_robot_arguments(
         type=_setting,
         action="append",
         default=[],
-        help="replace one parameter of the robot, e.g. identifier.phases=all; may be repeated",
+        help="replace one parameter of the robot, e.g. identifier.phases=all, or a list in quotes, "
+        "e.g. 'feet.names=[l_foot, r_foot]'; may be repeated",
     )
 
 

@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"thresholds written to {arguments.thresholds}")
     else:
         output_console().print(terminal_table(collision_table(found)))
-        print(f"{len(found)} collisions")
+        print(f"{len(found)} collision{'s' * (len(found) != 1)}")
 
 
 def threshold_table(thresholds: Thresholds) -> Table:

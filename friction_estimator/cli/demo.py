@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError("the demo shows friction: leave out stages: base_state")
     output = getattr(arguments, "output", None) or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
     if (output / "run").exists() and not arguments.overwrite:
-        raise ConfigError(f"{output} holds a run already: choose another folder, or give --overwrite")
+        raise ConfigError(f"{output} holds a run already: choose another folder, or replace it (--overwrite)")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"fixed-lag smoothing, as of the verb replay; {SMOOTHING_LAG:g} s when no number is given",
     )
-    replay.add_argument("--reports", action="store_true", help="also write an HTML report of every bag, 7 MB each")
+    replay.add_argument("--reports", action="store_true", help="also write an HTML report of every bag, 3 MB each")
     identify = _action(actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint")
     _add_run_options(identify)
     identify.add_argument("--method", choices=tuple(METHODS), help="when not given, the first that the data allow")
@@ -82,8 +82,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--robots",
         type=Path,
         metavar="YAML",
-        help="serial number and robot of each bag; or one robot, by name or YAML, for all bags; when not given, each "
-        "bag names its robot",
+        help="serial number and robot of each bag; or one robot, by name or YAML, for all bags; when not given, "
+        "fleet.yaml beside the bags, else each bag names its robot",
     )
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="Dask scheduler; when not given, a cluster on this machine is started"

@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "units; several files are several experiments",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="PARAMS.yaml", required=True, help="file to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace an older file of that name")
     parser.add_argument("--report", type=Path, metavar="PAGE.html", help="page of figures and tables to write")
     add_recording_arguments(parser)
     _add_model_options(parser.add_argument_group("model"))
@@ -155,6 +156,8 @@ def run(arguments: argparse.Namespace) -> None:
     laws = [entry for entry in arguments.law if "=" not in entry]
     if len(laws) > 1:
         raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
+    if arguments.output.exists() and not arguments.overwrite:
+        raise ConfigError(f"{arguments.output} exists already: choose another name, or replace it (--overwrite)")
     result = identify(
         arguments.data,
         method=arguments.method,

@@ -244,7 +244,7 @@ class FootConfig(Validated):
 
     name: str
     frame: str = parameter("", "URDF frame of the sole. The wrench is expressed in and about this frame.")
-    topic: str = parameter("", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: <foot name>/wrench.")
+    topic: str = parameter("", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: `FOOT/wrench` by name.")
     delay: float = parameter(0.0, "Age of the wrenches at the time of their stamp.", "s", 0.0, 0.1)
     flip: bool = parameter(False, "True for a sensor that reports the wrench of the foot on the ground.")
     contact: str = parameter(

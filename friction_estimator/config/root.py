@@ -143,8 +143,8 @@ _KINDS: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     str: "text",
-    tuple[str, ...]: "a list of names",
-    tuple[float, ...]: "a list of numbers",
+    tuple[str, ...]: "a list of names, as in [left, right]",
+    tuple[float, ...]: "a list of numbers, as in [0.1, 0.2]",
 }
 """Types of parameters, in the words of an error message."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,6 +27,7 @@ from friction_estimator.io.documents import read_yaml
 from friction_estimator.io.resources import robot_names
 from friction_estimator.io.robot import Robot, as_robot
 
+ROBOTS_YAML = "fleet.yaml"
 _KEYS = ("robot", "bags", "metadata", "namespace")
 
 
@@ -106,6 +107,25 @@ def load_fleet_robots(path: str | os.PathLike[str]) -> FleetRobots:
         raise ConfigError(f"{source}: 'robots' must hold one entry a serial number")
     loaded: dict[str, Robot] = {}
     return FleetRobots(tuple(_entry(source, str(serial), entry, loaded) for serial, entry in entries.items()))
+
+
+def robots_beside(places: Iterable[str | os.PathLike[str]]) -> Path | None:
+    """The ``fleet.yaml`` in a folder of bags, or above it; None when there is none.
+
+    Raises
+    ------
+    ConfigError
+        When there are several.
+    """
+    found = {
+        folder / ROBOTS_YAML
+        for place in places
+        for folder in (Path(place), Path(place).parent)
+        if (folder / ROBOTS_YAML).is_file()
+    }
+    if len(found) > 1:
+        raise ConfigError(f"several fleets: choose one of {choices(map(str, found))} (robots, --robots)")
+    return next(iter(found), None)
 
 
 def _one_robot(path: str | os.PathLike[str]) -> FleetRobots:

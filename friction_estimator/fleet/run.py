@@ -20,7 +20,7 @@ from tornado.ioloop import PeriodicCallback
 import friction_estimator
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.fleet.bag_task import FAILED, FINISHED, SKIPPED, BagResult, Settings, process_bag
-from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots
+from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots, robots_beside
 from friction_estimator.fleet.sources import Bag, filesystem, find_bags
 
 Progress = Callable[[BagResult, int, int], None]
@@ -88,8 +88,10 @@ def run_bags(
     """Process all bags, the largest first; parameters and errors as of :func:`friction_estimator.fleet.replay`."""
     if workers is not None and (workers < 1 or scheduler is not None):
         raise ConfigError("'workers' is the number of processes on this machine: at least 1, and without 'scheduler'")
-    robots = FleetRobots() if robots_file is None else load_fleet_robots(robots_file)
     places = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    if robots_file is None:
+        robots_file = robots_beside(places)
+    robots = FleetRobots() if robots_file is None else load_fleet_robots(robots_file)
     bags = find_bags(absolute(os.fspath(place)) for place in places)
     with local_or_given_cluster(scheduler, workers) as client:
         if announce is not None:

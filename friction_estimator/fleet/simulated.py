@@ -13,6 +13,7 @@ import numpy as np
 from friction_estimator import compiled
 from friction_estimator.api.simulate import simulated, write_simulation
 from friction_estimator.errors import ConfigError
+from friction_estimator.fleet.robots import ROBOTS_YAML
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.documents import write_atomically, yaml_text
 from friction_estimator.io.robot import Robot
@@ -30,7 +31,6 @@ WORN = 3
 """Place in the leg (the knee) of the joint of the first robot that wears."""
 MAINTAINED = 2
 """Place in the leg (the hip pitch) of the joint of the last robot that gets new lubricant."""
-ROBOTS_YAML = "fleet.yaml"
 
 _WEAR = 0.4  # part by which friction grows until the last day
 _LUBRICATED = 0.75  # friction after the maintenance over that before

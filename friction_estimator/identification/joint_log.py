@@ -16,7 +16,7 @@ import numpy as np
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import InputError, choices
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, Brief, FloatArray, IntArray
 
 _NONE: Mapping[str, FloatArray] = MappingProxyType({})
 
@@ -53,8 +53,8 @@ class RobotDescription:
     fixed_base: bool
 
 
-@dataclass(frozen=True, slots=True)
-class JointLog:
+@dataclass(frozen=True, slots=True, repr=False)
+class JointLog(Brief):
     """Signals of ``n`` joints at ``N`` instants, as recorded: one file, one experiment.
 
     Attributes

@@ -11,7 +11,7 @@ from friction_estimator.laws import FrictionLaw, linear_law_names, make_law, mak
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.linear import LinearFrictionLaw
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, Brief, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class Provenance:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Identification:
+@dataclass(frozen=True, slots=True, repr=False)
+class Identification(Brief):
     """The whole result.
 
     Attributes

@@ -30,7 +30,7 @@ from friction_estimator.errors import ConfigError, choices
 from friction_estimator.io.documents import read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.io.resources import find_urdf, read_urdf, robot_file
-from friction_estimator.types import FloatArray
+from friction_estimator.types import Brief, FloatArray
 
 NODE_NAME = "friction_estimator"
 """Name of the node whose section of a parameter file is read; sections under wildcards are read too."""
@@ -49,8 +49,8 @@ _FIXED_BASE = {"observer": "momentum", "robot.fixed_base": True}
 """Parameters of a robot of which only the URDF is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Robot:
+@dataclass(frozen=True, slots=True, repr=False)
+class Robot(Brief):
     """Configuration and URDF of one robot.
 
     Attributes

@@ -25,7 +25,7 @@ from friction_estimator.laws.linear import (
     presliding_of_load,
     term_table,
 )
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, Brief, FloatArray, IntArray
 
 _NODES, _WEIGHTS = hermegauss(7)
 _WEIGHTS /= _WEIGHTS.sum()
@@ -306,8 +306,8 @@ def laws_of_joints(
     return tuple(names)
 
 
-@dataclass(frozen=True, slots=True)
-class IdentifiedParameters:
+@dataclass(frozen=True, slots=True, repr=False)
+class IdentifiedParameters(Brief):
     """Parameters of every joint's friction law, padded with zeros to the law with most parameters.
 
     Attributes

@@ -148,8 +148,8 @@ def line(
     """A line through points; NaN breaks it."""
     width = width or (1.1 if dash == "solid" else 1.6)
     return go.Scatter(
-        x=single_precision(x),
-        y=single_precision(y),
+        x=x,
+        y=y,
         name=name,
         mode="lines",
         line={"color": color, "width": width, "dash": dash},
@@ -160,14 +160,14 @@ def line(
 def dots(x: FloatArray, y: FloatArray, name: str, color: str, size: float = 3.5) -> go.Scatter:
     """Points."""
     marker = {"color": color, "size": size, "opacity": 0.55}
-    return go.Scatter(x=single_precision(x), y=single_precision(y), name=name, mode="markers", marker=marker)
+    return go.Scatter(x=x, y=y, name=name, mode="markers", marker=marker)
 
 
 def band(x: FloatArray, value: FloatArray, spread: FloatArray, color: str = ESTIMATE_BAND) -> go.Scatter:
     """The area ``spread`` (two standard deviations) about a line."""
     return go.Scatter(
-        x=single_precision(np.concatenate((x, x[::-1]))),
-        y=single_precision(np.concatenate((value + spread, (value - spread)[::-1]))),
+        x=np.concatenate((x, x[::-1])),
+        y=np.concatenate((value + spread, (value - spread)[::-1])),
         name="2 standard deviations",
         mode="lines",
         fill="toself",
@@ -185,11 +185,6 @@ def padded(values: FloatArray, percentile: float) -> tuple[float, float]:
     low, high = np.percentile(finite, (100.0 - percentile, percentile)).tolist()
     margin = 0.12 * (high - low) or 0.1
     return low - margin, high + margin
-
-
-def single_precision(values: FloatArray) -> FloatArray:
-    """Half the size of the page, and more digits than any screen shows."""
-    return values.astype(np.float32)
 
 
 def envelope_rows(values: FloatArray, count: int) -> IntArray:

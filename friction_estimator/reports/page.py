@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +13,12 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
-from plotly.io import to_html
 from plotly.offline import get_plotlyjs
+from plotly.utils import PlotlyJSONEncoder
 
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.io.documents import write_atomically
@@ -58,7 +64,7 @@ class Page:
             kind=escape(self.kind),
             title=escape(self.title),
             style=(files(__package__) / "style.css").read_text(encoding="utf-8"),
-            plotly=get_plotlyjs(),
+            plotly=packed(get_plotlyjs()),
             facts="".join(
                 f"<div><dt>{escape(name)}</dt><dd>{escape(value or 'not recorded')}</dd></div>"
                 for name, value in self.facts
@@ -93,8 +99,36 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
 
 def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:
     """A figure with the identifier ``name``; one that is not ``narrow`` scrolls on a narrow screen."""
-    config = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]}
+    config: dict[str, Any] = {
+        "responsive": True,
+        "displaylogo": False,
+        "modeBarButtonsToRemove": ["select2d", "lasso2d"],
+    }
     if narrow:  # there the buttons would lie on the legend
         config["displayModeBar"] = False
-    body = to_html(figure, full_html=False, include_plotlyjs=False, include_mathjax=False, div_id=name, config=config)
-    return f'<div class="figure{" narrow" if narrow else ""}">{body}</div>'
+    content = {  # arrays as lists of short numbers: plotly's own text has them in base64, which cannot be packed
+        "data": [_shortened(trace.to_plotly_json()) for trace in figure.data],
+        "layout": figure.layout.to_plotly_json(),
+        "config": config,
+    }
+    data = packed(json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")))
+    height = figure.layout.height
+    return (
+        f'<div class="figure{" narrow" if narrow else ""}"><div id="{name}" style="height: {height}px"></div>'
+        f'<script type="text/plain" data-figure="{name}">{data}</script></div>'
+    )
+
+
+def packed(text: str) -> str:
+    """A text as gzip in base64, which the script of the template unpacks: a page has less than half the size."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _shortened(trace: dict[str, Any]) -> dict[str, Any]:
+    """A trace whose numbers have 1e-4 of the largest one as their last digit: more than any screen shows."""
+    for axis in ("x", "y"):
+        values = trace.get(axis)
+        if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+            largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+            trace[axis] = np.round(values.astype(float), 4 - math.floor(math.log10(largest)) if largest > 0.0 else 0)
+    return trace

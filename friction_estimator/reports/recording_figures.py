@@ -27,10 +27,10 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 WINDOW = 12.0
 """Long recordings open on this many seconds at their end, in fine resolution [s]."""
 
-_POINTS = 1200
-_WINDOW_POINTS = 2400
+_POINTS = 800
+_WINDOW_POINTS = 1400
 _SMOOTH_POINTS = 600
-_DOTS = 900
+_DOTS = 700
 _DIVIDED_HEIGHT = 250
 _TIME, _FRICTION, _VELOCITY, _ERROR = "time [s]", "friction [N m]", "velocity [rad/s]", "error [N m]"
 

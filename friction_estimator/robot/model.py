@@ -7,6 +7,7 @@ force is ``H[:, :3] f``.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterator
 
@@ -396,7 +397,9 @@ class RobotModel:
     def _frame_id(self, name: str, parameter: str) -> int:
         if not self._model.existFrame(name):
             frames = {frame.name for frame in self._model.frames if frame.type == pin.FrameType.BODY}
-            raise RobotModelError(f"{parameter} = {name!r} is not in the URDF; its links are {choices(frames)}")
+            near = difflib.get_close_matches(name, frames, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise RobotModelError(f"{parameter} = {name!r} is not in the URDF{hint}; its links are {choices(frames)}")
         return int(self._model.getFrameId(name))
 
     def _place_imu(self, config: Config) -> None:

@@ -7,6 +7,7 @@ import importlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import friction_estimator as fe
@@ -17,6 +18,21 @@ def test_every_public_name_is_defined_in_the_module_that_the_package_names() -> 
     for name in fe.__all__:
         assert getattr(fe, name).__module__ == f"friction_estimator.{fe._MODULES[name]}"
         assert getattr(fe, name).__doc__ and name in dir(fe)
+
+
+def test_results_show_themselves_in_a_few_lines() -> None:
+    recording = fe.example("arm")
+    result = fe.identify(recording, "arm", law="coulomb_viscous")
+    assert "position=<2701 x 2 float64>" in repr(recording)
+    for one in (recording, result, fe.load_robot("humanoid")):
+        assert len(repr(one)) < 2000
+
+
+def test_an_example_has_the_friction_that_its_description_names() -> None:
+    result = fe.identify(fe.example("arm", seed=3), "arm", law="coulomb_viscous")
+    assert result.values == pytest.approx(np.array([[1.5, 0.8], [0.6, 0.3]]), abs=0.02)
+    with pytest.raises(fe.FrictionEstimatorError, match="no example 'leg'; there is 'arm'"):
+        fe.example("leg")
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_public_ones() -> None:

@@ -153,7 +153,7 @@ def test_a_payload_that_was_fixed_to_the_robot_is_taken_into_account(
     errors = {}
     for name, options in (("known", ["--payload", "loaded=lower:1.5,0.3,0,0"]), ("unknown", [])):
         params = tmp_path / f"{name}.yaml"
-        assert main(["identify", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
+        assert main(["identify", "--overwrite", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
         errors[name] = max(score.model_error for score in load_identification(params).scores)
     assert errors["known"] < 1.5 * NOISE < 0.2 * errors["unknown"]
 
@@ -209,7 +209,7 @@ def test_measured_friction_gives_a_curve_and_other_options_are_refused(
     }
     table = {name: column for name, column in recorded.items() if "effort" not in name}
     log, params = write(tmp_path / "curve.csv", {**table, **friction}), tmp_path / "curve.yaml"
-    command = ["identify", str(log), "-o", str(params)]
+    command = ["identify", "--overwrite", str(log), "-o", str(params)]
     assert main([*command, "--law", "tanh_stribeck", "--law", "elbow=coulomb_viscous"]) == 0
     out, err = capsys.readouterr()
     assert err == "" and "method friction_curve: measured friction torque is in the data" in out
@@ -267,7 +267,7 @@ def coupled(recorded: Columns, tmp_path: Path) -> tuple[list[str], Columns, Colu
     passed_on = np.full(v.shape, 0.2) @ np.linalg.inv(T)
     driven = {**free, **{f"joint_torque/{joint}": passed_on[:, k] for k, joint in enumerate(JOINTS)}, **pwm}
     options = ["--law", "coulomb_viscous", "--coupling", str(tmp_path / "coupling.yaml")]
-    return ["identify", "-o", str(tmp_path / "motors.yaml"), *options], pushed, driven
+    return ["identify", "--overwrite", "-o", str(tmp_path / "motors.yaml"), *options], pushed, driven
 
 
 def test_pwm_is_found_under_the_names_of_the_motors(
@@ -380,7 +380,7 @@ def test_torques_of_a_robot_with_a_coupling_give_friction_that_its_node_takes_mo
     estimator = Estimator(known.config, known.urdf_xml)
     assert estimator.restore(saved) == () and estimator.identified.joint_names == ("m0", "m1")
     robot.write_text(robot.read_text().replace("elbow]", "knee]"))
-    assert main(["identify", str(driven_arm), "--robot", str(robot), "-o", str(params)]) == 1
+    assert main(["identify", "--overwrite", str(driven_arm), "--robot", str(robot), "-o", str(params)]) == 1
     assert "robot.coupling names the joint 'knee'; the robot has 'elbow', 'shoulder'" in capsys.readouterr().err
 
 
@@ -432,7 +432,10 @@ def test_a_walking_robots_bag_is_enough_and_the_estimator_starts_from_the_result
     out = capsys.readouterr().out
     assert "walk names the robot 'suralp'" in out
     assert "friction measured by the observer 'kalman', as `replay --smooth 2` does" in out
-    assert main(["identify", str(walk), "-o", str(params), "--method", "inverse_dynamics"]) == 1
+    again = ["identify", str(walk), "-o", str(params), "--method", "inverse_dynamics"]
+    assert main(again) == 1
+    assert "walk.yaml exists already: choose another name, or replace it (--overwrite)" in capsys.readouterr().err
+    assert main([*again, "--overwrite"]) == 1
     assert "needs a fixed base, this robot walks" in capsys.readouterr().err
     law = ["--set", "identifier.law=coulomb_viscous"]
     assert "identifier.law: coulomb_viscous" in out
@@ -536,7 +539,7 @@ def test_exchanged_torques_and_joints_that_are_not_recorded_are_named(
 ) -> None:
     exchanged = dict(recorded)
     exchanged["effort/elbow"], exchanged["effort/shoulder"] = recorded["effort/shoulder"], recorded["effort/elbow"]
-    command = ["-o", str(tmp_path / "p.yaml"), "--robot", str(urdf), "--folds", "2"]
+    command = ["--overwrite", "-o", str(tmp_path / "p.yaml"), "--robot", str(urdf), "--folds", "2"]
     assert main(["identify", str(write(tmp_path / "x.csv", exchanged)), *command]) == 0
     warning = capsys.readouterr().err
     assert "effort/shoulder answers to the weight and inertia of elbow, and effort/elbow to that of shoulder" in warning
@@ -551,7 +554,7 @@ def test_a_column_of_a_joint_that_the_robot_lacks_is_named_beside_the_joints_of_
     recorded: Columns, urdf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     misspelt = {name.replace("elbow", "elbw"): column for name, column in recorded.items()}
-    command = ["-o", str(tmp_path / "p.yaml"), "--robot", str(urdf), "--folds", "2"]
+    command = ["--overwrite", "-o", str(tmp_path / "p.yaml"), "--robot", str(urdf), "--folds", "2"]
     log = str(write(tmp_path / "a.csv", misspelt))
     assert main(["identify", log, *command]) == 0
     warning = capsys.readouterr().err

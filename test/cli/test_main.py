@@ -62,6 +62,10 @@ def test_wrong_usage_ends_with_two(words: list[str], capsys: pytest.CaptureFixtu
         (["replay", "nothing", "-o", "x", "--set", "identifer.law=makkar"], "did you mean 'identifier.law'"),
         (["replay", "nothing", "-o", "x", "--set", "robot.urdf="], "robot.urdf"),
         (
+            ["replay", "nothing", "-o", "x", "--set", "robot.joints=a,b"],
+            "expected a list of names, as in [left, right]",
+        ),
+        (
             ["replay", "nothing", "-o", "x", "--observer", "momentum", "--set", "observer=fbse"],
             "--observer momentum and --set observer=fbse contradict each other",
         ),

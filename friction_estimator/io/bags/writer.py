@@ -144,7 +144,7 @@ class BagWriter:
             return
         is_bag = (self.path / "metadata.yaml").is_file()
         if not (self._overwrite and is_bag):
-            hint = "choose another name" + (" or allow it to be replaced" if is_bag else "")
+            hint = "choose another name" + (", or replace it (overwrite=True, --overwrite)" if is_bag else "")
             raise BagError(f"{self.path} exists already; {hint}")
 
     def _move(self) -> None:
