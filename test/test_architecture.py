@@ -43,8 +43,9 @@ ROOMS = {
     "benchmark": BELOW_ROS | {"api", "ros"},
     "cli": BELOW_ROS | {"api", "fleet", "ros", "benchmark"},
 }
-OPTIONAL = {"learning", "train", "evaluate", "collision", "collisions", "fleet"}
-"""Rooms of extras and their verbs: the estimator works without them, and they count apart."""
+OPTIONAL = {"learning", "train", "evaluate", "collision", "collisions", "fleet", "init", "new_robot", "views", "view"}
+"""Rooms of extras, tools for a robot's first day, and their verbs: the estimator works without
+them, and they count apart."""
 DOCS = PACKAGE.parent / "docs" / "design" / "architecture.md"
 
 ROS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -46,6 +47,7 @@ class BagReader:
     ----------
     path : folder of the bag, or one of its files
     namespace : of the topics; only needed when several robots are in one bag
+    duration : messages recorded later than this after the first one are left out [s]
 
     Attributes
     ----------
@@ -62,7 +64,7 @@ class BagReader:
         When there is no bag, it is empty or nothing of it can be read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], namespace: str = "") -> None:
+    def __init__(self, path: str | os.PathLike[str], namespace: str = "", duration: float = math.inf) -> None:
         self.path = Path(path).expanduser()
         self.namespace = namespace
         self._storages = open_storages(self.path)
@@ -77,6 +79,7 @@ class BagReader:
         self.message_count = sum(storage.message_count for storage in filled)
         self.start_ns = min(storage.start_ns for storage in filled)
         self.end_ns = max(storage.end_ns for storage in filled)
+        self._latest_ns = self.start_ns + 1e9 * duration
         self.damage = "; ".join(storage.damage for storage in self._storages if storage.damage)
 
     def find_topic(self, name: str, type_name: str = "") -> str | None:
@@ -117,6 +120,8 @@ class BagReader:
                 for topic, type_name, time_ns, raw in storage.messages(wanted):
                     if not isinstance(raw, (bytes, memoryview)):  # SQLite keeps any type in any column
                         raise BagError(f"a message on {topic} is stored as {type(raw).__name__}, not as bytes")
+                    if time_ns > self._latest_ns:
+                        break
                     last = time_ns
                     yield BagMessage(topic, type_name, time_ns, raw)
             except Exception as error:  # the libraries let many kinds of errors through

@@ -1,0 +1,293 @@
+"""The YAML of a new robot: feet, IMU and waist guessed from the URDF, topics from a bag.
+
+A guess is shown before it is used, so each one has its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from friction_estimator.config import OutputConfig
+from friction_estimator.errors import RobotModelError
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.documents import yaml_text
+from friction_estimator.robot.urdf import parse_urdf
+from friction_estimator.types import FloatArray
+
+_FOOT_WORDS = ("sole", "foot", "toe", "ankle")
+"""Words in the names of links that stand on the ground, those that most likely mean the sole first."""
+_OTHER_WORDS = re.compile(r"hand|finger|thumb|wrist|arm(?!a)|gripper|head|camera|rotor|imu|gyro", re.IGNORECASE)
+_LEFT, _RIGHT = {"left", "l", "lf", "fl", "lh", "hl", "rl", "bl"}, {"right", "r", "rf", "fr", "rh", "hr", "rr", "br"}
+_FRONT = {"front", "lf", "fl", "rf", "fr"}
+"""Words of names, as they are usual for sides and ends: ``rl`` is the rear left leg, ``rh`` the right hind leg."""
+_LOW = 0.15
+"""Part of the robot's height in which links without a telling name are feet."""
+_TURNING_JOINTS = 5
+"""A leg with fewer joints cannot choose how its foot lies on the ground: a point contact."""
+_MOVING = ("revolute", "continuous", "prismatic")
+_JOINT_STATE, _IMU, _WRENCH = (f"{kind}/msg/{name}" for kind, name in (
+    ("sensor_msgs", "JointState"), ("sensor_msgs", "Imu"), ("geometry_msgs", "WrenchStamped")
+))  # fmt: skip
+
+
+@dataclass(slots=True)
+class NewRobot:
+    """What a YAML needs of a robot.
+
+    Attributes
+    ----------
+    parameters : flat parameters, as in :func:`~friction_estimator.config.config_from_parameters`
+    reasons : one sentence for each choice
+    """
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+
+    def yaml(self, name: str) -> str:
+        """Text of the YAML, with the reasons as its first lines."""
+        tree: dict[str, Any] = {}
+        for key, value in self.parameters.items():
+            *sections, last = key.split(".")
+            place = tree
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[last] = value
+        notes = "".join(f"# - {reason}\n" for reason in self.reasons)
+        return f"# {name}: guessed from its URDF; check every line.\n{notes}" + yaml_text(
+            {"/**": {"ros__parameters": tree}}
+        )
+
+
+def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRobot:
+    """Guess the parameters of a robot.
+
+    Parameters
+    ----------
+    urdf_xml : text of the URDF
+    urdf : its path, as the YAML has it
+    bag : a recording of the robot; its frames and topics are taken
+
+    Raises
+    ------
+    RobotModelError
+        When the URDF is refused, has no joint that moves, or its IMU moves with a joint of a leg.
+    BagError
+        When messages of the bag cannot be read.
+    """
+    tree = _Tree(parse_urdf(urdf_xml))
+    if not tree.moving:
+        raise RobotModelError("the URDF has no joint that moves")
+    robot = NewRobot({"robot.urdf": urdf})
+    recorded = {} if bag is None else _first_messages(bag)
+    feet = _feet(tree, robot)
+    if not feet:
+        robot.parameters |= {"robot.fixed_base": True, "observer": "momentum"}
+        robot.reasons.append("No link looks like a foot, so the base is taken to be fixed: an arm needs no IMU.")
+    locked = set() if not feet else _imu(tree, feet, recorded, robot)
+    _joints(tree, locked, recorded, robot)
+    for name, frame in feet.items():
+        _foot(tree, name, frame, recorded, robot)
+    return robot
+
+
+class _Tree:
+    """Links and joints of a URDF, with the place of each link where all joints are at zero."""
+
+    def __init__(self, root: Element) -> None:
+        self.joints = {str(joint.get("name")): joint for joint in root.findall("joint")}
+        self.above = {self._link(joint, "child"): name for name, joint in self.joints.items()}
+        links = [str(link.get("name")) for link in root.findall("link")]
+        self.root = next(link for link in links if link not in self.above)
+        self.moving = [
+            name for name, joint in self.joints.items() if joint.get("type") in _MOVING and joint.find("mimic") is None
+        ]
+        self.chain = {link: [name for name in self._chain(link) if name in self.moving] for link in links}
+        self.position = {link: self._place(link)[:3, 3] for link in links}
+
+    @staticmethod
+    def _link(joint: Element, end: str) -> str:
+        found = joint.find(end)
+        return "" if found is None else str(found.get("link"))
+
+    def _chain(self, link: str) -> Iterator[str]:
+        """All joints between a link and the root, the nearest first."""
+        while link in self.above:
+            yield self.above[link]
+            link = self._link(self.joints[self.above[link]], "parent")
+
+    def _place(self, link: str) -> FloatArray:
+        place = np.eye(4)
+        for name in self._chain(link):
+            origin = self.joints[name].find("origin")
+            xyz, rpy = (
+                [float(number) for number in ("0 0 0" if origin is None else origin.get(key, "0 0 0")).split()]
+                for key in ("xyz", "rpy")
+            )
+            step = np.eye(4)
+            step[:3, :3], step[:3, 3] = _rotation(*rpy), xyz
+            place = step @ place
+        return place
+
+
+def _rotation(roll: float, pitch: float, yaw: float) -> FloatArray:
+    (a, b, c), (x, y, z) = np.cos((roll, pitch, yaw)), np.sin((roll, pitch, yaw))
+    matrix: FloatArray = (
+        np.array([[c, -z, 0], [z, c, 0], [0, 0, 1]])
+        @ np.array([[b, 0, y], [0, 1, 0], [-y, 0, b]])
+        @ np.array([[1, 0, 0], [0, a, -x], [0, x, a]])
+    )
+    return matrix
+
+
+def _feet(tree: _Tree, robot: NewRobot) -> dict[str, str]:
+    """Frame of each foot by its name."""
+    bodies: dict[str, list[str]] = {}  # links that move together, by the joint that moves them
+    for link, chain in tree.chain.items():
+        if chain:
+            bodies.setdefault(chain[0], []).append(link)
+    named = [joint for joint, links in bodies.items() if any(_foot_word(link) < len(_FOOT_WORDS) - 1 for link in links)]
+    by_name = bool(named)
+    if not by_name:
+        named = _lowest(tree, bodies)
+    legs = {joint: tree.chain[bodies[joint][0]] for joint in named}
+    ends = [joint for joint, chain in legs.items() if not any(other in chain[1:] for other in named)]
+    frames = [min(bodies[joint], key=lambda link: (_foot_word(link), tree.position[link][2], link)) for joint in ends]
+    frames.sort(key=lambda link: (-round(float(tree.position[link][0]), 2), -float(tree.position[link][1])))
+    named_frames = zip(_foot_names(tree, frames), frames, strict=True)
+    feet = dict(sorted(named_frames, key=lambda one: (one[0][1:2] == "h", one[0])))  # front before hind, left first
+    if feet:
+        how = "by their names" if by_name else "as the lowest links"
+        robot.reasons.append(f"Feet found {how}: {', '.join(feet.values())}. Each frame must be that of its sensor.")
+    return feet
+
+
+def _foot_word(link: str) -> int:
+    """Place of the first word for a foot that a link has in its name; the number of words when it has none."""
+    if _OTHER_WORDS.search(link):
+        return len(_FOOT_WORDS)
+    return next((k for k, word in enumerate(_FOOT_WORDS) if word in link.lower()), len(_FOOT_WORDS))
+
+
+def _lowest(tree: _Tree, bodies: Mapping[str, Sequence[str]]) -> list[str]:
+    """Joints of the lowest links, when these hang well below the root."""
+    height = {link: float(position[2]) for link, position in tree.position.items()}
+    low, high = min(height.values()), max(height.values())
+    if height[tree.root] < low + 2.0 * _LOW * (high - low):
+        return []
+    found = [
+        joint for joint, links in bodies.items() if min(map(height.__getitem__, links)) < low + _LOW * (high - low)
+    ]
+    inner = {joint for end in found for joint in tree.chain[bodies[end][0]][1:]}
+    ends = [joint for joint in found if joint not in inner]
+    return ends if len(ends) > 1 else []
+
+
+def _foot_names(tree: _Tree, frames: Sequence[str]) -> list[str]:
+    sides = [_side(frame) or ("l" if tree.position[frame][1] > 0.0 else "r") for frame in frames]
+    if sorted(sides) == ["l", "r"]:
+        return [f"{side}_foot" for side in sides]
+    if sorted(sides) == ["l", "l", "r", "r"]:
+        front = [frame for frame in frames if _FRONT & _words(frame)] or frames[:2]  # frames are sorted from the front
+        names = [f"{side}{'f' if frame in front else 'h'}_foot" for side, frame in zip(sides, frames, strict=True)]
+        if len(set(names)) == len(names):
+            return names
+    return [re.sub(r"\W", "_", f"foot_{frame}" if frame[:1].isdigit() else frame) for frame in frames]
+
+
+def _side(name: str) -> str:
+    """``l`` or ``r`` by the words of a name; empty when it has none, or both."""
+    words = _words(name)
+    left, right = bool(words & _LEFT), bool(words & _RIGHT)
+    return "" if left == right else "l" if left else "r"
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robot: NewRobot) -> set[str]:
+    """Choose frame and topic of the IMU; the joints between trunk and IMU, which have to be locked."""
+    topics = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _IMU}
+    frames = {message.header.frame_id: topic for topic, message in topics.items()}
+    legs = {joint for frame in feet.values() for joint in tree.chain[frame]}
+    candidates = [frame for frame in frames if frame in tree.chain] or [
+        link for link in tree.chain if re.search(r"(^|[^a-z])imu|gyro|accelero", link, re.IGNORECASE)
+    ]
+    fit = [link for link in candidates if not legs & set(tree.chain[link])]
+    if candidates and not fit:
+        raise RobotModelError(
+            f"the IMU {candidates[0]!r} moves with {tree.chain[candidates[0]][0]!r}, a joint of a leg; the estimator "
+            "needs one on the trunk"
+        )
+    frame = min(fit, key=lambda link: (len(tree.chain[link]), link), default=tree.root)
+    topic = frames.get(frame) or next(iter(topics), "imu/data")
+    robot.parameters |= {"imu.frame": frame, "imu.topic": topic.lstrip("/")}
+    if not fit:
+        robot.reasons.append(f"No link has the name of an IMU: taken to lie in {frame}, with its axes.")
+    locked = set(tree.chain[frame])
+    if locked:
+        robot.reasons.append(
+            f"The IMU {frame} is above {', '.join(sorted(locked))}: these joints are locked at zero. Keep them there, "
+            "or use an IMU on the trunk."
+        )
+    return locked
+
+
+def _joints(tree: _Tree, locked: set[str], recorded: Mapping[str, Any], robot: NewRobot) -> None:
+    """Choose joints and the topic of their states."""
+    states = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _JOINT_STATE}
+    if states:
+        topic = max(states, key=lambda one: len(set(states[one].name) & set(tree.moving)))
+        names = set(states[topic].name)
+        missing = [joint for joint in tree.moving if joint not in names and joint not in locked]
+        if topic.lstrip("/") != OutputConfig().joint_states_topic:
+            robot.parameters["output.joint_states_topic"] = topic.lstrip("/")
+        if missing:
+            robot.reasons.append(f"{topic} lacks these joints, which are locked: {', '.join(missing)}.")
+        locked = locked | set(missing)
+        if not len(states[topic].effort):
+            robot.reasons.append(f"{topic} has no efforts: without motor torques no friction can be estimated.")
+    if locked:
+        robot.parameters["robot.joints"] = [joint for joint in tree.moving if joint not in locked]
+
+
+def _foot(tree: _Tree, name: str, frame: str, recorded: Mapping[str, Any], robot: NewRobot) -> None:
+    """Parameters of one foot."""
+    wrenches = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _WRENCH}
+    chain, prefix = tree.chain[frame], f"feet.{name}"
+    by_frame = [
+        topic
+        for topic, message in wrenches.items()
+        if tree.chain.get(message.header.frame_id, ())[:1] == chain[:1] and chain
+    ]
+    by_name = [topic for topic in wrenches if name in topic or (len(wrenches) == 2 and _side(topic) == name[0])]
+    topic = next(iter(by_frame or by_name), f"{name}/wrench").lstrip("/")
+    robot.parameters.setdefault("feet.names", []).append(name)
+    robot.parameters |= {f"{prefix}.frame": frame, f"{prefix}.topic": topic}
+    if name in ("l_foot", "r_foot"):
+        robot.parameters[f"{prefix}.phase"] = "left_support" if name == "l_foot" else "right_support"
+    if len(chain) < _TURNING_JOINTS:
+        robot.parameters[f"{prefix}.contact"] = "point"
+    if wrenches and not by_frame:
+        robot.reasons.append(
+            f"The wrench of {name} is taken from {topic}"
+            + (", by its name." if by_name else ", which is not in the bag.")
+        )
+
+
+def _first_messages(bag: BagReader) -> dict[str, Any]:
+    """First message of every topic of a sensor."""
+    wanted = {topic for topic, kind in bag.topics.items() if kind in (_JOINT_STATE, _IMU, _WRENCH)}
+    found: dict[str, Any] = {}
+    for message in bag.messages(wanted):
+        if message.topic not in found:
+            found[message.topic] = bag.decode(message)
+            if len(found) == len(wanted):
+                break
+    return found
