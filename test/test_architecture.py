@@ -37,11 +37,12 @@ ROOMS = {
     "reports": HOT | {"identification", "messages", "io"},
     "learning": HOT | {"messages", "io", "simulation"},
     "collision": HOT | {"io", "learning"},
+    "views": {"config", "robot", "io"},
     "api": BELOW_ROS,
     "fleet": BELOW_ROS | {"api"},
-    "ros": BELOW_ROS,
-    "benchmark": BELOW_ROS | {"api", "ros"},
-    "cli": BELOW_ROS | {"api", "fleet", "ros", "benchmark"},
+    "ros": BELOW_ROS | {"views"},
+    "benchmark": BELOW_ROS | {"api", "ros", "views"},
+    "cli": BELOW_ROS | {"views", "api", "fleet", "ros", "benchmark"},
 }
 OPTIONAL = {"learning", "train", "evaluate", "collision", "collisions", "fleet", "init", "new_robot", "views", "view"}
 """Rooms of extras, tools for a robot's first day, and their verbs: the estimator works without
@@ -54,7 +55,7 @@ ROS = {
     "std_srvs", "visualization_msgs",
 }  # fmt: skip
 LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
-    "pinocchio": {"robot", "identification", "simulation", "benchmark"},
+    "pinocchio": {"robot", "identification", "simulation", "benchmark", "views"},
     "mujoco": {"simulation"},
     "rosbags": {"io.bags"},
     "mcap": {"io.bags"},
@@ -68,6 +69,8 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "optax": {"learning.training"},
     "safetensors": {"learning"},
     "onnx": {"learning.onnx_file"},
+    "rerun": {"views.rerun_view"},
+    "foxglove": {"views.foxglove_view"},
     **{name: {"ros", "benchmark"} for name in ROS},
 }
 NOT_IN_HOT_ROOMS = {"time", "datetime", "logging", "pathlib", "os", "io", "sys", "subprocess", "threading", "random"}

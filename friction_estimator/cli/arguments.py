@@ -17,12 +17,14 @@ from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.joint_log import Payload
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
+from friction_estimator.views.live_view import VIEWS, LiveView, make_display
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from friction_estimator.learning.external_torque import MobNetEstimator
 
+VIEW_PORT = 8765
 _POINT, _BODY = 4, 10
 """Numbers of a payload: mass and centre of mass; with the inertia."""
 
@@ -150,6 +152,39 @@ def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
         if settings.get(name, value) != value:
             raise ConfigError(f"--{name} {value} and --set {name}={settings[name]} contradict each other: give one")
     return as_robot(load_robot(arguments.robot, {**given, **settings}))
+
+
+def add_view_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--view``, ``--view-port`` and ``--view-file``, see :func:`opened_view`."""
+    parser.add_argument(
+        "--view",
+        choices=tuple(VIEWS),
+        help="show the robot with its friction: web is a page for any browser and needs nothing else",
+    )
+    parser.add_argument(
+        "--view-port",
+        type=whole_number(0, "a port: "),
+        default=VIEW_PORT,
+        help="port of the view on this machine; over ssh, forward it with `ssh -L`; 0: a free one",
+    )
+    parser.add_argument(
+        "--view-file", type=Path, metavar="FILE.rrd", help="with --view rerun: write a recording, open no port"
+    )
+
+
+@contextmanager
+def opened_view(arguments: argparse.Namespace) -> Iterator[LiveView | None]:
+    """The view that was asked for, with its address on stderr; None without ``--view``."""
+    if arguments.view is None:
+        if arguments.view_file is not None:
+            raise ConfigError("--view-file needs --view rerun")
+        yield None
+        return
+    with LiveView(make_display(arguments.view, arguments.view_port, arguments.view_file)) as view:
+        print(f"view    {view.display.address}", file=sys.stderr, flush=True)
+        yield view
+    if view.dropped:
+        warn(f"the view left out {view.dropped} frames, because it was too slow")
 
 
 def output_console(width: int = 120) -> Console:

@@ -19,6 +19,8 @@ from rich.table import Table
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
     add_simulation_arguments,
+    add_view_arguments,
+    opened_view,
     progress_bar,
     robot_of,
     warn,
@@ -38,6 +40,7 @@ from friction_estimator.ros.executables import on_end_signals
 from friction_estimator.ros.live_run import LiveRun, LiveRunOptions, LiveState
 from friction_estimator.ros.processes import core_count, environment, load_average
 from friction_estimator.ros.spin import run as run_node
+from friction_estimator.ros.view_node import StateView
 from friction_estimator.simulation import Scenario, make_scenario
 from friction_estimator.tables import terminal_table
 
@@ -53,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace an older run in that folder")
     parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
     add_robot_arguments(parser)
+    add_view_arguments(parser)
     parser.add_argument("--observer", choices=tuple(OBSERVERS), help="method that measures friction")
     add_simulation_arguments(parser, duration=30.0)
     parser.add_argument(
@@ -121,10 +125,14 @@ def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
     os.environ.update(environment())
     plain = arguments.headless or not sys.stderr.isatty()
     live: list[LiveRun] = []
-    with PlainView(arguments.duration) if plain else TableView(arguments.duration) as view:
+    with (
+        opened_view(arguments) as web,
+        PlainView(arguments.duration) if plain else TableView(arguments.duration) as view,
+    ):
+        views = (view,) if web is None else (view, StateView(options.robot, web))
 
         def make() -> LiveRun:
-            live.append(LiveRun(options, view))
+            live.append(LiveRun(options, views))
             return live[0]
 
         code = run_node(make, [], LiveRun.play)
@@ -181,6 +189,8 @@ class PlainView:
     duration : simulated time of the whole run [s]
     """
 
+    period = 0.25
+
     def __init__(self, duration: float) -> None:
         self._duration = duration
         self._next = 0.0
@@ -221,6 +231,8 @@ class TableView:
     ----------
     duration : simulated time of the whole run [s]
     """
+
+    period = 0.25
 
     def __init__(self, duration: float) -> None:
         self._console = Console(stderr=True)

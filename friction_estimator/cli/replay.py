@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 from friction_estimator.cli.arguments import (
     add_mob_net_arguments,
     add_robot_arguments,
+    add_view_arguments,
     look_ahead,
     mob_net_estimator,
+    opened_view,
     progress_bar,
     robot_of,
     warn,
@@ -20,6 +25,7 @@ from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.io.parameters import load_parameters, save_parameters
+from friction_estimator.views.estimate_view import EstimateView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{SMOOTHING_LAG:g} s when no number is given; only with the observer kalman",
     )
     add_mob_net_arguments(parser)
+    add_view_arguments(parser)
     parser.add_argument("--params", type=Path, help="parameter file with identified friction to start from")
     parser.add_argument(
         "--save-params", type=Path, help="parameter file to write at the end, with the identified friction"
@@ -55,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.mob_net is not None and arguments.smooth is not None:
         raise ConfigError("--mob-net and --smooth contradict each other: its external torque is not smoothed")
     estimator = mob_net_estimator(arguments, robot)
-    with progress_bar("replaying") as progress:
+    with opened_view(arguments) as view, progress_bar("replaying") as progress:
         summary = replay(
             arguments.bag,
             arguments.output,
@@ -69,8 +76,13 @@ def run(arguments: argparse.Namespace) -> None:
             robot=robot.name,
             smooth=arguments.smooth,
             estimator=estimator,
+            on_estimate=None if view is None else EstimateView(robot, view).show,
             progress=progress,
         )
+        if view is not None and view.display.keeps and arguments.view_file is None:
+            print("the view stays open until Ctrl-C", file=sys.stderr, flush=True)
+            with suppress(KeyboardInterrupt):
+                signal.pause()
     if arguments.save_params:
         save_parameters(arguments.save_params, summary.identified)
     for text in summary.warnings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
 from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
@@ -40,7 +42,7 @@ from friction_estimator.ros.recorder_node import (
 from friction_estimator.ros.spin import Running
 from friction_estimator.types import FloatArray
 
-_VIEW_PERIOD = 0.25  # between two updates of the view [s]
+_LOAD_PERIOD = 0.25  # between two readings of the CPU times [s]
 _QUIET = 1.0  # without a further estimate, after which the estimator is ended [s]
 _PATIENCE = 20.0  # for the last estimates, and for the end of a process [s]
 _START_UP = 180.0  # longest start; the first one compiles the numerical kernels [s]
@@ -59,7 +61,9 @@ class LiveState:
     ----------
     joint_names : (n); empty before the first estimate
     friction, coulomb, viscous, measured : (n,) newest ``effort`` on the topics of these names; NaN while unknown
+    sigma, position : (n,) standard deviation of the friction [N m], and joint positions [rad]; NaN while unknown
     truth : (n,) true friction at the stamp of ``friction``; NaN while unknown
+    base_position, base_quaternion : (3,) [m], (x, y, z, w) of the base in the world
     phase : contact phase
     elapsed : header time since the first joint state [s]
     joint_samples, estimates : messages recorded
@@ -74,7 +78,11 @@ class LiveState:
 
     joint_names: tuple[str, ...]
     friction: FloatArray
+    sigma: FloatArray
+    position: FloatArray
     truth: FloatArray
+    base_position: FloatArray
+    base_quaternion: FloatArray
     coulomb: FloatArray
     viscous: FloatArray
     measured: FloatArray
@@ -133,9 +141,14 @@ class LiveTopics:
         names = tuple(friction.name) if friction is not None else ()
         phase = self._message(topics.CONTACT_PHASE.name, String)
         reported = self._reported
+        base_position, base_quaternion = _pose(self._message(topics.BASE_STATE.name, Odometry))
         return LiveState(
             joint_names=names,
             friction=_effort(friction, names),
+            sigma=self._newest_effort(topics.SIGMA, names),
+            position=np.full(len(names), np.nan) if friction is None else np.array(friction.position),
+            base_position=base_position,
+            base_quaternion=base_quaternion,
             truth=self._truth_at_estimate(names),
             coulomb=self._newest_effort(topics.COULOMB, names),
             viscous=self._newest_effort(topics.VISCOUS, names),
@@ -203,8 +216,19 @@ def _effort(message: JointState | None, names: tuple[str, ...]) -> FloatArray:
     return np.array([effort.get(name, np.nan) for name in names])
 
 
+def _pose(odometry: Odometry | None) -> tuple[FloatArray, FloatArray]:
+    """Position (3,) [m] and orientation (x, y, z, w) of the base; the identity while it is unknown."""
+    if odometry is None:
+        return np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+    at, turn = odometry.pose.pose.position, odometry.pose.pose.orientation
+    return np.array([at.x, at.y, at.z]), np.array([turn.x, turn.y, turn.z, turn.w])
+
+
 class View(Protocol):
     """Shows a live run while it goes on."""
+
+    period: float
+    """Time between two states [s]."""
 
     def show(self, state: LiveState) -> None:
         """Show the state; called a few times a second."""
@@ -240,20 +264,21 @@ class LiveRun(Node):
     Parameters
     ----------
     options : robot, parameters and output
-    view : shows the state during the run
+    views : show the state during the run
 
     Attributes
     ----------
     state : values and counters at the end; None until :meth:`play` is over
     """
 
-    def __init__(self, options: LiveRunOptions, view: View) -> None:
+    def __init__(self, options: LiveRunOptions, views: Sequence[View]) -> None:
         super().__init__("live_run")
         self._options = options
-        self._view = view
+        self._views = views
+        self._next_views = [0.0] * len(views)
         self.state: LiveState | None = None
         self._load = LoadMeter({"recorder and display": os.getpid()})
-        self._next_view = 0.0
+        self._next_load = 0.0
         self._samples_before = 0
 
     def play(self, executor: Executor, running: Running) -> None:
@@ -270,7 +295,7 @@ class LiveRun(Node):
             self._watch(running, simulation)
             self._finish(simulation, estimator)
             self._recorder.close()
-            self.state = self._show()
+            self.state = self._show(math.inf)
 
     def _record(self, recorder: Recorder) -> None:
         config, watch = self._options.robot.config, self._topics.handler
@@ -344,10 +369,11 @@ class LiveRun(Node):
         end = time.monotonic() + seconds
         while (now := time.monotonic()) < end:
             self._recorder.take()
-            if now >= self._next_view:
-                self._next_view = now + _VIEW_PERIOD
+            if now >= self._next_load:
+                self._next_load = now + _LOAD_PERIOD
                 self._measure_load()
-                self._show()
+            if any(now >= next_view for next_view in self._next_views):
+                self._show(now)
             time.sleep(PERIOD)
 
     def _measure_load(self) -> None:
@@ -356,9 +382,13 @@ class LiveRun(Node):
             self._samples_before = self._topics.joint_samples
             self._load.read()
 
-    def _show(self) -> LiveState:
+    def _show(self, now: float) -> LiveState:
+        """Hand the state to the views whose time has come."""
         state = self._topics.state(self._load.cores())
-        self._view.show(state)
+        for number, view in enumerate(self._views):
+            if now >= self._next_views[number]:
+                self._next_views[number] = now + view.period
+                view.show(state)
         return state
 
 

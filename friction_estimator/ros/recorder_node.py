@@ -79,7 +79,7 @@ class Recorder:
     Parameters
     ----------
     node : owns the subscriptions
-    writer : an open bag
+    writer : an open bag; None: messages are only counted and kept
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Recorder:
     newest : newest serialized message by topic
     """
 
-    def __init__(self, node: Node, writer: BagWriter) -> None:
+    def __init__(self, node: Node, writer: BagWriter | None = None) -> None:
         self._node = node
         self._writer = writer
         self._recorded: list[_Recorded] = []
@@ -114,7 +114,8 @@ class Recorder:
         """
         self.counts[topic] = 0
         full_name = self._node.resolve_topic_name(topic)
-        self._writer.add_topic(full_name, type_name)
+        if self._writer is not None:
+            self._writer.add_topic(full_name, type_name)
         no_events = SubscriptionEventCallbacks(use_default_callbacks=False)
         subscription = SubscriptionOnDemand(self._node, message_class(type_name), topic, qos, no_events)
         self._recorded.append(_Recorded(topic, full_name, type_name, subscription, clock, also))
@@ -123,9 +124,11 @@ class Recorder:
         """Write all messages that have arrived since the last call, in the order of their arrival."""
         arrived = [(at, raw, recorded) for recorded in self._recorded for at, raw in recorded.subscription.fetch_all()]
         arrived.sort(key=itemgetter(0))
-        write_raw, counts, newest = self._writer.write_raw, self.counts, self.newest
+        counts, newest = self.counts, self.newest
         for arrival_ns, raw, recorded in arrived:
-            write_raw(recorded.full_name, recorded.type_name, recorded.clock(raw, arrival_ns), raw)
+            if self._writer is not None:
+                at = recorded.clock(raw, arrival_ns)
+                self._writer.write_raw(recorded.full_name, recorded.type_name, at, raw)
             counts[recorded.topic] += 1
             newest[recorded.topic] = raw
             if recorded.also is not None:

@@ -1,0 +1,59 @@
+"""A view of the estimates of a replay: all of them, in real time where the display does not keep them."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from friction_estimator.io.robot import Robot
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FrictionEstimate
+from friction_estimator.views.frame import Skeleton, ViewFrame
+from friction_estimator.views.live_view import LiveView
+
+_PERIOD_NS = 50_000_000
+
+
+class EstimateView:
+    """Draws an estimate every 50 ms of the recording.
+
+    Parameters
+    ----------
+    robot : configuration and URDF
+    view : that draws
+    """
+
+    def __init__(self, robot: Robot, view: LiveView) -> None:
+        config = robot.config
+        self._joint_names = RobotModel(config, robot.urdf_xml).joint_names
+        feet = tuple(foot.frame for foot in config.feet)
+        self._skeleton = Skeleton(robot.urdf_xml, self._joint_names, feet, config.robot.fixed_base)
+        self._view = view
+        self._first_ns = self._next_ns = 0
+        self._started = 0.0
+
+    def show(self, estimate: FrictionEstimate) -> None:
+        """Draw the estimate when it is time."""
+        if estimate.stamp_ns < self._next_ns:
+            return
+        if not self._first_ns:
+            self._first_ns, self._started = estimate.stamp_ns, time.monotonic()
+        self._next_ns = estimate.stamp_ns + _PERIOD_NS
+        base = estimate.base
+        turn = Rotation.from_matrix(base.rotation_base_to_world).as_quat()
+        elapsed = 1e-9 * (estimate.stamp_ns - self._first_ns)
+        if not self._view.display.keeps:
+            time.sleep(max(0.0, self._started + elapsed - time.monotonic()))
+        frame = ViewFrame(
+            elapsed,
+            self._joint_names,
+            estimate.friction,
+            estimate.sigma,
+            np.full(len(self._joint_names), np.nan),
+            estimate.phase.name,
+            self._skeleton.segments(estimate.position, base.position_base_in_world, turn),
+            self._skeleton.segment_joints,
+        )
+        self._view.display.draw(frame)

@@ -1,0 +1,85 @@
+"""What a view shows at one instant, and the robot as lines between its joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from friction_estimator.robot.urdf import checked_urdf
+from friction_estimator.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ViewFrame:
+    """One instant of a run.
+
+    Attributes
+    ----------
+    time : since the first joint state [s]
+    joint_names : (n)
+    friction, sigma : (n,) estimate and its standard deviation [N m]; NaN while unknown
+    truth : (n,) true friction [N m]; NaN where unknown
+    phase : contact phase
+    segments : (s, 2, 3) ends of the lines of the robot in the world [m]
+    segment_joints : (s,) index of the joint whose friction colours a line; -1 for none
+    events : new since the last frame, one sentence each
+    """
+
+    time: float
+    joint_names: tuple[str, ...]
+    friction: FloatArray
+    sigma: FloatArray
+    truth: FloatArray
+    phase: str
+    segments: FloatArray
+    segment_joints: tuple[int, ...]
+    events: tuple[str, ...] = ()
+
+    def strength(self) -> FloatArray:
+        """Size of the friction of the joint of each line, (s,), from 0 to 1 for the largest one."""
+        size = np.nan_to_num(np.abs(np.append(self.friction, 0.0)))
+        return size[list(self.segment_joints)] / max(float(size.max()), 1e-9)
+
+
+class Skeleton:
+    """A robot as lines from joint to joint, and to the feet.
+
+    Parameters
+    ----------
+    urdf_xml : text of the URDF
+    joint_names : (n) joints of the frames; all others stay at zero
+    feet : URDF frames of the soles
+    fixed_base : True for a robot that is bolted to the ground
+    """
+
+    def __init__(self, urdf_xml: str, joint_names: tuple[str, ...], feet: tuple[str, ...], fixed_base: bool) -> None:
+        xml = checked_urdf(urdf_xml)
+        self._model = (
+            pin.buildModelFromXML(xml) if fixed_base else pin.buildModelFromXML(xml, pin.JointModelFreeFlyer())
+        )
+        self._data, self._q = self._model.createData(), pin.neutral(self._model)
+        self._fixed_base = fixed_base
+        self._joints = [self._model.joints[self._model.getJointId(name)] for name in joint_names]
+        self._feet = [self._model.getFrameId(frame) for frame in feet]
+        first = 1 if fixed_base else 2
+        moved = [joint for joint in range(first, self._model.njoints) if self._model.parents[joint] >= first - 1]
+        self._lines = [(self._model.parents[joint], joint) for joint in moved]
+        index = {name: number for number, name in enumerate(joint_names)}
+        names = [self._model.names[parent] for parent, _ in self._lines]
+        names += [self._model.names[self._model.frames[foot].parentJoint] for foot in self._feet]
+        self.segment_joints = tuple(index.get(name, -1) for name in names)
+
+    def segments(self, position: FloatArray, base_position: FloatArray, base_quaternion: FloatArray) -> FloatArray:
+        """Ends of the lines (s, 2, 3) [m] at joint positions (n,), base position (3,) and orientation (x, y, z, w)."""
+        for joint, value in zip(self._joints, np.nan_to_num(position).tolist(), strict=True):
+            self._q[joint.idx_q : joint.idx_q + joint.nq] = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+        if not self._fixed_base:
+            self._q[:3], self._q[3:7] = base_position, base_quaternion
+        pin.framesForwardKinematics(self._model, self._data, self._q)
+        places = [placement.translation for placement in self._data.oMi]
+        lines = [(places[parent], places[joint]) for parent, joint in self._lines]
+        frames = self._model.frames
+        lines += [(places[frames[foot].parentJoint], self._data.oMf[foot].translation) for foot in self._feet]
+        return np.array(lines).reshape(-1, 2, 3)

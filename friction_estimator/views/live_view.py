@@ -1,0 +1,93 @@
+"""A view in a thread with a bounded queue, and the choice of views."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from friction_estimator.views.frame import ViewFrame
+
+VIEWS = {"web": "WebDisplay", "rerun": "RerunDisplay", "foxglove": "FoxgloveDisplay"}
+"""Class of each view, in the module ``<name>_view``."""
+_WAITING = 20
+"""Frames that wait at most: one second."""
+
+
+class Display(Protocol):
+    """Where frames are drawn."""
+
+    address: str
+    """What to open, in words."""
+    keeps: bool
+    """Whether frames can be looked at later: others are shown in real time."""
+
+    def draw(self, frame: ViewFrame) -> None:
+        """Draw one frame."""
+        ...
+
+    def close(self) -> None:
+        """End what was opened."""
+        ...
+
+
+def make_display(name: str, port: int, file: Path | None = None) -> Display:
+    """Open a view.
+
+    Parameters
+    ----------
+    name : one of :data:`VIEWS`
+    port : of the local server that a browser or viewer opens; 0: a free one
+    file : recording (.rrd) that is written in place of a server; for ``rerun`` only
+    """
+    make: Callable[[int, Path | None], Display]
+    make = getattr(import_module(f"friction_estimator.views.{name}_view"), VIEWS[name])
+    return make(port, file)
+
+
+class LiveView:
+    """Draws frames in a thread. A frame for which there is no room is dropped and counted.
+
+    Parameters
+    ----------
+    display : where they are drawn
+
+    Attributes
+    ----------
+    dropped : number of frames
+    """
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self.dropped = 0
+        self._frames: queue.Queue[ViewFrame | None] = queue.Queue(_WAITING)
+        self._thread = threading.Thread(target=self._draw, name="view", daemon=True)
+
+    def __enter__(self) -> LiveView:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._frames.put(None, timeout=5.0)
+            self._thread.join(5.0)
+        except queue.Full:  # the display hangs; its thread ends with the process
+            pass
+        self.display.close()
+
+    def send(self, frame: ViewFrame) -> None:
+        """Hand over a frame; returns at once."""
+        try:
+            self._frames.put_nowait(frame)
+        except queue.Full:
+            self.dropped += 1
+
+    def _draw(self) -> None:
+        while (frame := self._frames.get()) is not None:
+            self.display.draw(frame)
