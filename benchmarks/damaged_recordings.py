@@ -23,8 +23,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.sampling import usual_period
-from friction_estimator.identification.recording.spectrum import choose_cutoff
-from friction_estimator.identification.recording.zero_phase import measured_is_better
+from friction_estimator.identification.recording.zero_phase import usual_treatment
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import FloatArray
@@ -77,10 +76,9 @@ def found(log: JointLog, word: str) -> bool:
         return word in str(error) or "NaN" in str(error)
 
 
-def filters(log: JointLog) -> tuple[str, str, str]:
-    measured = measured_is_better(log, usual_period(log.time))[0]
-    chosen = choose_cutoff(log.time, log.position, log.velocity if measured else None)
-    return "measured" if measured else "from position", f"{chosen.cutoff_hz:.3g}", f"{chosen.parallel_hz:.3g}"
+def filters(log: JointLog) -> tuple[str, str]:
+    usual = usual_treatment([log])
+    return f"{usual.cutoff_hz:.3g}", f"{usual.band_hz:.3g}"
 
 
 @command
@@ -88,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("damaged_recordings", __doc__)
     parser.add_argument("logs", nargs="+", type=existing_path, metavar="LOG")
     logs = [read(path) for path in parser.parse_args(arguments).logs]
-    print(header(("recording", "rate [Hz]", "velocity", "motion up to [Hz]", "torque up to [Hz]", "warnings")))
+    print(header(("recording", "rate [Hz]", "motion up to [Hz]", "torque up to [Hz]", "warnings")))
     counts: dict[str, list[int]] = {}
     for log in logs:
         warnings = "; ".join(text.split(": ", 1)[1] for text in data_warnings(log)) or "none"

@@ -21,6 +21,7 @@ import yaml
 from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics.decision import choose_treatment
 from friction_estimator.identification.inverse_dynamics.method import (
     estimate_inverse_dynamics,
     identify_inverse_dynamics,
@@ -119,9 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     motions = {}
     for path in sorted((folder / "results").rglob("data_measured*.csv")):
         name = "/".join(path.relative_to(folder / "results").parts).removeprefix("control_method_")
-        motions[name.removesuffix(".csv").removesuffix("/data_measured")] = to_motion(
-            joint_log_from_table(path, (JOINT,))
-        )
+        log = joint_log_from_table(path, (JOINT,))
+        chosen = choose_treatment([log], FixedBaseModel(URDF, (JOINT,)), OPTIONS).treatment
+        motions[name.removesuffix(".csv").removesuffix("/data_measured")] = to_motion(log, chosen)
     ours = [identified(name, motion) for name, motion in motions.items()]
     authors = [of_authors(path) for path in sorted(folder.glob("sp_parameters_*.yaml"))]
     print(*_parameters(ours, authors), sep="\n", flush=True)

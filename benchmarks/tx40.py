@@ -18,15 +18,13 @@ import numpy as np
 from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator.config.robot import Coupling
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
+from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.inverse_dynamics.options import (
     COUPLED_FRICTION,
     JOINTS_AND_MOTORS,
     InverseDynamicsOptions,
 )
-from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.result import Identification
 
 JOINTS = tuple(f"joint_{k}" for k in range(1, 7))
@@ -84,9 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--law", default="coulomb_viscous", help="with another law only the errors are printed")
     parser.add_argument("--coupled-friction", choices=COUPLED_FRICTION, default=JOINTS_AND_MOTORS)
     options = parser.parse_args(arguments)
-    model = FixedBaseModel((options.folder / "tx40_mdh_modified.urdf").read_text(), JOINTS)
+    robot = RobotDescription((options.folder / "tx40_mdh_modified.urdf").read_text(), True)
     settings = InverseDynamicsOptions(law=options.law, coupling=wrist(), coupled_friction=options.coupled_friction)
-    result = identify_inverse_dynamics([to_motion(read(options.folder))], model, settings)
+    result = run([read(options.folder)], robot, settings)
     if options.law == "coulomb_viscous" and options.coupled_friction == JOINTS_AND_MOTORS:
         print(*friction_table(result, published(options.folder / "TX40_bp_5.csv")), sep="\n")
     rows = []

@@ -26,6 +26,8 @@ from benchmarks.hamon.joint import (
 from benchmarks.hamon.models import CUTOFF_HZ, Compared, compare
 from benchmarks.shared.command import command, make_parser
 from benchmarks.shared.pages import table
+from friction_estimator.identification.joint_log import Treatment
+from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.zero_phase import to_motion
 
 MODELS = ("usual", "new, products apart")
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _study(name: str, truth: Truth, slowest: float) -> None:
     motion = reference_motion(slowest)
     logs = [record(truth, Sensors(), mass, seed, motion) for seed, mass in enumerate(PAYLOADS)]
-    motions = [to_motion(log, CUTOFF_HZ) for log in logs]
+    motions = [to_motion(log, Treatment(CUTOFF_HZ, CUTOFF_HZ / FLAT)) for log in logs]
     models, errors = compare(motions, True)
     _, alone = compare(motions[:1], False)
     print(f"## True joint: products {name}\n")

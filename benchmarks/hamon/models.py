@@ -14,19 +14,20 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.inverse_dynamics.refinement import insignificant
 from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.least_squares import ORDINARY, solve, solve_values
 from friction_estimator.identification.linear_problem import (
+    ORDINARY,
     LinearFit,
     LinearProblem,
     fold_numbers,
     held_out_prediction,
     select_columns,
     select_rows,
+    solve_values,
 )
-from friction_estimator.identification.recording.spectrum import FLAT
+from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions, base_parameters
+from friction_estimator.identification.uncertainty import solve
 from friction_estimator.laws import Role
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
@@ -121,29 +122,73 @@ def compare(
 ) -> tuple[list[Compared], dict[str, list[float]]]:
     """Identify three models from the same rows; also their errors by name."""
     model = FixedBaseModel(URDF, (JOINT,))
-    common = {"solver": ORDINARY, "dead_zone": SLOWEST, "parallel_hz": cutoff_hz}
+    common = {
+        "solver": ORDINARY, "dead_zone": SLOWEST, "parallel_hz": cutoff_hz, "urdf_sigma": np.inf, "offset": True,
+        "delay": 0.0,
+    }  # fmt: skip
     usual, _ = estimate_inverse_dynamics(
         motions,
         model,
-        InverseDynamicsOptions(body=RigidBodyOptions(payload_scale=payloads), significance=SIGNIFICANT, **common),
+        InverseDynamicsOptions(body=RigidBodyOptions(payload_scale=payloads), **common),
     )
     shared, _ = estimate_inverse_dynamics(
         motions,
         model,
-        InverseDynamicsOptions(
-            law=LOAD_VELOCITY.name, stribeck_velocity=STRIBECK_VELOCITY, significance=None, **common
-        ),
+        InverseDynamicsOptions(law=LOAD_VELOCITY.name, stribeck_velocity=STRIBECK_VELOCITY, **common),
     )
     rows = list(zip(shared.observations, shared.usable, strict=True))
     speed = np.concatenate([np.abs(one.motion.velocity[one.filter.kept])[mask] for one, mask in rows])
     torque = np.concatenate([one.torque[mask] for one, mask in rows])
     fits = (
-        ("usual", usual.fit, None),
+        ("usual", _significant(usual), None),
         ("new, products apart", _products_apart(shared), None),
         ("new, shared", shared.fit, shared),
     )
     models = [Compared(name, fit, _held_out(fit, estimate)) for name, fit, estimate in fits]
     return models, {model.name: model.errors(speed, torque) for model in models}
+
+
+def _significant(usual: Estimate) -> LinearFit:
+    """The usual model without inertial parameters and offsets that are not significant; those of the law stay."""
+    model = usual.model
+    optional = np.ones(len(model.names), dtype=bool)
+    optional[: model.friction_count] = [column.optional for column in model.columns]
+    gone = insignificant(usual.fit.values, usual.fit.sampling_covariance, optional[usual.kept], SIGNIFICANT)
+    return solve(select_columns(usual.fit.problem, np.setdiff1d(np.arange(usual.kept.size), gone)), ORDINARY)
+
+
+def insignificant(
+    values: FloatArray, covariance: FloatArray, candidates: BoolArray, relative_sigma: float
+) -> tuple[int, ...]:
+    """Parameters to leave out, worst first (Hamon et al. 2010, §IV.D; relative deviation of eq. 16).
+
+    When one is left out, the others are conditioned on its being zero by their covariance with it, and
+    their standard deviations shrink: a parameter that looked insignificant next to a similar one may become significant
+    without it.
+
+    Parameters
+    ----------
+    values : (p,)
+    covariance : (p, p) of the sampling, by blocks of time: with the published one, almost everything is significant
+    candidates : (p,) which may go
+    relative_sigma : sigma over absolute value above which a parameter is not significant
+    """
+    values, covariance = values.copy(), covariance.copy()
+    remaining = candidates.copy()
+    eliminated: list[int] = []
+    while remaining.any():
+        variance = np.maximum(np.diagonal(covariance), np.finfo(float).tiny)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(remaining, np.sqrt(variance) / np.abs(values), 0.0)
+        worst = int(np.argmax(ratio))
+        if ratio[worst] <= relative_sigma:
+            break
+        gain = covariance[:, worst] / variance[worst]
+        values -= gain * values[worst]
+        covariance -= np.outer(gain, covariance[worst])
+        remaining[worst] = False
+        eliminated.append(worst)
+    return tuple(eliminated)
 
 
 def _products_apart(shared: Estimate) -> LinearFit:
@@ -158,7 +203,7 @@ def _products_apart(shared: Estimate) -> LinearFit:
 
 def _held_out(fit: LinearFit, estimate: Estimate | None) -> FloatArray:
     problem = fit.problem
-    prior = None if estimate is None else estimate.prior_std
+    prior = None if estimate is None else estimate.prior
     prediction = held_out_prediction(
         problem,
         fold_numbers(problem.segment),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from friction_estimator.api.identify import (
     IdentificationResult,
@@ -15,15 +16,19 @@ from friction_estimator.api.identify import (
     silent,
 )
 from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
-from friction_estimator.errors import InputError
+from friction_estimator.config.robot import Coupling
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.curve_problem import CurvePrediction, curve_of_laws
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.joint_log import FRICTION, JointLog, Payload
+from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, Payload
 from friction_estimator.identification.linear_problem import FOLDS
-from friction_estimator.identification.recording.zero_phase import to_motions
+from friction_estimator.identification.prediction import TorquePrediction, rows_of_live_law
+from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import Identification
-from friction_estimator.identification.validation import validate_friction, validate_torque
+from friction_estimator.identification.scoring import validated
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.robot.transmission import Transmission
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +93,50 @@ def validate(
             warn=note,
         )
     logs: Sequence[JointLog] = experiments.logs
-    names, chosen = logs[0].joint_names, experiments.robot
+    chosen = experiments.robot
     if chosen is not None and not chosen.config.robot.fixed_base:
         logs, _ = measured_friction(experiments, namespace, working, note)
+    urdf, torques = None if chosen is None else chosen.urdf_xml, any(FRICTION not in log.inputs for log in logs)
     with working("validating") as progress:
-        motions = to_motions(logs, None, FOLDS, progress)
-        if all(FRICTION in log.inputs for log in logs):
-            return ValidationResult(validate_friction(found, motions, experiments.coupling), tuple(warnings))
-        if chosen is None or any(log.effort is None for log in logs):
-            raise InputError(
-                f"{logs[0].name} cannot be compared with the identification: that needs friction/<joint>, or a bag of "
-                "a walking robot with its sensors and the robot's YAML, or effort/<joint> and the URDF of a robot with "
-                "a fixed base"
-            )
-        model = FixedBaseModel(chosen.urdf_xml, names)
-        return ValidationResult(validate_torque(found, motions, model, experiments.coupling), tuple(warnings))
+        predictions = [one for one in found.predictions if torques or isinstance(one, CurvePrediction)]
+        if not predictions:
+            return ValidationResult(_by_laws(found, logs, urdf, experiments.coupling), tuple(warnings))
+        _refuse_unknown(logs[0].joint_names, predictions)
+        rows, motions = [], list[Motion]()
+        for number, prediction in enumerate(predictions):
+            compared, made = prediction.compared(logs, urdf)
+            rows.append(compared)
+            motions += made
+            if progress is not None:
+                progress(number + 1, len(predictions))
+    return ValidationResult(validated(found, rows, motions), tuple(warnings))
+
+
+def _refuse_unknown(joint_names: Sequence[str], predictions: Sequence[Any]) -> None:
+    known = [name for one in predictions if isinstance(one, TorquePrediction) for name in one.joints]
+    unknown = [name for name in joint_names if known and name not in known]
+    if unknown:
+        raise InputError(f"no friction was identified for {choices(unknown)}; the file has {choices(known)}")
+
+
+def _by_laws(
+    found: Identification, logs: Sequence[JointLog], urdf_xml: str | None, coupling: Coupling | None
+) -> Identification:
+    """Laws of another method, or of a live node, on measured friction or motor torques."""
+    treatment, names = usual_treatment(logs), logs[0].joint_names
+    if all(FRICTION in log.inputs for log in logs):
+        motors = Transmission.of(coupling, names)
+        rows, motions = curve_of_laws(found.friction, motors.names, treatment, coupling).compared(logs)
+        return validated(found, [rows], motions)
+    if urdf_xml is None or any(log.effort is None for log in logs):
+        raise InputError(
+            f"{logs[0].name} cannot be compared with the identification: that needs friction/<joint>, or a bag of "
+            "a walking robot with its sensors and the robot's YAML, or effort/<joint> and the URDF of a robot with "
+            "a fixed base"
+        )
+    motions = to_motions(logs, treatment, FOLDS)
+    model = FixedBaseModel(urdf_xml, names)
+    return validated(found, [rows_of_live_law(found.friction, found.inertia, motions, model, coupling)], motions)
 
 
 def _identification_of(given: Path_ | IdentificationResult | Identification) -> Identification:

@@ -12,9 +12,15 @@ from scipy.optimize import least_squares, lsq_linear
 from scipy.stats import qmc
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples
-from friction_estimator.identification.least_squares import HUBER, MAD, column_condition
-from friction_estimator.identification.linear_problem import LinearProblem
+from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples, torque_of
+from friction_estimator.identification.linear_problem import (
+    HUBER,
+    MAD,
+    LinearProblem,
+    Prior,
+    column_condition,
+    folds_of,
+)
 from friction_estimator.identification.result import Finding, JointLaw, JointScore
 from friction_estimator.identification.uncertainty import block_jackknife, residual_blocks
 from friction_estimator.laws import FrictionLaw, Role
@@ -115,6 +121,26 @@ def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOpt
     return _refine(problem, np.clip(fit.values, problem.lower, problem.upper), options.robust, _POLISHING)[0]
 
 
+def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOptions, folds: int) -> FloatArray:
+    """Measured minus predicted friction (N,), each sample by a fit that has not seen its fold [N m]."""
+    rows = LinearProblem(
+        names=("velocity",),
+        units=("rad/s",),
+        W=samples.velocity[:, None],
+        y=samples.friction,
+        joint=np.zeros(samples.friction.size, dtype=np.intp),
+        segment=samples.segment,
+        nonnegative=np.zeros(1, dtype=bool),
+        recording=samples.recording,
+    )
+    fold, error = folds_of(rows, folds), np.empty_like(samples.friction)
+    for number in np.unique(fold):
+        held_out = fold == number
+        values = refit(fit, samples.select(~held_out), options)
+        error[held_out] = samples.friction[held_out] - torque_of(fit.law, values, samples.select(held_out))
+    return error
+
+
 def _starts(problem: CurveProblem, count: int) -> list[FloatArray]:
     """The most promising parameters (p,), best first."""
     shape = problem.shape
@@ -202,7 +228,7 @@ def curve_covariance(problem: CurveProblem, values: FloatArray, weights: FloatAr
     width = problem.to_z(problem.upper) - problem.to_z(problem.lower)
     posterior = np.asarray(np.linalg.inv((W.T * weights) @ W / variance + np.diag(width**-2.0)), dtype=float)
     blocks = residual_blocks(linear, residual)
-    covariance = block_jackknife(linear, weights / variance, blocks, width, posterior)
+    covariance = block_jackknife(linear, weights / variance, blocks, Prior.of_std(width), posterior)
     slopes = problem.slopes(values)
     return covariance * np.outer(slopes, slopes), column_condition(W)
 

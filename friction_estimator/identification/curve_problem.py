@@ -1,16 +1,25 @@
-"""Measured friction of one joint over its velocity, and the least-squares problem of a law through it."""
+"""Measured friction over velocity, the least-squares problem of a law through it, and what a fit predicts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import FRICTION, SIGMA, Motion
-from friction_estimator.laws import FrictionLaw, Role
+from friction_estimator.identification.joint_log import FRICTION, SIGMA, JointLog, Motion, Treatment, at_motors
+from friction_estimator.identification.linear_problem import FOLDS
+from friction_estimator.identification.recording.zero_phase import to_motions
+from friction_estimator.identification.result import JointLaw
+from friction_estimator.identification.scoring import Rows
+from friction_estimator.laws import FrictionLaw, Parameter, Role, make_law
+from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
@@ -27,13 +36,15 @@ class CurveSamples:
     velocity : (N,) [rad/s]
     friction : (N,) with the sign of the velocity it resists [N m]
     load : (N,) torque through the joint [N m]; None when unknown
-    segment : (N,) which stretch of time a sample comes from, rising
+    segment : (N,) which stretch of time a sample comes from, rising over all recordings
+    recording : (N,) which recording; None: there is one
     """
 
     velocity: FloatArray
     friction: FloatArray
     load: FloatArray | None
     segment: IntArray
+    recording: IntArray | None = None
 
     @property
     def torque_rms(self) -> float:
@@ -48,11 +59,28 @@ class CurveSamples:
     def select(self, rows: BoolArray | IntArray | slice) -> CurveSamples:
         """These rows of it."""
         load = None if self.load is None else self.load[rows]
-        return CurveSamples(self.velocity[rows], self.friction[rows], load, self.segment[rows])
+        recording = None if self.recording is None else self.recording[rows]
+        return CurveSamples(self.velocity[rows], self.friction[rows], load, self.segment[rows], recording)
 
     def thinned(self, largest: int) -> CurveSamples:
         """Evenly spaced rows, at most ``largest`` of them."""
         return self.select(slice(None, None, max(1, -(-self.velocity.size // largest))))
+
+
+class WithOffset(FrictionLaw):
+    """A law and a constant torque, its last parameter."""
+
+    def __init__(self, law: FrictionLaw) -> None:
+        self.law, self.name, self.depends_on_load = law, law.name, law.depends_on_load
+        self.parameters = (*law.parameters, Parameter("offset", Role.OFFSET, bounds=(-math.inf, math.inf)))
+
+    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Torque of the law and the offset, see :meth:`FrictionLaw.torque`."""
+        return np.asarray(self.law.torque(parameters[:, :-1], velocity, load) + parameters[:, -1])
+
+    def stribeck_region(self, parameters: FloatArray) -> FloatArray:
+        """That of the law."""
+        return self.law.stribeck_region(parameters[..., :-1])
 
 
 class CurveProblem:
@@ -145,72 +173,104 @@ def linear_columns(
     return columns
 
 
-_LATEST, _STEPS = 0.3, 60
-"""Longest delay of an observer that is tried [s], and the number of delays."""
-_BINS, _COMPARED = 40, 20_000
-"""Bins of equal velocity, and samples that are compared for each delay."""
-_CLEARLY = 0.8
-"""Lateness counts when it leaves less than this part of the spread about a function of velocity."""
+@dataclass(frozen=True, slots=True)
+class CurveRows:
+    """Measured friction of all motions, and the earlier velocity and load that it belongs to.
+
+    Attributes
+    ----------
+    names : (n) of joints or motors
+    velocity, friction, load : (K, n) [rad/s], [N m], [N m]; the load is NaN where it is unknown
+    measured : (K, n) where friction was measured while the joint moves
+    usable : (K, n) of these, fast and certain enough
+    segment, recording : (K,) which stretch of time and recording
+    time : (K,) [s]
+    further : (K, n, e) other columns that the measured torque holds, beyond friction of the velocity
+    """
+
+    names: tuple[str, ...]
+    velocity: FloatArray
+    friction: FloatArray
+    load: FloatArray
+    measured: BoolArray
+    usable: BoolArray
+    segment: IntArray
+    recording: IntArray
+    time: FloatArray
+    further: FloatArray
+
+    def samples(self, joint: int) -> CurveSamples:
+        """Usable samples of one joint."""
+        rows = self.usable[:, joint]
+        load = self.load[rows, joint]
+        return CurveSamples(
+            self.velocity[rows, joint],
+            self.friction[rows, joint],
+            None if np.isnan(load).any() else load,
+            self.segment[rows],
+            self.recording[rows],
+        )
 
 
-def curve_samples(motions: Sequence[Motion], joint: int, delay: float, max_sigma: float = np.inf) -> CurveSamples:
-    """Measured friction of one joint over the velocity and effort that it belongs to, from motions in which it moves.
+def curve_rows(motions: Sequence[Motion], delay: float, dead_zone: float = 0.0, max_sigma: float = np.inf) -> CurveRows:
+    """Measured friction over the velocity and effort that it belongs to, from motions of the same joints.
 
     Parameters
     ----------
     motions : with ``inputs["friction"]`` [N m], NaN where nothing was measured
-    joint : its column
     delay : the friction of a row is that of so much earlier [s]
-    max_sigma : friction less certain than that, by ``inputs["friction_sigma"]``, is left out [N m]
+    dead_zone : slower samples are not used [rad/s]
+    max_sigma : friction less certain than that, by ``inputs["friction_sigma"]``, is not used [N m]
 
     Raises
     ------
     InputError
         When a motion has no friction.
     """
-    parts, segments = [], 0
-    for motion in motions:
+    parts: dict[str, list[Any]] = {}
+    segments = 0
+    for number, motion in enumerate(motions):
         late, early = _shifted(motion, delay)
-        friction = _friction(motion, max_sigma)[late, joint]
-        load = np.full(early.size, np.nan) if motion.effort is None else motion.effort[early, joint]
-        columns = np.column_stack((motion.velocity[early, joint], friction, load, segments + motion.segment[early]))
-        moves = motion.velocity[:, joint].any()
-        parts.append(columns[np.isfinite(columns[:, :2]).all(axis=1) & moves])
+        friction = _friction(motion)[late]
+        sigma = motion.inputs.get(SIGMA)
+        certain = np.ones(friction.shape, dtype=bool) if sigma is None else sigma[late] <= max_sigma
+        velocity = motion.velocity[early]
+        measured = np.isfinite(friction) & np.isfinite(velocity) & motion.velocity.any(axis=0) & certain
+        columns = {
+            "velocity": velocity,
+            "friction": friction,
+            "load": np.full(velocity.shape, np.nan) if motion.effort is None else motion.effort[early],
+            "measured": measured,
+            "usable": measured & (np.abs(velocity) >= dead_zone),
+            "segment": segments + motion.segment[early],
+            "recording": np.full(early.size, number, dtype=np.intp),
+            "time": motion.time[late],
+            "further": _further(motion)[early],
+        }
+        for name, column in columns.items():
+            parts.setdefault(name, []).append(column)
         segments += int(motion.segment.max(initial=0)) + 1
-    velocity, friction, load, segment = np.concatenate(parts).T.copy()
-    return CurveSamples(velocity, friction, None if np.isnan(load).any() else load, segment.astype(np.intp))
+    joined: dict[str, Any] = {name: np.concatenate(part) for name, part in parts.items()}
+    return CurveRows(motions[0].joint_names, **joined)
 
 
-def find_delay(motions: Sequence[Motion], max_sigma: float = np.inf) -> tuple[float, str]:
-    """How late the friction is [s], and why: where it is most nearly a function of the velocity, all joints together.
-
-    Zero unless another value is clearly better; in steps of the largest period or of 5 ms.
-    """
-    step = max(_LATEST / _STEPS, max(motion.period for motion in motions))
-    delays = step * np.arange(int(_LATEST / step) + 1)
-    joints = range(len(motions[0].joint_names))
-    spread = np.array([[_spread(curve_samples(motions, k, delay, max_sigma)) for k in joints] for delay in delays])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.nan_to_num(spread / spread[0], nan=1.0).mean(axis=1)
-    best = int(relative.argmin())
-    if relative[best] > _CLEARLY:
-        return 0.0, "friction is taken as that of its own stamp: no lateness fits the velocities clearly better"
-    return float(delays[best]), (
-        f"friction is taken as {delays[best]:.3g} s late: then the spread about a function of velocity is "
-        f"{relative[best]:.2f} of that without"
-    )
-
-
-def _friction(motion: Motion, max_sigma: float) -> FloatArray:
+def _friction(motion: Motion) -> FloatArray:
     if FRICTION not in motion.inputs:
         raise InputError(
             f"{motion.name} has no measured friction: replay a bag first (topic joint_friction), or name a column "
             f"friction/JOINT; the columns other than position, velocity and effort are {choices(motion.inputs)}"
         )
-    friction = motion.inputs[FRICTION]
-    if SIGMA not in motion.inputs or np.isinf(max_sigma):
-        return friction
-    return np.where(motion.inputs[SIGMA] <= max_sigma, friction, np.nan)
+    return motion.inputs[FRICTION]
+
+
+FURTHER = "further/"
+"""Inputs whose names begin with this are columns of the torque beyond friction."""
+
+
+def _further(motion: Motion) -> FloatArray:
+    """Columns (N, n, e) of the torque beyond friction."""
+    found = [signal for kind, signal in motion.inputs.items() if kind.startswith(FURTHER)]
+    return np.stack(found, axis=2) if found else np.zeros((*motion.velocity.shape, 0))
 
 
 def _shifted(motion: Motion, delay: float) -> tuple[IntArray, IntArray]:
@@ -222,10 +282,81 @@ def _shifted(motion: Motion, delay: float) -> tuple[IntArray, IntArray]:
     return late[together], early[together]
 
 
-def _spread(samples: CurveSamples) -> float:
-    """Mean variance of the friction within bins of equal velocity; NaN with too few samples."""
-    samples = samples.thinned(_COMPARED)
-    if samples.velocity.size < 10 * _BINS:
-        return float("nan")
-    ordered = samples.friction[np.argsort(samples.velocity, kind="stable")]
-    return float(np.mean([part.var() for part in np.array_split(ordered, _BINS)]))
+@dataclass(frozen=True, slots=True)
+class CurvePrediction:
+    """Measured friction, as the method `friction_curve` fitted it.
+
+    Attributes
+    ----------
+    joints : (n) or motors
+    treatment : of the recordings
+    laws : (n) of the registry
+    values : (n) parameters of each; one more than the law has is a constant torque
+    delay : by which friction is late [s]
+    dead_zone : speed below which samples do not count [rad/s]
+    max_sigma : standard deviation of the measured friction above which samples do not count [N m]
+    coupling : of motors that move several joints together
+    """
+
+    joints: tuple[str, ...]
+    treatment: Treatment
+    laws: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    delay: float = 0.0
+    dead_zone: float = 0.0
+    max_sigma: float = float("inf")
+    coupling: Coupling | None = None
+
+    def compared(self, logs: Sequence[JointLog], urdf_xml: str | None = None) -> tuple[Rows, list[Motion]]:
+        """Rows of recordings with the input ``friction``, and the motions of their motors; no URDF is needed."""
+        motors = Transmission.of(self.coupling, logs[0].joint_names)
+        motions = [at_motors(motion, motors) for motion in to_motions(logs, self.treatment, FOLDS)]
+        return self.rows(motions), motions
+
+    def rows(self, motions: Sequence[Motion]) -> Rows:
+        """Friction of all motions of the motors, and what is predicted of it."""
+        return self.predicted(curve_rows(motions, self.delay, self.dead_zone, self.max_sigma))
+
+    def predicted(self, rows: CurveRows) -> Rows:
+        """Measured and predicted friction of these rows."""
+        missing = [name for name in self.joints if name not in rows.names]
+        if missing:
+            raise InputError(f"the recordings have no friction of {choices(missing)}; they have {choices(rows.names)}")
+        places = [rows.names.index(name) for name in self.joints]
+        velocity, load = rows.velocity[:, places], rows.load[:, places]
+        predicted = []
+        for joint, (name, values) in enumerate(zip(self.laws, self.values, strict=True)):
+            law = make_law(name)
+            whole = law if len(values) == len(law.parameter_names) else WithOffset(law)
+            predicted.append(whole.torque(np.array(values)[None, :], velocity[:, joint], load[:, joint]))
+        friction = rows.friction[:, places]
+        return Rows(
+            names=self.joints,
+            velocity=velocity,
+            load=load,
+            torque=friction,
+            rigid=np.full(friction.shape, np.nan),
+            friction=np.column_stack(predicted),
+            usable=rows.usable[:, places],
+            limits=np.full(len(places), np.inf),
+        )
+
+
+def curve_of_laws(
+    friction: IdentifiedParameters, names: Sequence[str], treatment: Treatment, coupling: Coupling | None
+) -> CurvePrediction:
+    """Laws of another method, or of a live node, as curves of measured friction.
+
+    Raises
+    ------
+    InputError
+        When a joint has no identified friction.
+    """
+    missing = [name for name in names if name not in friction.joint_names]
+    if missing:
+        raise InputError(
+            f"no friction was identified for {choices(missing)}; the file has {choices(friction.joint_names)}"
+        )
+    laws = [JointLaw.of(friction, name) for name in names]
+    values = tuple(tuple(law.values.tolist()) for law in laws)
+    return CurvePrediction(tuple(names), treatment, tuple(law.law.name for law in laws), values, coupling=coupling)

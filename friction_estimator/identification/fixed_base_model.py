@@ -171,6 +171,15 @@ class FixedBaseModel:
         """(n,) position limits of the URDF, infinity where there is none [rad or m]."""
         return self._driven.limits(self._model.upperPositionLimit, np.inf)
 
+    @property
+    def limbs(self) -> tuple[tuple[str, ...], ...]:
+        """Recorded joints that move links together, by the first joint behind the base."""
+        roots: dict[int, list[str]] = {}
+        for name in self.joint_names:
+            chain = list(self._model.supports[self._model.getJointId(name)])
+            roots.setdefault(next((joint for joint in chain if joint > 0), 0), []).append(name)
+        return tuple(map(tuple, roots.values()))
+
     def regressor(self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray) -> FloatArray:
         """Torque that every standard parameter gives every joint, (N, n, s).
 

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.identification.curve_decision import choose_delay, choose_offsets, choose_treatment
 from friction_estimator.identification.curve_fit import (
     CurveFit,
     CurveOptions,
     Identifiability,
     curve_findings,
     fit_curve,
+    held_out_curve_error,
     parameter_identifiability,
-    refit,
 )
-from friction_estimator.identification.curve_problem import CurveSamples, curve_samples, find_delay, torque_of
-from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, at_motors
-from friction_estimator.identification.linear_problem import FOLDS, fold_numbers, rms
+from friction_estimator.identification.curve_problem import (
+    CurvePrediction,
+    CurveRows,
+    CurveSamples,
+    WithOffset,
+    curve_rows,
+)
+from friction_estimator.identification.joint_log import (
+    FRICTION,
+    JointLog,
+    Motion,
+    RobotDescription,
+    Treatment,
+    at_motors,
+)
+from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions
 from friction_estimator.identification.result import (
+    Candidate,
     Finding,
     FrictionSamples,
     Identification,
@@ -32,9 +47,10 @@ from friction_estimator.identification.result import (
     joined,
     sentences,
 )
-from friction_estimator.laws import laws_of_joints, make_law
+from friction_estimator.laws import FrictionLaw, laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import BoolArray
 
 METHOD = "friction_curve"
 _DRAWN = 2000
@@ -48,15 +64,16 @@ class FrictionCurveOptions:
 
     Attributes
     ----------
-    law : any friction law of the registry, of every joint
+    law : any friction law of the registry, of every joint; ``auto``: the one that predicts best
     joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`
     coupling : of motors that move several joints together; their friction is then fitted motor by motor
     fit : loss and starts
-    delay : how late the friction is against the other columns [s]; None: found from the data
+    delay : how late the friction is against the other columns [s]; None: chosen
+    offset : a constant torque is fitted that the law lacks; None: chosen, joint by joint
     dead_zone : slower samples are left out [rad/s]
     max_sigma : friction less certain than that is left out, where its standard deviation was recorded [N m]
     folds : of the validation
-    cutoff_hz : of the zero-phase filter of velocities and accelerations; None: from the spectrum of each log
+    cutoff_hz : of the zero-phase filter of velocities; None: chosen
     """
 
     law: str = "coulomb_viscous"
@@ -64,6 +81,7 @@ class FrictionCurveOptions:
     coupling: Coupling | None = None
     fit: CurveOptions = field(default_factory=CurveOptions)
     delay: float | None = None
+    offset: bool | None = None
     dead_zone: float = 0.0
     max_sigma: float = float("inf")
     folds: int = FOLDS
@@ -77,16 +95,16 @@ class JointCurve:
     Attributes
     ----------
     joint : its name
-    seen : all samples with measured friction
-    samples : those of the fit, without the dead zone
-    fit : law and parameters
+    samples : those of the fit
+    law : of the registry
+    fit : law and parameters, with an offset where one was chosen
     identifiability : which of the parameters the data shows
     score : on held-out segments
     """
 
     joint: str
-    seen: CurveSamples
     samples: CurveSamples
+    law: FrictionLaw
     fit: CurveFit
     identifiability: Identifiability
     score: JointScore
@@ -113,13 +131,13 @@ def run(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
-    """Filter the logs, take coupled joints to their motors, and fit a law to the friction of each.
+    """Choose the velocities, take coupled joints to their motors, and fit a law to the friction of each.
 
     Parameters
     ----------
     logs : one an experiment, of the same joints, with the input ``friction``
     robot : not used
-    progress : called with the number of filtered logs, and of all steps
+    progress : called with the number of compared velocities, and of all
     warn : not used
 
     Raises
@@ -131,14 +149,16 @@ def run(
     """
     motors = Transmission.of(options.coupling, logs[0].joint_names)
     laws = laws_of_joints(options.law, options.joint_laws, motors.names, linear=False)
-    motions = to_motions(logs, options.cutoff_hz, options.folds, progress)
-    return identify_friction_curve([at_motors(motion, motors) for motion in motions], laws, options)
+    made = lambda treatment: [at_motors(one, motors) for one in to_motions(logs, treatment, options.folds)]  # noqa: E731
+    treatment, table = choose_treatment(logs, made, [make_law(law) for law in laws], options, progress)
+    return identify_friction_curve(made(treatment), laws, options, table)
 
 
 def identify_friction_curve(
     motions: Sequence[Motion],
     laws: str | Sequence[str],
     options: FrictionCurveOptions = FrictionCurveOptions(),
+    table: Sequence[Candidate] = (),
 ) -> Identification:
     """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
 
@@ -146,6 +166,7 @@ def identify_friction_curve(
     ----------
     motions : experiments of the same joints with ``inputs["friction"]``, for instance of a replayed bag
     laws : name of one law for all joints, or (n) one a joint; any of the registry
+    table : candidates of the velocity that were compared before
 
     Raises
     ------
@@ -158,28 +179,39 @@ def identify_friction_curve(
     law_names = (laws,) * len(names) if isinstance(laws, str) else tuple(laws)
     if len(law_names) != len(names):
         raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
-    delay, reason = _delay(motions, options)
+    parts = [make_law(law) for law in law_names]
+    delay, lateness, delays = choose_delay(motions, parts, options)
+    rows = curve_rows(motions, delay, options.dead_zone, options.max_sigma)
+    lacking = np.array([not law.has_offset for law in parts])
+    offsets: BoolArray = lacking & bool(options.offset)
+    constants: tuple[Candidate, ...] = ()
+    if options.offset is None:
+        offsets, constants = choose_offsets(rows, parts, lacking, options.folds)
     curves: list[JointCurve] = []
     left_out: list[str] = []
-    for k, (joint, law) in enumerate(zip(names, law_names, strict=True)):
-        seen = curve_samples(motions, k, delay, options.max_sigma)
-        samples = seen.select(np.abs(seen.velocity) >= options.dead_zone)
-        lacking = _lacking(joint, samples, _FEWEST * len(make_law(law).parameter_names))
-        if lacking:
-            left_out.append(lacking)
+    for k, (joint, law) in enumerate(zip(names, parts, strict=True)):
+        samples = rows.samples(k)
+        reason = _lacking(joint, samples, _FEWEST * len(law.parameter_names))
+        if reason:
+            left_out.append(reason)
         else:
-            curves.append(_joint_curve(joint, law, seen, samples, options))
+            curves.append(_joint_curve(joint, law, bool(offsets[k]), samples, options))
     if not curves:
         raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(left_out)}")
     decisions = [choice for motion in motions for choice in motion.choices]
     data = tuple((motion.name, motion.digest) for motion in motions)
-    return _result(curves, left_out, Provenance(METHOD, data, tuple(dict.fromkeys((*decisions, reason, *left_out)))))
-
-
-def _delay(motions: Sequence[Motion], options: FrictionCurveOptions) -> tuple[float, str]:
-    if options.delay is None:
-        return find_delay(motions, options.max_sigma)
-    return options.delay, f"friction is taken as {options.delay:g} s late, as given"
+    provenance = Provenance(METHOD, data, tuple(dict.fromkeys((*decisions, lateness, *left_out))))
+    prediction = CurvePrediction(
+        joints=tuple(curve.joint for curve in curves),
+        treatment=motions[0].treatment or Treatment(float("inf"), float("inf"), True),
+        laws=tuple(curve.law.name for curve in curves),
+        values=tuple(tuple(curve.fit.values.tolist()) for curve in curves),
+        delay=delay,
+        dead_zone=options.dead_zone,
+        max_sigma=options.max_sigma,
+        coupling=options.coupling,
+    )
+    return _result(curves, left_out, rows, prediction, provenance, (*table, *delays, *constants))
 
 
 def _joint_names(motions: Sequence[Motion]) -> tuple[str, ...]:
@@ -207,52 +239,58 @@ def _lacking(joint: str, samples: CurveSamples, fewest: int) -> str:
 
 
 def _joint_curve(
-    joint: str, law_name: str, seen: CurveSamples, samples: CurveSamples, options: FrictionCurveOptions
+    joint: str, law: FrictionLaw, offset: bool, samples: CurveSamples, options: FrictionCurveOptions
 ) -> JointCurve:
-    fit = fit_curve(make_law(law_name), samples, options.fit)
-    return JointCurve(
-        joint, seen, samples, fit, parameter_identifiability(joint, fit, samples), _score(joint, fit, samples, options)
-    )
+    fit = fit_curve(WithOffset(law) if offset else law, samples, options.fit)
+    error = held_out_curve_error(fit, samples, options.fit, options.folds)
+    score = JointScore(joint, samples.torque_rms, float("nan"), rms(error), float("nan"), samples.velocity.size)
+    return JointCurve(joint, samples, law, fit, parameter_identifiability(joint, fit, samples), score)
 
 
-def _score(joint: str, fit: CurveFit, samples: CurveSamples, options: FrictionCurveOptions) -> JointScore:
-    """Errors on the data of the fit, and on segments that a fit has not seen."""
-    fold = fold_numbers(samples.segment, options.folds)
-    predicted = np.empty_like(samples.friction)
-    for number in np.unique(fold):
-        held_out = fold == number
-        predicted[held_out] = torque_of(
-            fit.law, refit(fit, samples.select(~held_out), options.fit), samples.select(held_out)
-        )
-    own = torque_of(fit.law, fit.values, samples)
-    return JointScore(
-        joint=joint,
-        torque_rms=samples.torque_rms,
-        rigid_body_error=float("nan"),
-        model_error=rms(predicted - samples.friction),
-        fit_error=rms(own - samples.friction),
-        samples=samples.velocity.size,
-    )
-
-
-def _result(curves: Sequence[JointCurve], left_out: Sequence[str], provenance: Provenance) -> Identification:
+def _result(
+    curves: Sequence[JointCurve],
+    left_out: Sequence[str],
+    rows: CurveRows,
+    prediction: CurvePrediction,
+    provenance: Provenance,
+    candidates: tuple[Candidate, ...],
+) -> Identification:
+    own = {score.joint: score for score in prediction.predicted(rows).scores()}
+    curves = [replace(curve, score=replace(curve.score, fit_error=own[curve.joint].fit_error)) for curve in curves]
     findings = [one for curve in curves for one in curve_findings(curve.score, curve.fit, curve.identifiability)]
     return Identification(
         friction=_identified(curves),
         parameters=_table(curves),
         scores=tuple(curve.score for curve in curves),
-        samples=tuple(_drawn(curve) for curve in curves),
+        samples=tuple(_drawn(curve, rows) for curve in curves),
         condition=max(curve.fit.condition for curve in curves),
-        verdicts=sentences([*(Finding(2.0, text) for text in left_out), *findings]),
+        verdicts=sentences([*(Finding(2.0, text) for text in left_out), *findings, *_about_offsets(curves)]),
         provenance=provenance,
+        predictions=(prediction,),
+        candidates=candidates,
     )
 
 
+_CONSTANT = (
+    "a constant torque that is no part of the law was found; it is in the table of parameters and in predictions, and "
+    "no live node uses it: {}"
+)
+
+
+def _about_offsets(curves: Sequence[JointCurve]) -> list[Finding]:
+    found = [f"{one.joint} {one.fit.values[-1]:+.3g} N m" for one in curves if isinstance(one.fit.law, WithOffset)]
+    return [Finding(0.9, _CONSTANT.format(", ".join(found)))] if found else []
+
+
 def _identified(curves: Sequence[JointCurve]) -> IdentifiedParameters:
+    sizes = [len(curve.law.parameter_names) for curve in curves]
     return joined(
         [curve.joint for curve in curves],
-        [curve.fit.law.name for curve in curves],
-        [(curve.fit.values, curve.fit.covariance) for curve in curves],
+        [curve.law.name for curve in curves],
+        [
+            (curve.fit.values[:size], curve.fit.covariance[:size, :size])
+            for curve, size in zip(curves, sizes, strict=True)
+        ],
         [curve.score.model_error**2 for curve in curves],
         np.zeros(len(curves)),
         [curve.score.samples for curve in curves],
@@ -269,9 +307,10 @@ def _table(curves: Sequence[JointCurve]) -> ParameterTable:
     )
 
 
-def _drawn(curve: JointCurve) -> FrictionSamples:
-    seen = curve.seen.thinned(_DRAWN)
-    fitted, sigma = curve.fit.predict(seen.velocity, seen.load)
-    load = np.full(seen.velocity.size, np.nan) if seen.load is None else seen.load
-    used = np.abs(seen.velocity) >= np.abs(curve.samples.velocity).min()
-    return FrictionSamples(curve.joint, seen.velocity, seen.friction, load, fitted, sigma, used)
+def _drawn(curve: JointCurve, rows: CurveRows) -> FrictionSamples:
+    joint = rows.names.index(curve.joint)
+    seen: BoolArray = rows.measured[:, joint]
+    few = np.flatnonzero(seen)[:: max(1, -(-int(seen.sum()) // _DRAWN))]
+    velocity, friction, load = (signal[few, joint] for signal in (rows.velocity, rows.friction, rows.load))
+    fitted, sigma = curve.fit.predict(velocity, load)
+    return FrictionSamples(curve.joint, velocity, friction, load, fitted, sigma, rows.usable[few, joint])

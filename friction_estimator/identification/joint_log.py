@@ -145,6 +145,27 @@ _GAP = 1.5
 
 
 @dataclass(frozen=True, slots=True)
+class Treatment:
+    """How the motion is made of a recording, and what of it is compared with the torque.
+
+    Attributes
+    ----------
+    cutoff_hz : -3 dB frequency of the zero-phase filter of position, velocity and acceleration [Hz]; infinite: signals
+        as recorded, without acceleration
+    band_hz : both sides of the equation of motion are compared up to here [Hz]
+    measured : the measured velocity is used; False: the derivative of the position
+    """
+
+    cutoff_hz: float
+    band_hz: float
+    measured: bool = False
+
+    def __str__(self) -> str:
+        band = f"cut-off {self.cutoff_hz:.3g} Hz" if math.isfinite(self.cutoff_hz) else "as recorded"
+        return f"{'measured' if self.measured else 'differentiated'} velocity, {band}"
+
+
+@dataclass(frozen=True, slots=True)
 class Motion:
     """One experiment at a constant rate, edges cut, still with every sample.
 
@@ -162,8 +183,7 @@ class Motion:
     payload : what the robot carried
     digest : of the file
     choices : how it was filtered and why, in sentences
-    parallel_hz : up to where motion and torque are worth comparing, the usual cut-off of the parallel filter [Hz]; NaN
-        when nothing is known of it
+    treatment : how it was made of a recording; None: in another way
     """
 
     name: str
@@ -179,7 +199,12 @@ class Motion:
     payload: Payload | None
     digest: str
     choices: tuple[str, ...]
-    parallel_hz: float = math.nan
+    treatment: Treatment | None = None
+
+    @property
+    def parallel_hz(self) -> float:
+        """Up to where motion and torque are compared [Hz]; NaN when nothing is known of it."""
+        return math.nan if self.treatment is None else self.treatment.band_hz
 
     @property
     def stretches(self) -> tuple[tuple[int, int], ...]:

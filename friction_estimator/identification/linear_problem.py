@@ -1,11 +1,13 @@
-"""A problem linear in its parameters, its rows and columns, and k-fold validation by segment."""
+"""Linear problems: rows, columns, prior knowledge, folds; and their least squares: weighted, robust, bounded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import block_diag
+from scipy.optimize import lsq_linear
 
 from friction_estimator.errors import InputError
 from friction_estimator.types import BoolArray, FloatArray, IntArray
@@ -26,6 +28,7 @@ class LinearProblem:
     nonnegative : (p) True for a parameter that no real joint has below zero
     instant : (r,) number of the instant that the row comes from, the same for all joints of one instant and rising
         through all experiments; None: the rows of one joint in one segment are one after another in time
+    recording : (r,) number of the experiment; None: there is one
     """
 
     names: tuple[str, ...]
@@ -36,6 +39,7 @@ class LinearProblem:
     segment: IntArray
     nonnegative: BoolArray
     instant: IntArray | None = None
+    recording: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,9 @@ class LinearFit:
     relative_error: float
 
 
-def select_rows(problem: LinearProblem, rows: BoolArray) -> LinearProblem:
-    """The same problem with the rows (r,) that are True."""
-    instant = None if problem.instant is None else problem.instant[rows]
+def select_rows(problem: LinearProblem, rows: BoolArray | IntArray) -> LinearProblem:
+    """The same problem with these rows."""
+    instant, recording = (None if one is None else one[rows] for one in (problem.instant, problem.recording))
     return replace(
         problem,
         W=problem.W[rows],
@@ -77,6 +81,7 @@ def select_rows(problem: LinearProblem, rows: BoolArray) -> LinearProblem:
         joint=problem.joint[rows],
         segment=problem.segment[rows],
         instant=instant,
+        recording=recording,
     )
 
 
@@ -91,7 +96,73 @@ def select_columns(problem: LinearProblem, columns: IntArray) -> LinearProblem:
     )
 
 
+def with_columns(problem: LinearProblem, columns: FloatArray, names: Sequence[str], unit: str) -> LinearProblem:
+    """The same problem with more parameters of either sign, columns (r, k)."""
+    return replace(
+        problem,
+        names=(*problem.names, *names),
+        units=(*problem.units, *[unit] * len(names)),
+        W=np.column_stack((problem.W, columns)),
+        nonnegative=np.append(problem.nonnegative, np.zeros(len(names), dtype=bool)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is known of parameters before the data: Gaussian, or nothing where the precision is zero.
+
+    Attributes
+    ----------
+    mean : (p,)
+    precision : (p, p) inverse covariance; symmetric, not negative
+    """
+
+    mean: FloatArray
+    precision: FloatArray
+
+    @classmethod
+    def of_std(cls, std: FloatArray) -> Prior:
+        """Independent parameters about zero with standard deviations (p,), infinite where nothing is known."""
+        return cls(np.zeros(std.size), np.diag(1.0 / np.square(std)))
+
+    @property
+    def informed(self) -> BoolArray:
+        """Which parameters (p,) are known at all."""
+        return np.asarray(np.diagonal(self.precision) > 0.0)
+
+    @property
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """The prior as measurements of standard deviation one: ``A chi = b``, (k, p) and (k,)."""
+        scale = np.sqrt(np.where(self.informed, np.diagonal(self.precision), 1.0))
+        values, vectors = np.linalg.eigh(self.precision / np.outer(scale, scale))
+        A = (vectors * np.sqrt(np.maximum(values, 0.0))).T * scale
+        return A, A @ self.mean
+
+    def select(self, columns: IntArray) -> Prior:
+        """Knowledge of these parameters (q,), whatever the others are."""
+        kept = np.isin(np.arange(self.mean.size), columns)
+        cross = self.precision[np.ix_(kept, ~kept)]
+        inner = np.linalg.pinv(self.precision[np.ix_(~kept, ~kept)], hermitian=True)
+        marginal = self.precision[np.ix_(kept, kept)] - cross @ inner @ cross.T
+        order = np.searchsorted(np.flatnonzero(kept), columns)
+        return Prior(self.mean[columns], marginal[np.ix_(order, order)])
+
+    def joined(self, other: Prior) -> Prior:
+        """Knowledge of the parameters of both, which are independent."""
+        return Prior(np.append(self.mean, other.mean), block_diag(self.precision, other.precision))
+
+    def scaled(self, factor: float) -> Prior:
+        """The prior with standard deviations divided by a factor."""
+        return Prior(self.mean, self.precision * factor**2)
+
+
 FOLDS = 5
+
+
+_FEWEST = 3
+"""Recordings of which one is left out as a whole."""
+_SHARED = 0.1
+"""Share of a column's or a joint's largest recording that another one must have to stand in for it."""
 
 
 def fold_numbers(segment: IntArray, folds: int = FOLDS) -> IntArray:
@@ -114,6 +185,24 @@ def fold_numbers(segment: IntArray, folds: int = FOLDS) -> IntArray:
     middle = np.cumsum(counts) - 0.5 * counts
     number = np.minimum((middle * folds / segment.size).astype(np.intp), folds - 1)
     return np.unique(number, return_inverse=True)[1].reshape(-1)[index.reshape(-1)]
+
+
+def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
+    """Fold (r,) of every row: whole recordings where each shows what the others need, else blocks of time.
+
+    Blocks of one recording are alike: errors on another recording are what a user meets. Of two recordings, one alone
+    would separate less than both.
+    """
+    recording = problem.recording
+    if recording is None or np.unique(recording).size < _FEWEST:
+        return fold_numbers(problem.segment, folds)
+    rows = [recording == number for number in np.unique(recording)]
+    shown = [
+        np.array([np.square(problem.W[these]).sum(axis=0) for these in rows]),
+        np.array([np.bincount(problem.joint[these], minlength=int(problem.joint.max()) + 1) for these in rows]),
+    ]
+    several = all(((part > _SHARED * part.max(axis=0)).sum(axis=0) != 1).all() for part in shown)
+    return fold_numbers(recording if several else problem.segment, folds)
 
 
 def held_out_prediction(
@@ -144,3 +233,154 @@ def rms_by_joint(error: FloatArray, joint: IntArray, joints: int) -> FloatArray:
 def rms(error: FloatArray) -> float:
     """RMS of errors (r,), NaN where there are none."""
     return float(np.sqrt(np.mean(error**2))) if error.size else float("nan")
+
+
+HUBER = 1.345
+"""Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""
+MAD = 1.4826
+"""Median absolute deviation to standard deviation of a Gaussian."""
+_AT_BOUND = 1e-12
+_NOTHING = 1e-40
+"""Residual of torques that are zero [N m]: its inverse square is a finite weight."""
+_REJECTED = 6.0
+"""Residuals beyond this many standard deviations are no noise: a push, a collision, a lost sample."""
+_ROUNDS = 30
+_CONVERGED = 1e-4
+"""Reweighting ends when no weight changes by more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolverOptions:
+    """How a linear problem is solved; all off is ordinary least squares as published (Hamon et al. 2010, eq. 12).
+
+    Attributes
+    ----------
+    weighted : rows of a joint count by the inverse variance of its residuals
+    robust : Huber weights, found by iterated reweighting, and no weight for rows beyond six standard deviations of
+        their joint: outliers cannot pull, not even those of large leverage
+    bounded : nonnegative parameters are kept nonnegative
+    """
+
+    weighted: bool = True
+    robust: bool = True
+    bounded: bool = True
+
+
+DEFAULT_SOLVER = SolverOptions()
+ORDINARY = SolverOptions(weighted=False, robust=False, bounded=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """``R chi = z`` has the least squares solution of the whole problem; columns are scaled to unit norm."""
+
+    R: FloatArray
+    z: FloatArray
+    scale: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Values (p,) of a problem, weights (r,) of its rows, and the prior in the unit of the weighted rows."""
+
+    values: FloatArray
+    weights: FloatArray
+    prior: Prior | None
+
+
+def solve_values(
+    problem: LinearProblem, options: SolverOptions = SolverOptions(), prior: Prior | None = None
+) -> Solution:
+    """Solve ``y = W chi + rho`` by QR (Hamon et al. 2010, eqs. 11-16), without the uncertainty, which takes longer.
+
+    Parameters
+    ----------
+    problem : more rows than parameters, full rank unless the prior makes up for it
+    options : weights and bounds
+    prior : what is known of the parameters before the data
+
+    Raises
+    ------
+    InputError
+        When there are fewer rows than parameters, and the prior does not make up for it.
+    """
+    r, p = problem.W.shape
+    if r <= p and (prior is None or not prior.informed.all()):
+        raise InputError(
+            f"{r} usable samples are too few for {p} parameters: record more motion, or take a simpler law"
+        )
+    weights = np.ones(r)
+    bounds = problem.nonnegative & options.bounded
+    values = _solution(triangle_of(problem, weights, None), bounds)
+    if prior is not None and not options.weighted:  # compared with rows in N m, not in standard deviations
+        prior = prior.scaled(max(float(np.std(problem.y - problem.W @ values)), np.finfo(float).tiny))
+        values = _solution(triangle_of(problem, weights, prior), bounds)
+    if options.weighted or options.robust:
+        values, weights = _reweight(problem, options, values, prior)
+    return Solution(values, weights, prior)
+
+
+def column_condition(W: FloatArray) -> float:
+    """Condition number of a matrix whose columns are scaled to unit norm."""
+    norms = np.linalg.norm(W, axis=0)
+    if not norms.size or not norms.all():
+        return float("inf") if norms.size else 1.0
+    return float(np.linalg.cond(np.linalg.qr(W / norms, mode="r")))
+
+
+def _reweight(
+    problem: LinearProblem, options: SolverOptions, values: FloatArray, prior: Prior | None
+) -> tuple[FloatArray, FloatArray]:
+    weights = np.ones(problem.y.size)
+    joints = [np.flatnonzero(problem.joint == joint) for joint in np.unique(problem.joint)]
+    for reject in (False, True) if options.robust else (False,):  # a start that is too far off would reject good rows
+        for _ in range(_ROUNDS):
+            new_weights = _weights(problem, options, problem.y - problem.W @ values, joints, reject)
+            change = np.abs(new_weights - weights) / np.maximum(new_weights, weights).max()
+            weights = new_weights
+            values = _solution(triangle_of(problem, weights, prior), problem.nonnegative & options.bounded)
+            if change.max() < _CONVERGED:
+                break
+    return values, weights
+
+
+def _weights(
+    problem: LinearProblem, options: SolverOptions, residual: FloatArray, joints: list[IntArray], reject: bool
+) -> FloatArray:
+    """Joint weight times robust weight of every row; ``joints`` are the rows of each joint."""
+    weights = np.ones(residual.size)
+    floor = max(1e-12 * np.abs(problem.y).max(initial=0.0), _NOTHING)  # data without any error
+    freedom = 1.0 - problem.W.shape[1] / residual.size
+    for rows in joints:
+        rho = np.abs(residual[rows])
+        scale = max(MAD * float(np.median(rho)), floor)
+        robust = np.ones_like(rho)
+        if options.robust:
+            robust = np.minimum(1.0, HUBER * scale / np.maximum(rho, floor))
+            if reject:
+                robust[rho > _REJECTED * scale] = 0.0
+        variance = float(robust @ rho**2 / robust.sum()) / freedom if options.weighted else 1.0
+        weights[rows] = robust / max(variance, floor**2)
+    return weights
+
+
+def triangle_of(problem: LinearProblem, weights: FloatArray, prior: Prior | None) -> Triangle:
+    """Weighted rows and the prior, reduced to a triangle (Hamon et al. 2010, eq. 12)."""
+    root = np.sqrt(weights)
+    stacked = np.column_stack((problem.W, problem.y)) * root[:, None]
+    if prior is not None:
+        stacked = np.vstack((stacked, np.column_stack(prior.rows)))
+    upper = np.asarray(np.linalg.qr(stacked, mode="r"))
+    R, z = upper[:, :-1], upper[:, -1]
+    norms = np.linalg.norm(R, axis=0)
+    scale = np.where(norms > 0.0, norms, 1.0)
+    return Triangle(R / scale, z, scale)
+
+
+def _solution(triangle: Triangle, nonnegative: BoolArray) -> FloatArray:
+    values = np.linalg.lstsq(triangle.R, triangle.z, rcond=None)[0]
+    if (nonnegative & (values < 0.0)).any():
+        lower = np.where(nonnegative, 0.0, -np.inf)
+        values = lsq_linear(triangle.R, triangle.z, (lower, np.inf), method="bvls").x
+        values[nonnegative & (values < _AT_BOUND * np.abs(values).max())] = 0.0  # not 1e-17
+    return np.asarray(values / triangle.scale)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -104,6 +105,28 @@ class DriveGain:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """One row of the table of candidates.
+
+    Attributes
+    ----------
+    decision : what was decided, e.g. ``motion``
+    settings : of this candidate, in words
+    error : held-out error relative to the torque, geometric mean over the joints
+    excess : how much larger than that of the best candidate, relative
+    sigma : standard error of ``excess``
+    chosen : whether it was taken
+    """
+
+    decision: str
+    settings: str
+    error: float
+    excess: float
+    sigma: float
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a result comes from, so that it can be made again.
 
@@ -137,6 +160,8 @@ class Identification(Brief):
     inertia : standard inertial parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``, that reproduce
         the identified torque of the rigid bodies; those that are missing are zero. Empty when none were identified
     drives : torque by PWM or current of every motor whose drive gain was identified
+    predictions : how the torque of every limb was predicted; empty where only laws are known
+    candidates : what was compared by held-out errors, and chosen
     """
 
     friction: IdentifiedParameters
@@ -148,6 +173,8 @@ class Identification(Brief):
     provenance: Provenance
     inertia: Mapping[str, float] = field(default_factory=dict)
     drives: Mapping[str, DriveGain] = field(default_factory=dict)
+    predictions: tuple[Any, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,26 +272,19 @@ class Finding:
     text: str
 
 
-def verdicts(
-    scores: Sequence[JointScore],
-    friction: IdentifiedParameters,
-    condition: float,
-    further: Sequence[Finding] = (),
-    optional: Collection[str] = (),
-) -> tuple[str, ...]:
-    """Findings about an identification, one sentence each, the most severe first.
+def judged(
+    scores: Sequence[JointScore], friction: IdentifiedParameters, condition: float, optional: Collection[str] = ()
+) -> list[Finding]:
+    """Findings about errors and parameters of an identification.
 
     Parameters
     ----------
     scores : (n) held-out errors
     friction : (n) parameters
     condition : of the column-scaled observation matrix
-    further : findings of the method itself
     optional : names among those of the parameters whose friction may as well be zero
     """
-    findings = list(further)
-    for score in scores:
-        findings += _about_score(score)
+    findings = [finding for score in scores for finding in _about_score(score)]
     for joint in range(len(friction.joint_names)):
         findings += _about_parameters(friction, joint, friction.joint_names[joint] in optional)
     if condition > _ILL:
@@ -275,7 +295,7 @@ def verdicts(
                 "single inertial parameters are uncertain, friction usually is not",
             )
         )
-    return sentences(findings)
+    return findings
 
 
 def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:

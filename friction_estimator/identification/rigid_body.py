@@ -10,8 +10,9 @@ from types import MappingProxyType
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.fixed_base_model import STANDARD_COUNT, FixedBaseModel
 from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.linear_problem import Prior
 from friction_estimator.types import FloatArray, IntArray
 
 _CLEAN = 1e-4
@@ -174,6 +175,8 @@ def drive_inertia_columns(
     return tuple(f"Ia {name}" for name in names), np.asarray(columns)
 
 
+_NARROWEST = 0.01
+"""Of a link: no body is smaller [m]."""
 _RANDOM_SAMPLES = 200
 _DRIVE_UNIT = "kg m^2"
 
@@ -255,6 +258,34 @@ class RigidBody:
                 inertia[names[column]] = value
         return inertia
 
+    def prior(self, sigma: float, drive: FloatArray) -> Prior:
+        """What the URDF knows of the columns (b).
+
+        Every link is as uncertain as if its mass, and the distances and widths of it, had the relative standard
+        deviation ``sigma``. Links without a mass in the URDF, and payload scales, are not known at all.
+
+        Parameters
+        ----------
+        sigma : relative standard deviation of the inertial parameters
+        drive : (n,) standard deviation of the drives' inertia about zero [kg m^2]
+        """
+        count = len(self.base.names)
+        mean, spread = self.link_reference, _link_spread(self.link_reference, sigma)
+        if self._options.drive_inertia:
+            mean, spread = np.append(mean, np.zeros(drive.size)), np.append(spread, drive)
+        known = np.isfinite(spread)
+        variance = (self.base.grouping[:, known] * spread[known] ** 2) @ self.base.grouping[:, known].T
+        free = (self.base.grouping[:, ~known] != 0.0).any(axis=1) | ~(np.diagonal(variance) > 0.0)
+        scale = np.sqrt(np.where(free, 1.0, np.diagonal(variance)))
+        precision = np.zeros((len(self.names), len(self.names)))
+        places = np.flatnonzero(~free)
+        inner = (variance / np.outer(scale, scale))[np.ix_(places, places)]
+        inverse = np.linalg.pinv(inner, rcond=_ROUNDING, hermitian=True)
+        precision[np.ix_(places, places)] = inverse / np.outer(scale[places], scale[places])
+        whole = np.zeros(len(self.names))
+        whole[:count] = self.base.grouping @ mean
+        return Prior(whole, precision)
+
     def _structure(self) -> BaseParameters:
         """Base parameters of random motions: what this robot can show at all, whatever the data."""
         rng = np.random.default_rng(0)
@@ -283,6 +314,17 @@ class RigidBody:
     def _standard_units(self) -> tuple[str, ...]:
         links = () if self._options.known_inertia else self._model.standard_units
         return links + (_DRIVE_UNIT,) * len(self._model.joint_names) * self._options.drive_inertia
+
+
+def _link_spread(links: FloatArray, sigma: float) -> FloatArray:
+    """Standard deviations (10 l,) of standard parameters, infinite for links without a mass."""
+    dynamic = links.reshape(-1, STANDARD_COUNT)
+    mass = np.where(dynamic[:, 0] > 0.0, dynamic[:, 0], np.inf)
+    trace = dynamic[:, 4] + dynamic[:, 6] + dynamic[:, 9]
+    with np.errstate(invalid="ignore"):
+        width = np.sqrt(np.maximum(trace / (2.0 * mass), _NARROWEST**2))  # RMS distance of the mass from the joint
+    powers = np.array([0] + [1] * 3 + [2] * 6)
+    return np.asarray(sigma * mass[:, None] * width[:, None] ** powers).ravel()
 
 
 def _combine(row: FloatArray, parameters: FloatArray) -> float:

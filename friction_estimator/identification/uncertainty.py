@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
+from friction_estimator.identification.linear_problem import (
+    DEFAULT_SOLVER,
+    LinearFit,
+    LinearProblem,
+    Prior,
+    Solution,
+    SolverOptions,
+    column_condition,
+    solve_values,
+    triangle_of,
+)
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _BLOCK_TIMES = 5.0
@@ -53,7 +63,7 @@ def block_jackknife(
     problem: LinearProblem,
     weights: FloatArray,
     blocks: IntArray,
-    prior_std: FloatArray | None,
+    prior: Prior | None,
     fallback: FloatArray,
     damped: bool = False,
 ) -> FloatArray:
@@ -65,7 +75,7 @@ def block_jackknife(
     ----------
     weights : (r,) of the fit, kept
     blocks : (r,) of :func:`residual_blocks`, or ranges of something else
-    prior_std : (p) as in the fit
+    prior : as in the fit
     fallback : (p, p) taken where leaving out a block makes parameters vanish, and never undercut on the diagonal by
         more than the data can show (a block design cannot make white residuals better than white)
     damped : a block may hold most of what is known of a parameter, which could be anything without it. Standard
@@ -75,8 +85,9 @@ def block_jackknife(
     grams, moments = _normal_equations(problem, weights, blocks, scale)
     count, moment = len(grams), moments.sum(axis=0)
     total = grams.sum(axis=0)
-    if prior_std is not None:
-        total += np.diag((scale / prior_std) ** 2)
+    if prior is not None:
+        total += prior.precision * np.outer(scale, scale)
+        moment = moment + prior.precision @ prior.mean * scale
     inverse = np.linalg.pinv(total, hermitian=True)
     everything = inverse @ moment
     without = np.concatenate(
@@ -223,9 +234,7 @@ _RECURRING = 0.1
 """Share of the rows of a range that chance, or a push, does not call outliers in both halves of the data."""
 
 
-def allowing_for_wrong_model(
-    fit: LinearFit, conditions: Sequence[FloatArray], prior_std: FloatArray | None = None
-) -> LinearFit:
+def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], prior: Prior | None = None) -> LinearFit:
     """The fit with standard deviations raised to what leaving out one range of a condition changes.
 
     Where a model lacks something that depends on the speed, the position, the load, its residuals are a function of
@@ -236,13 +245,13 @@ def allowing_for_wrong_model(
     ----------
     fit : of least squares, its covariance as if the model were right
     conditions : (r,) each, of which what the model lacks may be a function; the largest change counts
-    prior_std : (p) as in the fit
+    prior : as in the fit
     """
     problem, covariance = fit.problem, fit.covariance
     for condition in conditions:
         weights = _believed(fit, condition)
         blocks = range_blocks(problem, condition, _RANGES)
-        spread = block_jackknife(problem, weights, blocks, prior_std, fit.white_covariance, damped=True)
+        spread = block_jackknife(problem, weights, blocks, prior, fit.white_covariance, damped=True)
         covariance = _widened(covariance, spread)
     return replace(fit, covariance=covariance)
 
@@ -288,3 +297,39 @@ def _widened(covariance: FloatArray, other: FloatArray) -> FloatArray:
     here, there = np.diagonal(covariance), np.diagonal(other)
     factor = np.sqrt(np.maximum(there / np.maximum(here, np.finfo(float).tiny), 1.0))
     return np.asarray(covariance * np.outer(factor, factor))
+
+
+def solve(problem: LinearProblem, options: SolverOptions = DEFAULT_SOLVER, prior: Prior | None = None) -> LinearFit:
+    """Values with their uncertainty; parameters and errors are those of :func:`solve_values`."""
+    return with_uncertainty(problem, solve_values(problem, options, prior))
+
+
+def with_uncertainty(problem: LinearProblem, solution: Solution) -> LinearFit:
+    """Fit of a problem that has been solved."""
+    values, weights, prior = solution.values, solution.weights, solution.prior
+    residual = problem.y - problem.W @ values
+    p = problem.W.shape[1]
+    variance = float((weights * residual**2).sum() / max(np.count_nonzero(weights) - p, 1))  # eq. 14
+    triangle = triangle_of(problem, weights, prior)
+    inverse = np.linalg.pinv(triangle.R) / triangle.scale[:, None]
+    white = inverse @ inverse.T * variance  # eq. 15
+    sampling = block_jackknife(problem, weights, residual_blocks(problem, residual), prior, white)
+    norm = float(np.linalg.norm(problem.y))
+    return LinearFit(
+        problem=problem,
+        values=values,
+        covariance=sampling,
+        sampling_covariance=sampling,
+        white_covariance=white,
+        weights=weights,
+        residual=residual,
+        condition=column_condition(_with_prior(problem, weights, prior)),
+        relative_error=float(np.linalg.norm(residual)) / norm if norm > 0.0 else float("inf"),
+    )
+
+
+def _with_prior(problem: LinearProblem, weights: FloatArray, prior: Prior | None) -> FloatArray:
+    """Observation matrix with the rows of what is known before, which count as measurements of the usual weight."""
+    if prior is None:
+        return problem.W
+    return np.vstack((problem.W, prior.rows[0] / np.sqrt(float(np.mean(weights)))))

@@ -6,14 +6,21 @@ import io
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
+from friction_estimator.identification.curve_problem import CurvePrediction
+from friction_estimator.identification.joint_log import Treatment
+from friction_estimator.identification.motor.result import MotorPrediction
+from friction_estimator.identification.motor.samples import StickOptions
+from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.result import (
+    Candidate,
     DriveGain,
     FrictionSamples,
     Identification,
@@ -33,7 +40,9 @@ from friction_estimator.laws import make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray
 
-_CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}
+_CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
+_MOST_SAMPLES = 1000
+"""Samples of all joints together in a file: figures need no more, and a file stays below 100 kB."""
 _SAMPLE_COLUMNS = ("velocity", "friction", "load", "fitted", "sigma", "used")
 
 
@@ -92,7 +101,7 @@ def identification_of_parameters(friction: IdentifiedParameters) -> Identificati
 
 
 def _section(identification: Identification) -> dict[str, Any]:
-    provenance = identification.provenance
+    provenance, share = identification.provenance, _MOST_SAMPLES // max(len(identification.samples), 1)
     return {
         "method": provenance.method,
         "command": provenance.command,
@@ -104,7 +113,9 @@ def _section(identification: Identification) -> dict[str, Any]:
         "parameters": list(_parameter_rows(identification.parameters)),
         "inertia": dict(identification.inertia),
         "drives": {motor: asdict(drive) for motor, drive in identification.drives.items()},
-        "samples": [{"joint": one.joint, "table": Block(_samples_text(one))} for one in identification.samples],
+        "candidates": [asdict(candidate) for candidate in identification.candidates],
+        "predictions": [prediction_entry(prediction) for prediction in identification.predictions],
+        "samples": [{"joint": one.joint, "table": Block(_samples_text(one, share))} for one in identification.samples],
     }
 
 
@@ -127,10 +138,11 @@ def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value.item() if isinstance(value, np.generic) else value for key, value in entry.items()}
 
 
-def _samples_text(samples: FrictionSamples) -> str:
-    """Header and one line a sample."""
+def _samples_text(samples: FrictionSamples, most: int) -> str:
+    """Header and one line a sample, at most so many of them, evenly spaced."""
     text = io.StringIO()
     columns = np.column_stack([getattr(samples, name) for name in _SAMPLE_COLUMNS])
+    columns = columns[:: max(1, -(-len(columns) // max(most, 1)))]
     np.savetxt(text, columns, fmt="%.6g", header=" ".join(_SAMPLE_COLUMNS), comments="")
     return text.getvalue()
 
@@ -151,7 +163,52 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
         ),
         {str(name): float(value) for name, value in section["inertia"].items()},
         {str(motor): _drive(row) for motor, row in section.get("drives", {}).items()},
+        tuple(map(read_prediction, section.get("predictions", ()))),
+        tuple(_candidate(row) for row in section.get("candidates", ())),
     )
+
+
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    return Candidate(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(Candidate)})
+
+
+_PREDICTIONS: dict[str, type[Any]] = {"torque": TorquePrediction, "curve": CurvePrediction, "motor": MotorPrediction}
+
+
+def prediction_entry(prediction: Any) -> dict[str, Any]:
+    """Plain numbers, texts and lists of a prediction."""
+    kind = next(name for name, cls in _PREDICTIONS.items() if isinstance(prediction, cls))
+    return {"kind": kind, **{item.name: _entry(getattr(prediction, item.name)) for item in fields(prediction)}}
+
+
+def _entry(value: Any) -> Any:
+    if is_dataclass(value):
+        return {item.name: _entry(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _entry(one) for key, one in value.items()}
+    return [_entry(one) for one in value] if isinstance(value, tuple) else value
+
+
+def read_prediction(entry: Mapping[str, Any]) -> Any:
+    """Prediction of an entry of :func:`prediction_entry`, every number to the bit."""
+    cls = _PREDICTIONS[str(entry["kind"])]
+    values = {item.name: _value(entry[item.name]) for item in fields(cls)}
+    if values.get("treatment") is not None:
+        values["treatment"] = Treatment(**entry["treatment"])
+    if values.get("stick") is not None:
+        values["stick"] = StickOptions(**entry["stick"])
+    if values.get("coupling") is not None:
+        coupling = entry["coupling"]
+        joints, motors = (tuple(map(str, coupling[key])) for key in ("joint_names", "motor_names"))
+        values["coupling"] = Coupling(joints, motors, np.array(coupling["matrix"], dtype=float))
+    return cls(**values)
+
+
+def _value(value: Any) -> Any:
+    """Lists as tuples, which predictions hold."""
+    return tuple(map(_value, value)) if isinstance(value, list) else value
 
 
 def _drive(row: Mapping[str, Any]) -> DriveGain:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.identification.joint_log import JointLog, Motion
-from friction_estimator.identification.recording.filters import make_parallel_filter
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
+from friction_estimator.identification.recording.zero_phase import make_parallel_filter
 from friction_estimator.types import FloatArray, IntArray
+from test import arm
 
 JOINTS = ("hip", "knee")
 FREQUENCIES = np.array([[0.31, 0.83, 1.7], [0.23, 0.97, 1.4]])  # Hz
@@ -49,3 +51,50 @@ def parallel_filter(columns: FloatArray, motion: Motion, cutoff_hz: float | None
     """Columns (N, ...) behind the filter of a motion, and which samples (K,) stay."""
     design = make_parallel_filter(motion, cutoff_hz)
     return design.apply(columns), design.kept
+
+
+def cutoff(hz: float) -> Treatment:
+    """Differentiated velocity behind a low-pass, compared where that is flat."""
+    return Treatment(hz, hz / 2.0)
+
+
+def arm_recording(
+    seed: int,
+    seconds: float = 15.0,
+    late: float = 0.0,
+    constant: float = 0.0,
+    kind: str = "effort",
+    rate: float = 250.0,
+    encoder: float = 1e-4,
+    masses: float = 1.0,
+) -> JointLog:
+    """The arm of `test.arm` on sums of sines, with a torque that is late [s] and has a constant part [N m].
+
+    Parameters
+    ----------
+    kind : ``effort``, or ``friction`` alone
+    encoder : standard deviation of the position [rad]
+    masses : true masses over those of the URDF
+    """
+    rng = np.random.default_rng(seed)
+    time = np.arange(0.0, seconds, 1.0 / rate)
+    phase = rng.uniform(0.0, 2.0 * np.pi, (3, 2))
+    omega = 2.0 * np.pi * np.array([[0.2, 0.3], [0.5, 0.4], [0.9, 1.1]])
+    amplitude = np.array([[0.7, 0.8], [0.3, 0.4], [0.1, 0.1]])
+
+    def states(at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        angle = omega[:, None] * at[None, :, None] + phase[:, None]
+        return (
+            (amplitude[:, None] * np.sin(angle)).sum(axis=0),
+            (amplitude[:, None] * omega[:, None] * np.cos(angle)).sum(axis=0),
+            -(amplitude[:, None] * omega[:, None] ** 2 * np.sin(angle)).sum(axis=0),
+        )
+
+    q, v, a = states(time - late)
+    torque = arm.COULOMB * np.sign(v) + arm.VISCOUS * v + constant
+    if kind == "effort":
+        torque = torque + masses * FixedBaseModel(arm.URDF, arm.JOINTS).torque(q, v, a) + 0.1 * a
+    torque = torque + arm.NOISE * rng.standard_normal(torque.shape)
+    position = states(time)[0] + encoder * rng.standard_normal(torque.shape)
+    inputs = {"friction": torque} if kind == "friction" else {}
+    return JointLog(f"arm {seed}", arm.JOINTS, time, position, effort=torque if not inputs else None, inputs=inputs)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.least_squares import ORDINARY
+from friction_estimator.identification.linear_problem import ORDINARY
 from friction_estimator.identification.motor.fit import fit_drive_gain, fit_motor_friction
 from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
 from test.identification.hand_motion import STRIBECK, motor_samples

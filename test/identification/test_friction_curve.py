@@ -72,7 +72,8 @@ def test_the_lateness_of_an_observer_is_found(curves, late):
     samples = {"knee": curve("tanh_stribeck", KNEE, 2.0, 0.02)}
     result = identify_friction_curve([as_motion(samples, late)], "tanh_stribeck", OPTIONS)
     sentence = next(choice for choice in result.provenance.choices if choice.startswith("friction is taken"))
-    assert ("0.12 s late" in sentence) == (late == 60)
+    found = float(sentence.split(" taken as ")[1].split(" s late")[0]) if "s late:" in sentence else 0.0
+    assert found == pytest.approx(late * PERIOD, abs=0.007)
     np.testing.assert_allclose(result.friction.values[0], KNEE, rtol=0.12)
 
 

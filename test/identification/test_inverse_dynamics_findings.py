@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
@@ -26,7 +28,7 @@ def test_friction_of_another_shape_than_its_law_is_reported_for_that_joint_only(
 
 
 def test_a_torque_in_millinewtonmetres_is_reported():
-    assert any("1e+03 times those of the URDF" in text for text in verdicts(scale=1000.0))
+    assert any(re.search("(99.|1e.03) times those of the URDF", text) for text in verdicts(scale=1000.0))
     assert not any("times those of the URDF" in text for text in verdicts())
 
 

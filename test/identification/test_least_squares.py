@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.least_squares import ORDINARY, SolverOptions, solve
-from friction_estimator.identification.linear_problem import LinearProblem
+from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem, Prior, SolverOptions
+from friction_estimator.identification.uncertainty import solve
 
 TRUTH = np.array([2.0, -0.5, 0.3])
 
@@ -100,7 +100,7 @@ def test_a_prior_decides_what_the_data_cannot():
     twins = LinearProblem(
         problem.names, problem.units, problem.W, y, problem.joint, problem.segment, problem.nonnegative
     )
-    fit = solve(twins, SolverOptions(), np.array([2.0, 2.0, np.inf]))
+    fit = solve(twins, SolverOptions(), Prior.of_std(np.array([2.0, 2.0, np.inf])))
     np.testing.assert_allclose(fit.values, [1.0, 1.0, 0.5], atol=5e-3)
     assert np.sqrt(fit.covariance[0, 0]) > 1.0 > 10.0 * np.sqrt(fit.covariance[2, 2])
 

@@ -18,8 +18,10 @@ from friction_estimator.identification.inverse_dynamics.method import (
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.least_squares import ORDINARY, SolverOptions, solve
+from friction_estimator.identification.linear_problem import ORDINARY, SolverOptions
 from friction_estimator.identification.rigid_body import RigidBodyOptions
+from friction_estimator.identification.scoring import Rows
+from friction_estimator.identification.uncertainty import solve
 from friction_estimator.laws import make_law, make_linear_law
 from friction_estimator.laws.joint_laws import parameters_sigma
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
@@ -52,7 +54,8 @@ def experiments(payloads=(None, PAYLOAD), noise=0.0, duration=10.0):
 
 
 def estimate(motions, **options):
-    chosen = {"law": "load_velocity", "significance": None, "dead_zone": 1e-3, "parallel_hz": 20.0, **options}
+    exact = {"urdf_sigma": np.inf, "offset": True, "delay": 0.0, "dead_zone": 1e-3, "parallel_hz": 20.0}
+    chosen = {"law": "load_velocity", **exact, **options}
     return estimate_inverse_dynamics(motions, FixedBaseModel(URDF, JOINTS), InverseDynamicsOptions(**chosen))
 
 
@@ -141,7 +144,8 @@ def loaded(seed, noise=0.0):
 
 
 def quadrants(known_inertia):
-    found = identify([loaded(50, 0.3)], law="load_quadrants", body=RigidBodyOptions(known_inertia=known_inertia))
+    body = RigidBodyOptions(known_inertia=known_inertia)
+    found = identify([loaded(50, 0.3)], law="load_quadrants", body=body, urdf_sigma=np.inf)
     wanted = [found.parameters.names.index(f"{j}/{p}") for j in JOINTS for p in found.friction.parameter_names[0]]
     return found, found.parameters.values[wanted].reshape(2, 6), found.parameters.sigma[wanted].reshape(2, 6)
 
@@ -207,12 +211,14 @@ def test_friction_of_another_motor_is_not_explained_by_the_torque_itself(law):
 def test_a_torque_that_was_not_seen_takes_no_part_in_its_own_prediction():
     motions = experiments((None,), noise=0.3)
     solution, _ = estimate(motions, law="load_quadrants")
-    plain = joint_scores(solution, SolverOptions(), 2)
+    count = solution.usable[0].shape
+    every = Rows(JOINTS, *np.zeros((5, *count)), solution.usable[0], np.full(2, np.inf))
+    plain = joint_scores(solution, SolverOptions(), 2, every)
     row = solution.observations[0]
     noise = 20.0 * np.random.default_rng(4).normal(size=row.torque.shape)
     noise[row.segment >= np.median(row.segment)] = 0.0
     changed = replace(solution, observations=(replace(row, torque=row.torque + noise),))
-    for joint, (one, two) in enumerate(zip(plain, joint_scores(changed, SolverOptions(), 2), strict=True)):
+    for joint, (one, two) in enumerate(zip(plain, joint_scores(changed, SolverOptions(), 2, every), strict=True)):
         added = np.sqrt(np.mean(noise[solution.usable[0][:, joint], joint] ** 2))
         assert np.sqrt(two.model_error**2 - one.model_error**2) > 0.98 * added
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.least_squares import ORDINARY, SolverOptions
+from friction_estimator.identification.linear_problem import ORDINARY, SolverOptions
 from friction_estimator.identification.motor.fit import MotorFriction, fit_motor_friction
 from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
 from test.identification.hand_motion import STRIBECK, motor_samples

@@ -9,14 +9,13 @@ import pytest
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.recording.filters import make_parallel_filter
-from friction_estimator.identification.recording.zero_phase import to_motion
-from test.identification.recordings import GRAVITY, INERTIA, parallel_filter, recording, torque
+from friction_estimator.identification.recording.zero_phase import make_parallel_filter, to_motion
+from test.identification.recordings import GRAVITY, INERTIA, cutoff, parallel_filter, recording, torque
 
 
 @pytest.fixture(scope="module")
 def motion() -> Motion:
-    return to_motion(recording(encoder=0.0, noise=0.0), 40.0)
+    return to_motion(recording(encoder=0.0, noise=0.0), cutoff(40.0))
 
 
 def test_an_equation_that_holds_before_holds_behind(motion: Motion) -> None:
@@ -51,7 +50,7 @@ def test_decimated_samples_do_not_alias(motion: Motion) -> None:
 def test_nothing_crosses_a_gap(motion: Motion) -> None:
     log = recording(encoder=0.0, noise=0.0)
     rows = (log.time < 9.0) | (log.time > 9.5)
-    cut = to_motion(log.rows(rows), 40.0)
+    cut = to_motion(log.rows(rows), cutoff(40.0))
     before = cut.time < 9.25
     column = np.where(before, 1.0, 1e6)
     filtered, kept = parallel_filter(column, cut, 10.0)
@@ -67,7 +66,7 @@ def test_kept_samples_let_time_and_segments_follow(motion: Motion) -> None:
 def test_the_motions_own_band_is_the_default(motion: Motion) -> None:
     assert make_parallel_filter(motion).cutoff_hz == motion.parallel_hz == 20.0
     with pytest.raises(InputError, match="needs a cut-off"):
-        make_parallel_filter(replace(motion, parallel_hz=float("nan")))
+        make_parallel_filter(replace(motion, treatment=None))
 
 
 def test_torque_of_the_exact_motion_is_the_exact_torque(motion: Motion) -> None:
@@ -77,10 +76,10 @@ def test_torque_of_the_exact_motion_is_the_exact_torque(motion: Motion) -> None:
     assert np.abs(model - motion.effort)[smooth].max() < 0.02
 
 
-@pytest.mark.parametrize(("cutoff", "words"), [(300.0, "cannot be used"), (0.01, "cuts")])
-def test_wrong_choices_are_refused_with_the_reason(motion: Motion, cutoff: float, words: str) -> None:
+@pytest.mark.parametrize(("hz", "words"), [(300.0, "cannot be used"), (0.01, "cuts")])
+def test_wrong_choices_are_refused_with_the_reason(motion: Motion, hz: float, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        parallel_filter(motion.position, motion, cutoff)
+        parallel_filter(motion.position, motion, hz)
 
 
 def test_a_missing_number_is_not_spread(motion: Motion) -> None:

@@ -3,9 +3,8 @@ import pytest
 
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
-from friction_estimator.identification.least_squares import solve
 from friction_estimator.identification.linear_problem import LinearProblem
-from friction_estimator.identification.uncertainty import allowing_for_wrong_model
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
 
 from .arm import COULOMB, JOINTS, URDF, as_motion, coulomb_viscous, move, rigid_torque
 

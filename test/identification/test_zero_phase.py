@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording import filters
+from friction_estimator.identification.joint_log import JointLog, Treatment
+from friction_estimator.identification.recording import zero_phase as filters
 from friction_estimator.identification.recording.zero_phase import to_motion
-from test.identification.recordings import exact_motion, recording
+from test.identification.recordings import cutoff, exact_motion, recording
 
 
 @pytest.mark.parametrize("measured", [False, True])
@@ -27,13 +27,13 @@ def test_derivatives_of_exact_samples_are_exact_within_the_pass_band(measured: b
 def test_the_response_at_the_cutoff_is_half_of_the_power() -> None:
     time = np.arange(4000) / 1000.0
     line = np.sin(2.0 * np.pi * 20.0 * time)
-    motion = to_motion(JointLog("line", ("joint",), time, line[:, None]), 20.0)
+    motion = to_motion(JointLog("line", ("joint",), time, line[:, None]), cutoff(20.0))
     assert np.mean(motion.position**2) / np.mean(line**2) == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_delayed_filter_would_be_seen_by_these_tests() -> None:
     log = recording(encoder=0.0)
-    motion = to_motion(replace(log, velocity=None), 25.0)
+    motion = to_motion(replace(log, velocity=None), cutoff(25.0))
     inner = np.searchsorted(log.time, motion.time)
     assert np.abs(motion.velocity[1:] - exact_motion(log.time)[1][inner][:-1]).max() > 2e-3 * motion.velocity.std()
 
@@ -49,8 +49,8 @@ def test_central_differences_are_exact_for_polynomials_and_to_a_percent_at_a_fif
 
 def test_what_is_cut_off_at_the_edges_is_all_that_the_edges_disturb() -> None:
     long = replace(recording(encoder=0.0, duration=24.0), velocity=None)
-    whole = to_motion(long, 10.0)
-    part = to_motion(long.rows((long.time > 5.0) & (long.time < 15.0)), 10.0)
+    whole = to_motion(long, cutoff(10.0))
+    part = to_motion(long.rows((long.time > 5.0) & (long.time < 15.0)), cutoff(10.0))
     same = np.isin(whole.time, part.time)
     assert part.time.size == same.sum() > 4000
     assert np.abs(whole.acceleration[same] - part.acceleration).max() < 0.02 * whole.acceleration.std()
@@ -61,17 +61,17 @@ def test_jittering_stamps_are_brought_to_an_even_grid_with_a_note() -> None:
     jitter = 0.2 * 0.002 * np.random.default_rng(1).uniform(-1.0, 1.0, log.time.size)
     time = log.time + jitter
     position, velocity, _ = exact_motion(time)
-    motion = to_motion(replace(log, time=time, position=position, velocity=velocity), 25.0)
+    motion = to_motion(replace(log, time=time, position=position, velocity=velocity), cutoff(25.0))
     assert any("even grid" in text for text in motion.choices)
     assert np.allclose(np.diff(motion.time), motion.period)
     wanted = exact_motion(motion.time)
     assert np.abs(motion.acceleration - wanted[2]).max() < 5e-3 * wanted[2].std()
-    assert not any("even grid" in text for text in to_motion(log, 25.0).choices)
+    assert not any("even grid" in text for text in to_motion(log, cutoff(25.0)).choices)
 
 
 def test_a_gap_is_not_crossed_and_divides_segments() -> None:
     log = recording(encoder=0.0)
-    motion = to_motion(log.rows((log.time < 8.0) | (log.time > 8.1)), 25.0)
+    motion = to_motion(log.rows((log.time < 8.0) | (log.time > 8.1)), cutoff(25.0))
     assert np.abs(motion.acceleration - exact_motion(motion.time)[2]).max() < 5e-3 * motion.acceleration.std()
     gap = int(np.argmax(np.diff(motion.time)))
     assert motion.time[gap] < 8.0 and motion.time[gap + 1] > 8.1
@@ -84,14 +84,14 @@ def test_one_or_two_lost_samples_are_bridged() -> None:
     rows = np.ones(log.time.size, dtype=bool)
     rows[1000::500] = False
     rows[1001::1000] = False
-    motion = to_motion(log.rows(rows), 25.0)
+    motion = to_motion(log.rows(rows), cutoff(25.0))
     assert np.diff(motion.time).max() < 1.01 * motion.period
     assert np.abs(motion.acceleration - exact_motion(motion.time)[2]).max() < 5e-3 * motion.acceleration.std()
     assert any("lost samples are bridged" in text for text in motion.choices)
 
 
 def test_segments_last_as_long_as_asked_and_count_up() -> None:
-    motion = to_motion(recording(), 25.0, segment_duration=2.0)
+    motion = to_motion(recording(), cutoff(25.0), segment_duration=2.0)
     counts = np.bincount(motion.segment)
     assert np.all(np.diff(motion.segment) >= 0) and counts.size == 10
     assert counts.max() - counts.min() <= 1
@@ -100,47 +100,39 @@ def test_segments_last_as_long_as_asked_and_count_up() -> None:
 def test_torque_and_inputs_stay_unfiltered_and_in_step_with_the_motion() -> None:
     log = recording()
     log = replace(log, inputs={"temperature": log.position + 20.0})
-    motion = to_motion(log, 25.0)
+    motion = to_motion(log, cutoff(25.0))
     inner = np.searchsorted(log.time, motion.time)
     assert motion.effort is not None and log.effort is not None
     assert np.array_equal(motion.effort, log.effort[inner])
     assert np.array_equal(motion.inputs["temperature"], log.inputs["temperature"][inner])
 
 
-def test_the_better_of_measured_and_differentiated_velocity_is_taken_with_the_reason() -> None:
-    fine, coarse = recording(encoder=1e-5), recording(encoder=2e-2)
-    assert any("velocity from the position" in text for text in to_motion(fine).choices)
-    assert any("velocity measured" in text for text in to_motion(coarse).choices)
-    exact = exact_motion(coarse.time)[1]
-
-    def error(log: JointLog) -> float:
-        motion = to_motion(log, 10.0)
-        return float(np.std(motion.velocity - exact[np.searchsorted(log.time, motion.time)]))
-
-    assert error(coarse) < error(replace(coarse, velocity=None))
+def test_without_a_filter_every_sample_is_as_recorded_gaps_included() -> None:
+    log = recording()
+    log = log.rows((log.time < 8.0) | (log.time > 8.1))
+    motion = to_motion(log, Treatment(np.inf, np.inf, measured=True))
+    assert np.array_equal(motion.velocity, log.velocity)
+    np.testing.assert_allclose(motion.time, log.time, atol=1e-12)
+    with pytest.raises(InputError, match="none was recorded"):
+        to_motion(replace(log, velocity=None), Treatment(np.inf, np.inf))
 
 
-def test_a_measured_velocity_that_lags_is_not_taken() -> None:
-    log = recording(encoder=1e-3)
-    late = exact_motion(log.time - 0.02)[1]
-    motion = to_motion(replace(log, velocity=late))
-    reported = next(text for text in motion.choices if text.startswith("velocity"))
-    assert "from the position" in reported and "lag 20 ms" in reported
-
-
-def test_a_joint_whose_velocity_is_not_measured_but_zero_is_not_believed() -> None:
-    log = recording(encoder=2e-2)
+def test_a_measured_velocity_is_the_one_that_is_filtered() -> None:
+    log = recording()
+    motion = to_motion(log, Treatment(25.0, 12.5, measured=True))
     assert log.velocity is not None
-    reported = to_motion(replace(log, velocity=log.velocity * [1.0, 0.0])).choices
-    assert any("velocity from the position" in text for text in reported)
+    wanted = filters.low_pass(log.velocity, motion.period, 25.0)[np.searchsorted(log.time, motion.time)]
+    np.testing.assert_allclose(motion.velocity, wanted, atol=1e-12)
+    with pytest.raises(InputError, match="velocity of every joint at every sample was not recorded"):
+        to_motion(replace(log, velocity=None), Treatment(25.0, 12.5, measured=True))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"cutoff": 400.0}, "between 0 and 225 Hz"),
+        ({"treatment": cutoff(400.0)}, "between 0 and 225 Hz"),
         ({"segment_duration": 0.0}, "longer than 0 s"),
-        ({"cutoff": 0.05}, "the longest stretch has"),
+        ({"treatment": cutoff(0.05)}, "the longest stretch has"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_choices(options: dict[str, object], words: str) -> None:

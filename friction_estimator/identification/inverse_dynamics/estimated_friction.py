@@ -274,31 +274,35 @@ def choose_dead_zone(speed: FloatArray, resistance: FloatArray, reference: Float
 
 
 def moving_rows(
-    model: TorqueModel, observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> tuple[list[BoolArray], str]:
-    """Rows outside of the dead zone, and what it is."""
+    model: TorqueModel, observations: Sequence[Observation], options: InverseDynamicsOptions, urdf_sigma: float
+) -> tuple[FloatArray, str]:
+    """Dead zone of every place of friction [rad/s], and why."""
     reference = reference_speeds(observations, model.friction)
     if options.dead_zone is not None:
         zone = np.full(reference.size, options.dead_zone)
         why = "as given"
     else:
-        zone = _chosen_dead_zone(model, observations, options, reference)
+        zone = _chosen_dead_zone(model, observations, options, reference, urdf_sigma)
         why = "where friction does not oppose the motion with half of F_c, or the joint stands"
-    usable = usable_rows(observations, model.friction, zone)
-    share = 1.0 - np.mean(np.concatenate(usable), axis=0)
+    share = 1.0 - np.mean(np.concatenate(usable_rows(observations, model.friction, zone)), axis=0)
     each = ", ".join(
         f"{name} {speed:.3g} ({100 * left_out:.0f} %)"
         for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
     )
-    return usable, f"slow samples are left out, {why}: below, in rad/s (and share), {each}"
+    return zone, f"slow samples are left out, {why}: below, in rad/s (and share), {each}"
 
 
 def _chosen_dead_zone(
-    model: TorqueModel, observations: Sequence[Observation], options: InverseDynamicsOptions, reference: FloatArray
+    model: TorqueModel,
+    observations: Sequence[Observation],
+    options: InverseDynamicsOptions,
+    reference: FloatArray,
+    urdf_sigma: float,
 ) -> FloatArray:
     """Fit without standing joints, then look which slow samples still show resistance; motors keep the first zone."""
     zone = _FIRST * reference
-    solution = estimate(model, observations, usable_rows(observations, model.friction, zone), options.solver)
+    usable = usable_rows(observations, model.friction, zone)
+    solution = estimate(model, observations, usable, options.solver, urdf_sigma=urdf_sigma)
     joints = range(len(observations[0].motion.joint_names))
     measured = np.column_stack([estimated_friction(solution, joint, False).measured for joint in joints])
     velocity = np.concatenate([one.motion.velocity[one.filter.kept] for one in observations])

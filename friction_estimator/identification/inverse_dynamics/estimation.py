@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
-from friction_estimator.identification.least_squares import SolverOptions, solve_values, with_uncertainty
-from friction_estimator.identification.linear_problem import LinearFit, LinearProblem, select_columns
+from friction_estimator.identification.linear_problem import (
+    LinearFit,
+    LinearProblem,
+    Prior,
+    SolverOptions,
+    select_columns,
+    solve_values,
+)
+from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
+from friction_estimator.identification.uncertainty import with_uncertainty
 from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -144,12 +152,16 @@ class Estimate:
     loads : (N, n) torque of every motion that friction depends on: tau_out of the model itself [N m]
     fit : of the columns that were kept, about the solution
     kept : (q) which of the model's p parameters the fit has; the others are zero
-    prior_std : (q,) that was used, infinite where nothing was known
+    prior : of the parameters of the fit
+    urdf_sigma : relative standard deviation of the URDF's inertial parameters in the prior; infinite: not used
     names : (q) with all that each holds, because the data cannot separate it
     values : (p,)
-    delay : by which the torque was late, and was moved back [s]
-    delay_sigma : standard deviation of what is left of it, or of a delay that nobody saw; the covariance allows for it
-        [s]
+    delay : (n,) by which the torque of every joint was late, and was moved back [s]
+    delay_covariance : (k, k) of one delay of all torques, or of one of every joint, after that; the covariance of the
+        parameters allows for it [s^2]
+    dead_zone : of every place of friction [rad/s]
+    candidates : models that were compared
+    spread : (p, p) covariance of what changes among models that predict as well; None: there was no choice
     """
 
     model: TorqueModel
@@ -158,11 +170,20 @@ class Estimate:
     loads: tuple[FloatArray, ...]
     fit: LinearFit
     kept: IntArray
-    prior_std: FloatArray
+    prior: Prior
+    urdf_sigma: float
     names: tuple[str, ...]
     values: FloatArray
-    delay: float = 0.0
-    delay_sigma: float = 0.0
+    delay: FloatArray
+    delay_covariance: FloatArray = field(default_factory=lambda: np.zeros((1, 1)))
+    dead_zone: FloatArray = field(default_factory=lambda: np.zeros(0))
+    candidates: tuple[Candidate, ...] = ()
+    spread: FloatArray | None = None
+
+    @property
+    def delay_sigma(self) -> float:
+        """Standard deviation of the delay that is known worst [s]."""
+        return float(np.sqrt(np.diagonal(self.delay_covariance).max()))
 
     @property
     def covariance(self) -> FloatArray:
@@ -179,6 +200,7 @@ def estimate(
     solver: SolverOptions,
     allowed: BoolArray | None = None,
     rounds: int = ROUNDS,
+    urdf_sigma: float = np.inf,
 ) -> Estimate:
     """Estimate all parameters of a model.
 
@@ -191,6 +213,7 @@ def estimate(
     solver : how each linear problem is solved
     allowed : (p,) False for parameters that are zero; None: all are estimated
     rounds : at most, where friction depends on the load
+    urdf_sigma : see :class:`Estimate`
 
     Raises
     ------
@@ -200,7 +223,7 @@ def estimate(
     if not any(mask.any() for mask in usable):
         raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
     permitted = np.ones(len(model.names), dtype=bool) if allowed is None else allowed
-    prior = _prior(model, observations)
+    prior = model_prior(model, observations, urdf_sigma)
     loads = [np.zeros_like(observation.load) for observation in observations]
     values = np.zeros(len(model.names))
     for turn in range(rounds if model.depends_on_load else 1):
@@ -208,7 +231,7 @@ def estimate(
         columns = permitted & ~model.of_load if turn == 0 else permitted
         kept, names = _identifiable_columns(problem, columns, prior)
         chosen = select_columns(problem, kept)
-        solution = solve_values(chosen, solver, prior[kept])
+        solution = solve_values(chosen, solver, prior.select(kept))
         values = np.zeros(len(model.names))
         values[kept] = solution.values
         if model.depends_on_load:
@@ -218,29 +241,41 @@ def estimate(
             if turn and change < _CONVERGED**2 * sum(np.square(load).sum() for load in loads):
                 break
     fit = with_uncertainty(chosen, solution)
-    return Estimate(model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior[kept], names, values)
+    still = np.zeros(len(observations[0].motion.joint_names))
+    return Estimate(
+        model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior.select(kept), urdf_sigma, names,
+        values, still,
+    )  # fmt: skip
 
 
-def _identifiable_columns(
-    problem: LinearProblem, allowed: BoolArray, prior_std: FloatArray
-) -> tuple[IntArray, tuple[str, ...]]:
+def _identifiable_columns(problem: LinearProblem, allowed: BoolArray, prior: Prior) -> tuple[IntArray, tuple[str, ...]]:
     """Columns that the data can identify, friction first; those with a prior always stay."""
-    free = np.flatnonzero(allowed & np.isinf(prior_std))
+    free = np.flatnonzero(allowed & ~prior.informed)
     base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE, _EMPTY)
     moving = np.linalg.norm(problem.W, axis=0) > 0.0
-    certain = np.flatnonzero(allowed & np.isfinite(prior_std) & moving)
+    certain = np.flatnonzero(allowed & prior.informed & moving)
     kept = np.concatenate((free[base.kept], certain))
     names = base.names + tuple(problem.names[k] for k in certain)
     order = np.argsort(kept)
     return kept[order], tuple(names[k] for k in order)
 
 
-def _prior(model: TorqueModel, observations: Sequence[Observation]) -> FloatArray:
-    """Standard deviations (p,) of what is known before the fit, most of them infinite."""
-    prior = np.full(len(model.names), np.inf)
-    torque = np.sqrt(np.mean(np.concatenate([one.torque for one in observations]) ** 2, axis=0))
-    prior[: model.friction_count] = model.friction.prior_std(torque, reference_speeds(observations, model.friction))
-    return prior
+def model_prior(model: TorqueModel, observations: Sequence[Observation], urdf_sigma: float) -> Prior:
+    """What is known of all parameters (p) before the fit: sizes of friction, and the URDF's bodies."""
+    friction = np.full(model.friction_count, np.inf)
+    torque = _rms([one.torque for one in observations])
+    friction[:] = model.friction.prior_std(torque, reference_speeds(observations, model.friction))
+    rigid = len(model.body.names)
+    if not rigid or np.isinf(urdf_sigma):
+        return Prior.of_std(np.append(friction, np.full(rigid, np.inf)))
+    acceleration = _rms([one.motion.acceleration for one in observations])
+    drive = np.divide(torque, acceleration, out=np.full(torque.size, np.inf), where=acceleration > 0.0)
+    return Prior.of_std(friction).joined(model.body.prior(urdf_sigma, drive))
+
+
+def _rms(signals: Sequence[FloatArray]) -> FloatArray:
+    """RMS (n,) of signals (N, n) of all motions."""
+    return np.asarray(np.sqrt(np.mean(np.concatenate(signals) ** 2, axis=0)))
 
 
 def reference_speeds(observations: Sequence[Observation], friction: FrictionColumns) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,58 +11,53 @@ from friction_estimator.identification.inverse_dynamics.estimation import Estima
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import delay_error
-from friction_estimator.identification.least_squares import SolverOptions, solve_values
 from friction_estimator.identification.linear_problem import (
     LinearProblem,
-    fold_numbers,
+    Prior,
+    SolverOptions,
+    folds_of,
     held_out_prediction,
     rms_by_joint,
     select_columns,
     select_rows,
+    solve_values,
 )
 from friction_estimator.identification.physical_bounds import PhysicalInertia
 from friction_estimator.identification.result import Finding, FrictionSamples, JointLaw, JointScore, joined
+from friction_estimator.identification.scoring import RARE, Rows
 from friction_estimator.identification.uncertainty import velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
 
-RARE = 0.05
-"""Up to this share of a joint's rows may be left out of its scores."""
 
-
-def joint_scores(solution: Estimate, solver: SolverOptions, folds: int) -> tuple[JointScore, ...]:
+def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Rows) -> tuple[JointScore, ...]:
     """k-fold validation by segment, compared with "predict zero" and the best rigid body without friction.
 
     A row is predicted from the motion and from parameters that its own fold had no part in: friction that depends on
-    the load takes that of the same prediction. Rows that the robust fit rejects (pushes and collisions) count
-    in none of the errors as long as they are rare; a model with many of them is scored with them. What the data
-    decided as a whole (filters, dead zone, parameters left out, q_s) is not decided again in every fold.
+    the load takes that of the same prediction. What the data decided as a whole (treatment, dead zone, prior, offsets,
+    delays, q_s) is not decided again in every fold.
+
+    Parameters
+    ----------
+    rows : what the estimate predicts of its own data, which rows count, and the errors of the fit
     """
-    model = solution.model
-    problem = solution.fit.problem
-    names = solution.observations[0].motion.joint_names
-    fold = fold_numbers(problem.segment, folds)
+    model, problem = solution.model, solution.fit.problem
+    fold = folds_of(problem, folds)
     plain = model.problem(solution.observations, solution.loads, solution.usable)
-    rigid = select_columns(plain, solution.kept[solution.kept >= model.friction_count])
-    torque = _rows(solution, [one.torque for one in solution.observations])
-    n = len(names)
-    errors = (torque, _rigid_error(rigid, fold, solver), _model_error(solution, fold, solver), solution.fit.residual)
-    scored = (solution.fit.weights > 0.0) | (outlier_shares(solution) > RARE)[problem.joint]
-    joint = problem.joint[scored]
-    torque_rms, rigid_rms, model_rms, fit_rms = (rms_by_joint(error[scored], joint, n) for error in errors)
-    samples = np.bincount(joint, minlength=n)
+    places = np.flatnonzero(solution.kept >= model.friction_count)
+    rigid = select_columns(plain, solution.kept[places])
+    errors = (
+        _rigid_error(rigid, solution.prior.select(places), fold, solver),
+        _model_error(solution, fold, solver),
+    )
+    scored = rows.scored[rows.usable]
+    joint, n = problem.joint[scored], len(rows.names)
+    rigid_rms, model_rms = (rms_by_joint(error[scored], joint, n) for error in errors)
     return tuple(
-        JointScore(
-            name,
-            float(torque_rms[k]),
-            float(rigid_rms[k]),
-            float(model_rms[k]),
-            float(fit_rms[k]),
-            int(samples[k]),
-        )
-        for k, name in enumerate(names)
+        replace(score, rigid_body_error=float(rigid_rms[k]), model_error=float(model_rms[k]))
+        for k, score in enumerate(rows.scores())
     )
 
 
@@ -69,7 +65,7 @@ def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> F
     """Measured minus predicted torque (r,) of rows that the parameters do not know."""
     problem = solution.fit.problem
     if not solution.model.depends_on_load:
-        prior = solution.prior_std
+        prior = solution.prior
         return problem.y - held_out_prediction(
             problem, fold, lambda rows: solve_values(select_rows(problem, rows), solver, prior).values
         )
@@ -82,7 +78,9 @@ def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> F
             mask & ~np.isin(one.segment, left_out)[:, None]
             for one, mask in zip(solution.observations, solution.usable, strict=True)
         ]
-        values = estimate(solution.model, solution.observations, train, solver, allowed).values
+        values = estimate(
+            solution.model, solution.observations, train, solver, allowed, urdf_sigma=solution.urdf_sigma
+        ).values
         sides = [one.torque - one.filter.apply(solution.model.torque(one, values)) for one in solution.observations]
         error[held_out] = _rows(solution, sides)[held_out]
     return error
@@ -93,11 +91,11 @@ def _rows(solution: Estimate, sides: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([side[mask] for side, mask in zip(sides, solution.usable, strict=True)])
 
 
-def _rigid_error(problem: LinearProblem, fold: IntArray, solver: SolverOptions) -> FloatArray:
+def _rigid_error(problem: LinearProblem, prior: Prior, fold: IntArray, solver: SolverOptions) -> FloatArray:
     if not problem.names:
         return problem.y
     return problem.y - held_out_prediction(
-        problem, fold, lambda rows: solve_values(select_rows(problem, rows), solver).values
+        problem, fold, lambda rows: solve_values(select_rows(problem, rows), solver, prior).values
     )
 
 
@@ -123,7 +121,7 @@ WRONG_SHAPE = (
     "another shape{}, or the torque is late or contains something else; look at the residuals"
 )
 LATE = (
-    "the torque was {:.2f} +- {:.2f} ms late compared with the positions (early where negative) and was moved back, "
+    "the torque was {} +- {:.2f} ms late compared with the positions (early where negative) and was moved back, "
     "because the delay would count as viscous friction"
 )
 NO_VISCOUS = (
@@ -182,9 +180,12 @@ def _scale(solution: Estimate) -> float:
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
     found = []
-    if solution.delay:
-        found.append(Finding(1.12, LATE.format(1e3 * solution.delay, 1e3 * solution.delay_sigma)))
-    error, sigma = delay_error(solution), np.sqrt(np.diagonal(solution.fit.covariance))
+    if solution.delay.any():
+        names = solution.observations[0].motion.joint_names
+        late = sorted({f"{1e3 * seconds:.2f}" for seconds in solution.delay})
+        each = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in zip(names, solution.delay, strict=True))
+        found.append(Finding(1.12, LATE.format(late[0] if len(late) == 1 else each, 1e3 * solution.delay_sigma)))
+    error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, late, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
         column = solution.model.columns[k] if k < solution.model.friction_count else None

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics.decision import (
+    TreatmentChoice,
+    choose_model,
+    choose_treatment,
+    offset_columns,
+)
 from friction_estimator.identification.inverse_dynamics.estimated_friction import (
     friction_samples,
     live_parameters,
     moving_rows,
+    usable_rows,
 )
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, TorqueModel, estimate
+from friction_estimator.identification.inverse_dynamics.estimation import (
+    Estimate,
+    TorqueModel,
+    estimate,
+)
 from friction_estimator.identification.inverse_dynamics.findings import (
     about_joints_of_motors,
     about_projection,
@@ -22,7 +34,8 @@ from friction_estimator.identification.inverse_dynamics.findings import (
     inverse_dynamics_findings,
     joint_scores,
 )
-from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, parallel_cutoff
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
+from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
     MOTORS,
@@ -36,20 +49,29 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.inverse_dynamics.refinement import (
     allowing_for_delay,
     conditions,
+    delay_covariance,
     physical_inertia,
     search_stribeck_velocity,
     shift_torque,
-    torque_delay,
     with_physical_inertia,
-    without_insignificant,
 )
-from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription
+from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.checks import check_torque_signs
-from friction_estimator.identification.recording.zero_phase import Progress, to_motions
-from friction_estimator.identification.result import Identification, ParameterTable, Provenance, verdicts
+from friction_estimator.identification.recording.sampling import FLAT
+from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
+from friction_estimator.identification.result import (
+    Finding,
+    Identification,
+    ParameterTable,
+    Provenance,
+    joined,
+    judged,
+)
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.types import FloatArray
 
 METHOD = "inverse_dynamics"
 
@@ -72,13 +94,15 @@ def run(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
-    """Filter the logs, check the signs of the torques against the rigid-body model, and identify.
+    """Check the torques against the rigid-body model, and identify limb by limb.
+
+    Joints that move no link together are independent problems: each has its own treatment, delays and prior.
 
     Parameters
     ----------
     logs : one an experiment, of the same joints
     robot : with a fixed base
-    progress : called with the number of filtered logs, and of all steps
+    progress : called with the number of finished steps, and of all
     warn : called with each warning about the data
 
     Raises
@@ -96,13 +120,69 @@ def run(
             "--set robot.fixed_base=true --set observer=momentum, else take the method friction_curve"
         )
     _refuse_unused(options, logs)
-    model = FixedBaseModel(robot.urdf_xml, logs[0].joint_names)
-    live_laws(friction_motors(options, model.joint_names).names, options)  # options that do not fit: before filtering
-    motions = to_motions(logs, options.cutoff_hz, options.folds, progress)
-    if warn is not None and model.urdf_parameters.any():
-        for text in (*model.warnings, *_torque_warnings(motions, model)):
+    whole = FixedBaseModel(robot.urdf_xml, logs[0].joint_names)
+    live_laws(friction_motors(options, whole.joint_names).names, options)  # options that do not fit: before filtering
+    if warn is not None and whole.urdf_parameters.any():
+        motions = to_motions(logs, usual_treatment(logs, options.parallel_hz), options.folds)
+        for text in (*whole.warnings, *_torque_warnings(motions, whole)):
             warn(text)
-    return identify_inverse_dynamics(motions, model, options)
+    limbs = _limbs(whole, logs, options)
+    parts = []
+    for number, joints in enumerate(limbs):
+        model = whole if len(limbs) == 1 else FixedBaseModel(robot.urdf_xml, joints)
+        chosen_logs = [log.select(joints) for log in logs]
+        own = _options_of(options, joints)
+        share = None if progress is None else _share(progress, number, len(limbs))
+        parts.append(_identify(chosen_logs, model, own, share))
+    return _merged(parts)
+
+
+def _share(progress: Progress, number: int, count: int) -> Progress:
+    """Progress of one of several limbs."""
+    return lambda done, total: progress(number + done / total, count)
+
+
+def _limbs(model: FixedBaseModel, logs: Sequence[JointLog], options: InverseDynamicsOptions) -> list[tuple[str, ...]]:
+    """Joints that move links, or have motors, together; a limb that stands still belongs to the first that moves."""
+    groups = [set(limb) for limb in model.limbs]
+    for joints, _ in () if options.coupling is None else options.coupling.groups:
+        touched = [group for group in groups if group & set(joints)]
+        groups = [group for group in groups if not group & set(joints)] + [set().union(*touched)]
+    moves = {
+        name for log in logs for name, span in zip(log.joint_names, np.ptp(log.position, axis=0), strict=True) if span
+    }
+    moving = [group for group in groups if group & moves]
+    if not moving:
+        return [model.joint_names]
+    moving[0] |= set(model.joint_names).difference(*moving)
+    return [tuple(name for name in model.joint_names if name in group) for group in moving]
+
+
+def _options_of(options: InverseDynamicsOptions, joints: Sequence[str]) -> InverseDynamicsOptions:
+    """Options of some of the joints."""
+    if options.coupling is None or set(options.coupling.joint_names) <= set(joints):
+        return options
+    places = [k for k, name in enumerate(options.coupling.joint_names) if name in joints]
+    whole = options.coupling
+    names, motors = (tuple(side[k] for k in places) for side in (whole.joint_names, whole.motor_names))
+    return replace(options, coupling=Coupling(names, motors, whole.matrix[np.ix_(places, places)]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The identification of one limb, and what is to be found about it."""
+
+    found: Identification
+    findings: list[Finding]
+
+
+def _identify(
+    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None
+) -> _Part:
+    """One limb, from the choice of the treatment on."""
+    treatment = choose_treatment(logs, model, options, progress)
+    motions = to_motions(logs, treatment.treatment, options.folds)
+    return _identify_part(motions, model, options, treatment)
 
 
 def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) -> None:
@@ -153,7 +233,16 @@ def identify_inverse_dynamics(
     InputError
         When a motion has no torque, or no joint moves enough.
     """
-    solution, notes = estimate_inverse_dynamics(motions, model, options)
+    return _merged([_identify_part(motions, model, options, None)])
+
+
+def _identify_part(
+    motions: Sequence[Motion],
+    model: FixedBaseModel,
+    options: InverseDynamicsOptions,
+    treatment: TreatmentChoice | None,
+) -> _Part:
+    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
     bodies = physical_inertia(solution)
     if options.physical and bodies is not None:
         solution = with_physical_inertia(solution, bodies)
@@ -161,30 +250,82 @@ def identify_inverse_dynamics(
     motors = friction_motors(options, model.joint_names)
     laws = live_laws(motors.names, options)
     friction = live_parameters(solution, laws)
-    scores = joint_scores(solution, options.solver, options.folds)
+    prediction = _prediction(solution, options, motions)
+    rows = prediction.rows(motions, model)
+    scores = joint_scores(solution, options.solver, options.folds, rows)
     samples = friction_samples(solution)
     findings = inverse_dynamics_findings(solution, bodies, samples, laws)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
     diagnosed, optional = friction_for_diagnosis(solution, friction)
     findings += about_projection(samples, added_motors(solution.model.friction), friction)
-    return Identification(
+    findings += judged(scores, diagnosed, solution.fit.condition, optional)
+    found = Identification(
         friction=friction,
         parameters=_parameters(solution),
         scores=scores,
         samples=samples,
         condition=solution.fit.condition,
-        verdicts=verdicts(scores, diagnosed, solution.fit.condition, findings, optional),
+        verdicts=(),
         provenance=Provenance(
             METHOD,
             tuple((motion.name, motion.digest) for motion in motions),
             tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices) + tuple(notes),
         ),
-        inertia=solution.model.body.standard_inertia(solution.values[solution.model.friction_count :]),
+        inertia=prediction.inertia,
+        predictions=(prediction,),
+        candidates=(*(() if treatment is None else treatment.table), *solution.candidates),
     )
+    return _Part(found, findings)
+
+
+def _merged(parts: Sequence[_Part]) -> Identification:
+    """One result of all limbs."""
+    found = [part.found for part in parts]
+    findings = sorted((finding for part in parts for finding in part.findings), key=lambda one: -one.weight)
+    friction = [one.friction for one in found]
+    rows = [(one, row) for one in friction for row in range(len(one.joint_names))]
+    tables = [one.parameters for one in found]
+    limbs = [", ".join(one.friction.joint_names) + ": " if len(found) > 1 else "" for one in found]
+    candidates = [
+        replace(candidate, decision=limb + candidate.decision)
+        for limb, one in zip(limbs, found, strict=True)
+        for candidate in one.candidates
+    ]
+    return replace(
+        found[0],
+        friction=joined(
+            [one.joint_names[row] for one, row in rows],
+            [one.law_names[row] for one, row in rows],
+            [(one.values[row], one.covariance[row]) for one, row in rows],
+            np.concatenate([one.residual_variance for one in friction]),
+            np.concatenate([one.measurement_variance for one in friction]),
+            np.concatenate([one.samples for one in friction]),
+        ),
+        parameters=ParameterTable(
+            tuple(name for one in tables for name in one.names),
+            tuple(unit for one in tables for unit in one.units),
+            *(np.concatenate([getattr(one, field) for one in tables]) for field in ("values", "sigma", "reference")),
+        ),
+        scores=tuple(score for one in found for score in one.scores),
+        samples=tuple(samples for one in found for samples in one.samples),
+        condition=max(one.condition for one in found),
+        verdicts=tuple(dict.fromkeys(finding.text for finding in findings)),
+        provenance=replace(
+            found[0].provenance,
+            choices=tuple(dict.fromkeys(limb + text for limb, one in zip(limbs, found, strict=True)
+                                        for text in one.provenance.choices)),
+        ),
+        inertia={name: value for one in found for name, value in one.inertia.items()},
+        predictions=tuple(prediction for one in found for prediction in one.predictions),
+        candidates=tuple(candidates),
+    )  # fmt: skip
 
 
 def estimate_inverse_dynamics(
-    motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions = DEFAULT
+    motions: Sequence[Motion],
+    model: FixedBaseModel,
+    options: InverseDynamicsOptions = DEFAULT,
+    treatment: TreatmentChoice | None = None,
 ) -> tuple[Estimate, list[str]]:
     """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above."""
     if not motions:
@@ -195,54 +336,119 @@ def estimate_inverse_dynamics(
         )
     motors = friction_motors(options, model.joint_names)
     body = RigidBody(model, options.body, options.coupling)
-    cutoffs = [
-        parallel_cutoff(motion) if options.parallel_hz is None else (options.parallel_hz, "as given")
-        for motion in motions
-    ]
-    observations = observe(motions, body, [cutoff for cutoff, _ in cutoffs], motors)
-    notes = [
-        f"{motion.name}: both sides of the equation pass a low-pass of {cutoff:.3g} Hz, {why}"
-        for motion, (cutoff, why) in zip(motions, cutoffs, strict=True)
-    ]
+    observations = observe(motions, body, comparison_limits(motions, options.parallel_hz), motors)
+    notes = []
     if model.carried and not options.body.known_inertia:
         still = "; ".join(f"{link} with {', '.join(joints)}" for link, joints in model.carried.items())
         notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
-    solution, chosen = _compensate_delay(body, motors.names, observations, options)
-    if options.significance is not None:
-        late, unknown = solution.delay, solution.delay_sigma
-        solution, sentence = without_insignificant(solution, options.significance, options.solver)
-        solution = replace(solution, delay=late, delay_sigma=unknown)
-        chosen.append(sentence)
-    fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior_std)
-    return allowing_for_delay(replace(solution, fit=fit)), notes + chosen
+    solution, chosen = _decided(body, motors.names, observations, options)
+    fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior)
+    solution = _allowing_for_choice(replace(solution, fit=fit), treatment)
+    return allowing_for_delay(solution), notes + chosen
 
 
-def _compensate_delay(
+_SETTLED = 1e-6
+"""Change of a delay that no longer counts [s]."""
+_ROUNDS = 4
+
+
+def _decided(
     body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> tuple[Estimate, list[str]]:
-    """All parameters, from torques that were moved back where they are late beyond doubt."""
-    solution, chosen = _all_parameters(body, names, observations, options)
-    seen = torque_delay(solution, options.solver)
-    if not seen.sure:
-        return replace(solution, delay_sigma=float(np.hypot(seen.seconds, seen.sigma))), chosen
-    observations = shift_torque(observations, seen.seconds)
-    rest = torque_delay(_all_parameters(body, names, observations, options)[0], options.solver)
-    solution, chosen = _all_parameters(body, names, shift_torque(observations, rest.seconds), options)
-    return replace(solution, delay=seen.seconds + rest.seconds, delay_sigma=rest.sigma), chosen
+    """All parameters, with prior, offsets and delays as they predict best; torques are moved back by their delays."""
+    friction, zone, notes = _friction(body, names, observations, options)
+    model = TorqueModel(body, friction)
+    delay = np.zeros(len(names))
+    usable = usable_rows(observations, friction, zone)
+    first = estimate(model, observations, usable, options.solver, urdf_sigma=_start(options))
+    choice = choose_model(first, options)
+    allowed = ~offset_columns(model) | choice.offsets
+    step, late = choice.delay, choice.delay.any()
+    for _ in range(_ROUNDS if late else 1):
+        delay = delay + step
+        shifted = shift_torque(observations, delay)
+        solution = estimate(model, shifted, usable, options.solver, allowed, urdf_sigma=choice.urdf_sigma)
+        if not late or options.delay is not None:
+            break
+        rest = choose_model(solution, options, choice, delay)
+        step = rest.delay
+        if np.abs(step).max() < _SETTLED:
+            break
+    moved = bool(late) or options.delay is not None
+    return replace(
+        solution,
+        delay=delay,
+        delay_covariance=delay_covariance(solution, options.solver, choice.own_delays, moved),
+        dead_zone=zone,
+        candidates=choice.table,
+        spread=choice.spread,
+    ), notes
 
 
-def _all_parameters(
+def _start(options: InverseDynamicsOptions) -> float:
+    """Prior of the fit that the candidates of the model are compared from."""
+    return 3.0 if options.urdf_sigma is None else options.urdf_sigma
+
+
+def _friction(
     body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> tuple[Estimate, list[str]]:
-    """Dead zone and friction chosen, and all parameters estimated."""
+) -> tuple[FrictionColumns, FloatArray, list[str]]:
+    """Columns of friction with their shape, the dead zone, and why."""
     friction = friction_of_options(names, observations, options)
     notes = list(coupled_choices(friction, options))
-    usable, sentence = moving_rows(TorqueModel(body, friction), observations, options)
+    model = TorqueModel(body, friction)
+    zone, sentence = moving_rows(model, observations, options, _start(options))
     notes.append(sentence)
     if options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None:
+        usable = usable_rows(observations, friction, zone)
         friction, sentence = search_stribeck_velocity(body, friction, observations, usable, options.solver)
         notes.append(sentence)
-    return estimate(TorqueModel(body, friction), observations, usable, options.solver), notes
+    return friction, zone, notes
+
+
+def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) -> Estimate:
+    """The estimate with a covariance that allows for treatments and models that predict as well."""
+    kept = solution.kept
+    spread = np.zeros((kept.size, kept.size)) if solution.spread is None else solution.spread[np.ix_(kept, kept)]
+    if treatment is not None and treatment.spread is not None:
+        names = solution.model.names
+        own = np.array([k for k, p in enumerate(kept) if names[p] in treatment.names], dtype=np.intp)
+        other = np.array([treatment.names.index(names[kept[k]]) for k in own], dtype=np.intp)
+        spread[np.ix_(own, own)] += treatment.spread[np.ix_(other, other)]
+    return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + spread))
+
+
+_REJECTED = 6.0
+"""Standard deviations beyond which a sample is a push, as in the robust fit."""
+_MAD = 1.4826
+
+
+def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:
+    """What the estimate predicts of any recording."""
+    model, friction = solution.model, solution.model.friction
+    joint, band = solution.fit.problem.joint, max(comparison_limits(motions, options.parallel_hz))
+    sizes = [np.abs(solution.fit.residual[joint == k]) for k in range(solution.delay.size)]
+    limits = [
+        _REJECTED * _MAD * float(np.median(size)) if size.size and options.solver.robust else np.inf for size in sizes
+    ]
+    scale = solution.values[model.names.index("payload scale")] if options.body.payload_scale else 1.0
+    stribeck = tuple(site.stribeck[0] for site in friction.sites if site.stribeck is not None)
+    return TorquePrediction(
+        joints=motions[0].joint_names,
+        treatment=replace(motions[0].treatment or Treatment(FLAT * band, band), band_hz=band),
+        laws=() if stribeck else live_laws(friction.joint_names, options),
+        friction=tuple(solution.values[: model.friction_count].tolist()),
+        inertia=model.body.standard_inertia(solution.values[model.friction_count :]),
+        delay=tuple(solution.delay.tolist()),
+        dead_zone=tuple(solution.dead_zone.tolist()),
+        limits=tuple(limits),
+        stribeck=stribeck,
+        temperature=() if friction.temperature is None else tuple(friction.temperature.tolist()),
+        harmonics=friction.harmonics,
+        coupling=options.coupling,
+        added=options.coupled_friction != MOTORS,
+        payload_scale=float(scale),
+    )
 
 
 def _parameters(solution: Estimate) -> ParameterTable:

@@ -1,4 +1,4 @@
-"""Both sides of the equation for one motion, before and after the parallel filter, and the cut-off of that filter."""
+"""Both sides of the equation for one motion, before and after the filter that both pass."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import Motion, at_motors
 from friction_estimator.identification.linear_problem import LinearProblem
-from friction_estimator.identification.recording.filters import (
+from friction_estimator.identification.recording.sampling import BANDS, motion_band
+from friction_estimator.identification.recording.zero_phase import (
     FULL_BAND,
     ParallelFilter,
+    decimation,
     low_pass,
     make_parallel_filter,
 )
@@ -123,12 +125,23 @@ def stack(
         segment=np.repeat(segment, joints)[keep],
         nonnegative=nonnegative,
         instant=np.repeat(np.arange(segment.size), joints)[keep],
+        recording=np.repeat(np.arange(len(observations)), [mask.size for mask in usable])[keep],
     )
+
+
+def thinning(period: float, cutoff_hz: float) -> int:
+    """How many samples of a recording are between two rows."""
+    step = max(_working_step(period, cutoff_hz), 1)
+    return step * decimation(step * period, cutoff_hz)
+
+
+def _working_step(period: float, cutoff_hz: float) -> int:
+    return int(1.0 / (_WORKING_RATE * cutoff_hz * period))
 
 
 def _thinned(motion: Motion, cutoff_hz: float) -> Motion:
     """A motion recorded much faster than it moves, at the working rate: its torque behind a low-pass."""
-    step = int(1.0 / (_WORKING_RATE * cutoff_hz * motion.period))
+    step = _working_step(motion.period, cutoff_hz)
     if step < 2:
         return motion
     stretches = motion.stretches
@@ -180,27 +193,19 @@ def _check(motion: Motion, first: Motion) -> None:
         )
 
 
-_MOTION_SHARE = 0.999
-_BANDS = 10.0
-"""Cut-off in bandwidths of the motion: the first harmonics of friction's steps come through."""
+def comparison_limits(motions: Sequence[Motion], wanted: float | None = None) -> list[float]:
+    """Cut-off of the filter of both sides [Hz], one for all motions as far as their rates allow.
 
-
-def parallel_cutoff(motion: Motion) -> tuple[float, str]:
-    """Cut-off of the parallel filter [Hz] and why: ten bandwidths of the motion, or what its spectrum allows."""
-    wanted = _BANDS * max(motion_bandwidth(motion), 1.0 / (motion.period * len(motion.position)))
-    highest = FULL_BAND * 0.5 / motion.period
-    allowed = highest if np.isnan(motion.parallel_hz) else min(motion.parallel_hz, highest)
-    if wanted <= allowed:
-        return float(wanted), "ten times the band that holds 99.9 % of the motion"
-    return float(allowed), "beyond it the spectrum shows noise and vibrations, not the motion"
-
-
-def motion_bandwidth(motion: Motion) -> float:
-    """Frequency below which the positions of all joints have 99.9 % of their variance [Hz].
-
-    Noise hardly shows in a position, but may hold most of the variance of a velocity.
+    Parameters
+    ----------
+    wanted : None: as the recordings were treated, else some bands of the fastest motion
     """
-    window = np.hanning(len(motion.position))[:, None]
-    spectrum = np.abs(np.fft.rfft((motion.position - motion.position.mean(axis=0)) * window, axis=0)) ** 2
-    share = np.cumsum(spectrum, axis=0) / np.maximum(spectrum.sum(axis=0), np.finfo(float).tiny)
-    return float((share < _MOTION_SHARE).sum(axis=0).max() / (motion.period * len(motion.position)))
+    band = wanted or max(_own_limit(motion) for motion in motions)
+    return [min(band, FULL_BAND * 0.5 / motion.period) for motion in motions]
+
+
+def _own_limit(motion: Motion) -> float:
+    if not np.isnan(motion.parallel_hz):
+        return motion.parallel_hz
+    bands = [motion_band(motion.time, column) for column in motion.position.T if np.ptp(column) > 0.0]
+    return float(BANDS * max(bands, default=1.0 / motion.period))

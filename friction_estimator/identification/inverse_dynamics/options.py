@@ -18,8 +18,7 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.joint_log import TEMPERATURE
-from friction_estimator.identification.least_squares import SolverOptions
-from friction_estimator.identification.linear_problem import FOLDS
+from friction_estimator.identification.linear_problem import FOLDS, SolverOptions
 from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.laws import laws_of_joints, linear_law_names
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
@@ -46,13 +45,14 @@ class InverseDynamicsOptions:
     temperature : dry and viscous friction change with the column ``temperature``
     harmonics : dry friction changes with cosine and sine of these multiples of the position
     solver : weights, robustness and bounds
-    significance : sigma over absolute value above which inertial parameters, offsets and gains are left out; None: all
-        stay
+    urdf_sigma : relative standard deviation of the URDF's inertial parameters, infinite: they have no say; None: chosen
+    offset : constant torques are estimated that the laws lack; None: chosen
+    delay : by which all torques are late [s]; None: chosen
     physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
         reported in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
-    cutoff_hz : of the zero-phase filter of velocities and accelerations; None: from the spectrum of each log
-    parallel_hz : cut-off of the parallel filter; None: from the spectrum, for every motion its own
+    cutoff_hz : of the zero-phase filter of velocities and accelerations; None: chosen
+    parallel_hz : motion and torque are compared up to here; None: ten bands of the motion
     folds : of the validation
     """
 
@@ -65,7 +65,9 @@ class InverseDynamicsOptions:
     temperature: bool = False
     harmonics: tuple[float, ...] = ()
     solver: SolverOptions = field(default_factory=SolverOptions)
-    significance: float | None = 0.5
+    urdf_sigma: float | None = None
+    offset: bool | None = None
+    delay: float | None = None
     physical: bool = False
     dead_zone: float | None = None
     cutoff_hz: float | None = None

@@ -1,9 +1,9 @@
-"""Refinements of an estimate: Stribeck velocity, insignificant parameters, late torque, real bodies."""
+"""Refinements of an estimate: Stribeck velocity, late torque, real bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -18,11 +18,10 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, load_velocity_sites
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.joint_log import TEMPERATURE
-from friction_estimator.identification.least_squares import SolverOptions, solve
-from friction_estimator.identification.linear_problem import LinearFit
+from friction_estimator.identification.linear_problem import LinearFit, Prior, SolverOptions, with_columns
 from friction_estimator.identification.physical_bounds import PhysicalInertia, nearest_physical
 from friction_estimator.identification.rigid_body import RigidBody
-from friction_estimator.identification.uncertainty import allowing_for_wrong_model, correlation_time
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, correlation_time, solve
 from friction_estimator.types import BoolArray, FloatArray
 
 
@@ -119,139 +118,98 @@ def _spread(fit: LinearFit, curvature: float) -> float:
     return min(float(np.sqrt(2.0 / (independent * curvature))), widest) if curvature > 0.0 else widest
 
 
-def insignificant(
-    values: FloatArray, covariance: FloatArray, candidates: BoolArray, relative_sigma: float
-) -> tuple[int, ...]:
-    """Parameters to leave out, worst first (Hamon et al. 2010, §IV.D; relative deviation of eq. 16).
-
-    When one is left out, the others are conditioned on its being zero by their covariance with it, and
-    their standard deviations shrink: a parameter that looked insignificant next to a similar one may become significant
-    without it.
-
-    Parameters
-    ----------
-    values : (p,)
-    covariance : (p, p) of the sampling, by blocks of time: with the published one, almost everything is significant;
-        that a law is wrong is no reason to leave out a body
-    candidates : (p,) which may go
-    relative_sigma : sigma over absolute value above which a parameter is not significant
-    """
-    values, covariance = values.copy(), covariance.copy()
-    remaining = candidates.copy()
-    eliminated: list[int] = []
-    while remaining.any():
-        variance = np.maximum(np.diagonal(covariance), np.finfo(float).tiny)
-        with np.errstate(divide="ignore"):
-            ratio = np.where(remaining, np.sqrt(variance) / np.abs(values), 0.0)
-        worst = int(np.argmax(ratio))
-        if ratio[worst] <= relative_sigma:
-            break
-        gain = covariance[:, worst] / variance[worst]
-        values -= gain * values[worst]
-        covariance -= np.outer(gain, covariance[worst])
-        remaining[worst] = False
-        eliminated.append(worst)
-    return tuple(eliminated)
-
-
-def without_insignificant(solution: Estimate, relative_sigma: float, solver: SolverOptions) -> tuple[Estimate, str]:
-    """Leave out parameters that are not significant; those of friction laws always stay. Also names the others."""
-    model = solution.model
-    optional = np.ones(len(model.names), dtype=bool)
-    optional[: model.friction_count] = [column.optional for column in model.columns]
-    candidates = optional[solution.kept]
-    gone = insignificant(solution.fit.values, solution.fit.sampling_covariance, candidates, relative_sigma)
-    if not gone:
-        return solution, "all parameters are significant"
-    allowed = np.zeros(len(model.names), dtype=bool)
-    allowed[solution.kept] = True
-    allowed[solution.kept[list(gone)]] = False
-    names = ", ".join(solution.names[k] for k in gone)
-    sentence = f"left out, because sigma is more than {relative_sigma:.0%} of the value: {names}"
-    return estimate(model, solution.observations, solution.usable, solver, allowed), sentence
-
-
-_USUAL = 5e-3
+USUAL_DELAY = 5e-3
 """Standard deviation of the delay that any recording may have: a bus cycle, a filter of 30 Hz in the drive [s]."""
-_SURE = 4.0
-"""Standard deviations from zero above which a torque is moved."""
 _STEP = 0.05
 """Of the working period: where a step of friction lies between two samples is not known better."""
 
 
-@dataclass(frozen=True, slots=True)
-class TorqueDelay:
-    """By how much the torque is late against the positions, all joints alike.
+def delay_prior(moved: FloatArray) -> Prior:
+    """What is known of delays (k,) before the data, counted from where torques were moved to [s].
 
-    Attributes
-    ----------
-    seconds : negative when the positions are late
-    sigma : [s]
+    Delays of several joints have a common part, and one of their own.
     """
-
-    seconds: float
-    sigma: float
-
-    @property
-    def sure(self) -> bool:
-        """Whether there is a delay beyond doubt."""
-        return abs(self.seconds) > _SURE * self.sigma
+    k = moved.size
+    covariance = USUAL_DELAY**2 * (np.eye(k) + (k > 1) * np.ones((k, k)))
+    return Prior(-moved, np.asarray(np.linalg.inv(covariance)))
 
 
-def torque_delay(solution: Estimate, solver: SolverOptions) -> TorqueDelay:
-    """Estimate the delay together with all parameters, about the solution: ``tau(t - d) = tau(t) - d dtau/dt``.
+def delay_columns(solution: Estimate, own: bool) -> FloatArray:
+    """Derivatives (r, k) of the rows by one delay of all torques, or by one of every joint [N m/s]."""
+    late = delay_column(solution)[:, None]
+    joints = np.arange(solution.delay.size)
+    return late * (solution.fit.problem.joint[:, None] == joints) if own else late
 
-    A late torque adds what is proportional to the change of gravity and inertia: ``d k dq`` where gravity has the
-    stiffness k. In a single sine all of that is viscous friction; only the steps of dry friction, and motion at several
-    frequencies, separate them.
+
+def delay_covariance(solution: Estimate, solver: SolverOptions, own: bool, moved: bool) -> FloatArray:
+    """Covariance (k, k) of one delay of all torques, or of one of every joint [s^2].
+
+    Estimated together with all parameters, about the solution: ``tau(t - d) = tau(t) - d dtau/dt``. A late torque adds
+    what is proportional to the change of gravity and inertia: ``d k dq`` where gravity has the stiffness k. In a single
+    sine all of that is viscous friction; only the steps of dry friction, and motion at several frequencies, separate
+    them.
 
     Parameters
     ----------
-    solution : with all parameters: the delay would take the place of those that were left out
+    moved : torques were moved by their delays; False: the delay that shows is part of what is not known
     """
-    problem, prior = solution.fit.problem, np.append(solution.prior_std, _USUAL)
-    late = replace(
-        problem,
-        names=(*problem.names, "delay"),
-        units=(*problem.units, "s"),
-        W=np.column_stack((problem.W, _delay_column(solution))),
-        nonnegative=np.append(problem.nonnegative, False),
-    )
+    columns = delay_columns(solution, own)
+    k = columns.shape[1]
+    prior = solution.prior.joined(delay_prior(np.zeros(k)))
+    late = with_columns(solution.fit.problem, columns, ["delay"] * k, "s")
     fit = allowing_for_wrong_model(solve(late, solver, prior), conditions(solution), prior)
     step = _STEP * max(one.motion.period for one in solution.observations)
-    return TorqueDelay(float(fit.values[-1]), float(np.hypot(np.sqrt(fit.covariance[-1, -1]), step)))
+    shown = np.zeros(k) if moved else fit.values[-k:]
+    return np.asarray(fit.covariance[-k:, -k:] + np.outer(shown, shown) + step**2 * np.eye(k))
 
 
 def delay_error(solution: Estimate) -> FloatArray:
-    """Standard deviation (q,), signed, of the parameters of the fit that its unknown delay gives them, all at once."""
+    """Covariance (q, q) of the parameters of the fit that its unknown delays give them."""
     root = np.sqrt(solution.fit.weights)
     W = solution.fit.problem.W * root[:, None]
     scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
-    rows = np.vstack((W / scale, np.diag(1.0 / (solution.prior_std * scale))))
-    right = np.append(_delay_column(solution) * root, np.zeros(scale.size))
-    return np.asarray(np.linalg.lstsq(rows, right, rcond=None)[0] / scale * solution.delay_sigma)
+    known = solution.prior.rows[0] / scale
+    k = len(solution.delay_covariance)
+    columns = delay_columns(solution, k > 1) * root[:, None]
+    right = np.vstack((columns, np.zeros((len(known), columns.shape[1]))))
+    moved = np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale[:, None]
+    return np.asarray(moved @ solution.delay_covariance @ moved.T)
 
 
 def allowing_for_delay(solution: Estimate) -> Estimate:
-    """The estimate with a covariance that allows for its unknown delay."""
-    error = delay_error(solution)
-    return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + np.outer(error, error)))
+    """The estimate with a covariance that allows for its unknown delays."""
+    return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + delay_error(solution)))
 
 
-def shift_torque(observations: Sequence[Observation], seconds: float) -> tuple[Observation, ...]:
-    """The observations with a torque that is moved to earlier times by its delay [s]."""
+def shift_torque(observations: Sequence[Observation], seconds: FloatArray) -> tuple[Observation, ...]:
+    """The observations with torques that are moved to earlier times by the delays (n,) of their joints [s]."""
+    if not seconds.any():
+        return tuple(observations)
     shifted = []
     for one in observations:
         load = one.load.copy()
         for start, stop in one.filter.stretches:
             time = np.arange(stop - start) * one.motion.period
-            if time.size > 1:
-                load[start:stop] = CubicSpline(time, one.load[start:stop])(np.clip(time + seconds, 0.0, time[-1]))
+            for joint in np.flatnonzero(seconds) if time.size > 1 else ():
+                spline = CubicSpline(time, one.load[start:stop, joint])
+                load[start:stop, joint] = spline(np.clip(time + seconds[joint], 0.0, time[-1]))
         shifted.append(replace(one, load=load, torque=load[one.filter.kept]))
     return tuple(shifted)
 
 
-def _delay_column(solution: Estimate) -> FloatArray:
+def measured_slope(observations: Sequence[Observation], usable: Sequence[BoolArray]) -> FloatArray:
+    """Minus the derivative of the measured torque behind the filter, at every usable row (r,) [N m/s]."""
+    parts = []
+    for one, mask in zip(observations, usable, strict=True):
+        slope = np.zeros_like(one.load)
+        for start, stop in one.filter.stretches:
+            if stop - start > 1:
+                slope[start:stop] = np.gradient(one.load[start:stop], one.motion.period, axis=0)
+        parts.append(-slope[one.filter.kept][mask])
+    return np.concatenate(parts)
+
+
+def delay_column(solution: Estimate) -> FloatArray:
     """Minus the derivative of the predicted torque, behind the same filter, at every row (r,) [N m/s]."""
     parts = []
     for one, usable in zip(solution.observations, solution.usable, strict=True):

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.least_squares import SolverOptions, solve, solve_values
-from friction_estimator.identification.linear_problem import LinearFit, LinearProblem
+from friction_estimator.identification.linear_problem import LinearFit, LinearProblem, SolverOptions, rms, solve_values
 from friction_estimator.identification.motor.problem import (
+    GAIN,
     INERTIA,
     OFFSET,
+    UNITS,
     FrictionUnknowns,
     MotorLaw,
     best_stribeck_velocity,
@@ -23,10 +24,37 @@ from friction_estimator.identification.motor.problem import (
 )
 from friction_estimator.identification.motor.samples import MotorSamples
 from friction_estimator.identification.result import propagated_sigma
+from friction_estimator.identification.uncertainty import solve
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 
 _ROUNDS = 2
+_SURE = 3.0
+"""Standard deviations from zero that a gain must have, where friction is unknown, too."""
+_LEAST_SHARE = 0.01
+"""Share of the torque that the drive must explain then."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriveFit:
+    """``motor torque = offset + gain * drive`` at the output of the gearbox.
+
+    Attributes
+    ----------
+    motor : its name
+    kind : ``pwm`` or ``current``
+    offset : tau_0 [N m]
+    gain : K_pwm* [N m per unit of the drive]
+    covariance : (2, 2) of offset and gain, with what is not known of the friction
+    fit : the linear problem that was solved
+    """
+
+    motor: str
+    kind: str
+    offset: float
+    gain: float
+    covariance: FloatArray
+    fit: LinearFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +71,7 @@ class MotorFriction:
     offset, offset_sigma : constant torque that acts on the motor although it is not driven, tau_0 and the offset of the
         torque sensor together; zero when it was not estimated [N m]
     fit : the linear problem that was solved, for its residuals and condition
+    gain : torque by the drive, where it was an unknown of the same problem
     """
 
     motor: str
@@ -53,6 +82,7 @@ class MotorFriction:
     offset: float
     offset_sigma: float
     fit: LinearFit
+    gain: DriveFit | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,13 +135,13 @@ def fit_motor_friction(
     law = unknowns.law.as_seen(samples.velocity)
     _check_enough(samples, law)
     measured = driving - samples.torque - (unknowns.inertia or 0.0) * samples.acceleration
-    problem = friction_problem(samples, law, measured, unknowns.extra)
+    problem = friction_problem(samples, law, measured, unknowns)
     if not unknowns.search:
         return _result(samples.motor, law, solve(problem, solver, weak_prior(problem)), unknowns)
     for _ in range(_ROUNDS):  # weights and Stribeck velocity each as if the other were known
         weights = solve_values(problem, solver, weak_prior(problem)).weights
-        law = best_stribeck_velocity(samples, law, measured, unknowns.extra, weights)
-        problem = friction_problem(samples, law, measured, unknowns.extra)
+        law = best_stribeck_velocity(samples, law, measured, unknowns, weights)
+        problem = friction_problem(samples, law, measured, unknowns)
     best = solve(problem, solver, weak_prior(problem))
     free = best.values[: law.basis.shape[1]]
     rate = law.rate(samples.velocity, law.basis @ free) + law.columns(samples.velocity) @ law.basis_rate(free)
@@ -167,34 +197,33 @@ def _result(
         0.0 if offset is None else float(fit.values[offset]),
         0.0 if offset is None else float(np.sqrt(fit.covariance[offset, offset])),
         fit,
+        _gain_of(motor, fit, k, unknowns),
     )
 
 
-UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
+def _gain_of(motor: str, fit: LinearFit, first: int, unknowns: FrictionUnknowns) -> DriveFit | None:
+    """The drive's gain and constant torque of a fit that had them, its extra unknowns beginning at a column."""
+    if unknowns.gain is None:
+        return None
+    places = {name: first + k for k, name in enumerate(unknowns.extra)}
+    offset, gain = places.get(OFFSET), places[GAIN]
+    covariance = np.zeros((2, 2))
+    covariance[1, 1] = fit.covariance[gain, gain]
+    if offset is not None:
+        covariance = fit.covariance[np.ix_([offset, gain], [offset, gain])]
+    constant = 0.0 if offset is None else float(fit.values[offset])
+    spread = float(np.sqrt(fit.covariance[gain, gain]))
+    size = float(np.std(fit.problem.W[:, gain]))
+    if not float(fit.values[gain]) * size > max(_SURE * spread * size, _LEAST_SHARE * rms(fit.problem.y)):
+        raise InputError(
+            f"friction and drive gain of the motor {motor!r} cannot be separated by driven logs alone: record a log "
+            "with PWM = 0 while the joint is moved from outside, or give the known gain (--known-gain)"
+        )
+    return DriveFit(motor, unknowns.gain, constant, float(fit.values[gain]), covariance, fit)
+
+
 _LEAST = 30
 """Samples for a line with an offset and the standard deviation of both."""
-
-
-@dataclass(frozen=True, slots=True)
-class DriveFit:
-    """``motor torque = offset + gain * drive`` at the output of the gearbox.
-
-    Attributes
-    ----------
-    motor : its name
-    kind : ``pwm`` or ``current``
-    offset : tau_0 [N m]
-    gain : K_pwm* [N m per unit of the drive]
-    covariance : (2, 2) of offset and gain, with what is not known of the friction
-    fit : the linear problem that was solved
-    """
-
-    motor: str
-    kind: str
-    offset: float
-    gain: float
-    covariance: FloatArray
-    fit: LinearFit
 
 
 def fit_drive_gain(samples: MotorSamples, kind: str, friction: MotorFriction, solver: SolverOptions) -> DriveFit:

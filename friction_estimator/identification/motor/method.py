@@ -10,12 +10,14 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling, uncoupled
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription
-from friction_estimator.identification.least_squares import SolverOptions
-from friction_estimator.identification.linear_problem import FOLDS
+from friction_estimator.identification.curve_decision import choose_delay, choose_offsets, choose_treatment
+from friction_estimator.identification.curve_problem import curve_rows
+from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.linear_problem import FOLDS, SolverOptions
 from friction_estimator.identification.motor.fit import fit_drive_gain, fit_motor_friction
 from friction_estimator.identification.motor.problem import FrictionUnknowns, MotorLaw
 from friction_estimator.identification.motor.result import (
+    MotorPrediction,
     MotorResult,
     drive_gains,
     identified_friction,
@@ -23,19 +25,25 @@ from friction_estimator.identification.motor.result import (
     motor_figures,
     motor_findings,
     motor_parameters,
+    motor_prediction,
     motor_score,
 )
 from friction_estimator.identification.motor.samples import (
     DRIVES,
+    LEFT_OUT,
     TORQUE,
+    UNDRIVEN,
     MotorSamples,
     StickOptions,
+    advanced,
+    as_curves,
     drive_kind,
     motor_samples,
-    quiet_motion,
+    separated,
 )
-from friction_estimator.identification.recording.zero_phase import Progress
-from friction_estimator.identification.result import Identification, Provenance, verdicts
+from friction_estimator.identification.recording.zero_phase import Progress, to_motion
+from friction_estimator.identification.result import Candidate, Identification, Provenance, judged, sentences
+from friction_estimator.laws import make_linear_law
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -51,12 +59,13 @@ class MotorOptions:
     zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
     inertia : reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
     identify_inertia : find the inertia of the others; False: they have none
-    offset : a constant torque acts in the free logs too; None: where the law allows to separate it from friction
+    offset : a constant torque acts in the free logs too; None: chosen, where the law allows to separate it
     drive : ``pwm`` or ``current``; None: whichever was recorded
     known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
     stick : what counts as standing still
     solver : weights, robustness and bounds of both phases
-    cutoff_hz : of the velocities; None: from each log, see `samples.quiet_motion`
+    cutoff_hz : of the velocities; None: chosen
+    delay : by which the torques are late [s]; None: chosen
     folds : of the validation
     coupling : of motors that move several joints together; None: every joint has a motor of its own
     """
@@ -72,8 +81,19 @@ class MotorOptions:
     stick: StickOptions = field(default_factory=StickOptions)
     solver: SolverOptions = field(default_factory=SolverOptions)
     cutoff_hz: float | None = None
+    delay: float | None = None
     folds: int = FOLDS
     coupling: Coupling | None = None
+
+    @property
+    def dead_zone(self) -> float:
+        """Velocities of all sizes are compared."""
+        return 0.0
+
+    @property
+    def max_sigma(self) -> float:
+        """All torques are compared."""
+        return float("inf")
 
 
 DEFAULTS = MotorOptions()
@@ -98,14 +118,15 @@ def motor_law(options: MotorOptions) -> MotorLaw:
     return law
 
 
-def unknowns_of(motor: str, law: MotorLaw, options: MotorOptions) -> FrictionUnknowns:
+def unknowns_of(motor: str, law: MotorLaw, options: MotorOptions, offset: bool, gain: str | None) -> FrictionUnknowns:
     """What is not known of one motor."""
     searched = options.identify_inertia and motor not in options.inertia
     return FrictionUnknowns(
         law,
         search=options.stribeck_velocity is None,
         inertia=None if searched else options.inertia.get(motor, 0.0),
-        offset=law.offset_shows if options.offset is None else options.offset,
+        offset=offset,
+        gain=gain,
     )
 
 
@@ -127,11 +148,7 @@ def check_names(options: MotorOptions, coupling: Coupling) -> None:
 
 
 METHOD = "motor"
-UNDRIVEN = 0.01
-"""A drive below this share of its largest value in the other logs counts as zero."""
-_FEW = 0.05
-"""Share of driven samples below which a warning asks whether the log is meant to be driven."""
-_NEEDS_FREE = f"the method {METHOD!r} begins with logs of joints that are moved from outside with PWM = 0"
+_NEEDS_LOGS = f"the method {METHOD!r} needs logs of joints that are moved, from outside with PWM = 0 or by their motors"
 _BACKWARD = 0.1
 """Share of the power that friction may give back before the torque is taken to have the wrong sign."""
 
@@ -168,40 +185,13 @@ def run(
     coupling = options.coupling or uncoupled(logs[0].joint_names)
     if options.known_gain:
         return identify_motor(logs, [], coupling, replace(options, drive=_driving_input(logs, options.drive)))
-    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
-    rows = [_driven_rows(log, largest) for log in logs]
-    free = [log for log, drive in zip(logs, rows, strict=True) if not drive.any()]
-    driven = [(log, drive) for log, drive in zip(logs, rows, strict=True) if drive.any()]
-    reasons = [_why_driven(log, drive) for log, drive in driven]
-    if not free:
-        raise InputError(f"{_NEEDS_FREE}, but all logs are driven: {'; '.join(reasons)}")
-    for (log, drive), reason in zip(driven, reasons, strict=True):
-        if warn is not None and drive.mean() < _FEW:
-            warn(f"{reason}: where {log.name} is meant to be a log without drive, leave these samples out")
-    found = identify_motor(free, [log for log, _ in driven], coupling, options)
+    free, driven, reasons = separated(logs)
+    if warn is not None:
+        for reason in reasons:
+            if reason.endswith(LEFT_OUT):
+                warn(reason)
+    found = identify_motor(free, driven, coupling, options)
     return replace(found, provenance=replace(found.provenance, choices=(*reasons, *found.provenance.choices)))
-
-
-def _largest(log: JointLog, kind: str) -> float:
-    return float(np.nanmax(np.abs(log.inputs[kind]), initial=0.0)) if kind in log.inputs else 0.0
-
-
-def _driven_rows(log: JointLog, largest: Mapping[str, float]) -> BoolArray:
-    """Where (N,) a PWM or current is above a hundredth of the largest one of all logs."""
-    driven: BoolArray = np.zeros(log.time.size, dtype=bool)
-    for kind in DRIVES:
-        if kind in log.inputs and largest[kind] > 0.0:
-            driven |= (np.abs(np.nan_to_num(log.inputs[kind])) > UNDRIVEN * largest[kind]).any(axis=1)
-    return driven
-
-
-def _why_driven(log: JointLog, driven: BoolArray) -> str:
-    size = ", ".join(f"{kind} up to {_largest(log, kind):.3g}" for kind in DRIVES if _largest(log, kind) > 0.0)
-    since = log.time[np.argmax(driven)] - log.time[0]
-    return (
-        f"{log.name} counts as driven: {size}; {np.count_nonzero(driven)} of {driven.size} samples have a drive, the "
-        f"first one {since:.3f} s after its start"
-    )
 
 
 def _driving_input(logs: Sequence[JointLog], wanted: str | None) -> str:
@@ -242,26 +232,55 @@ def identify_motor(
     InputError
         When the logs lack a signal, motors hardly slide, or the free logs are driven.
     """
-    if not free_logs:
-        raise InputError(_NEEDS_FREE)
+    if not free_logs and not driven_logs:
+        raise InputError(_NEEDS_LOGS)
     check_names(options, coupling)
     law = motor_law(options)
-    free, driven = (
-        [quiet_motion(log.select(coupling.joint_names), options.cutoff_hz) for log in logs]
-        for logs in (free_logs, driven_logs)
-    )
-    kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
+    free_logs, driven_logs = ([log.select(coupling.joint_names) for log in logs] for logs in (free_logs, driven_logs))
+    kind = drive_kind(driven_logs, options.drive) if driven_logs else options.drive or DRIVES[0]
+    treatment, delay, offsets, table, notes = _decisions(free_logs, driven_logs, kind, coupling, law, options)
+    free, driven = ([advanced(to_motion(log, treatment), delay) for log in logs] for logs in (free_logs, driven_logs))
     known = options.inertia, options.known_gain
     free_samples = motor_samples(free, coupling, kind, options.stick, True, *known)
     driven_samples = motor_samples(driven, coupling, kind, options.stick, False, *known)
     results = []
-    for samples, moved in zip(free_samples, driven_samples, strict=True):
-        driving = _driving(samples, moved, kind, options)
-        slides, unknowns = samples.slides, unknowns_of(samples.motor, law, options)
-        friction = fit_motor_friction(samples.select(slides), unknowns, driving[slides], options.solver)
-        gain = fit_drive_gain(moved.select(moved.slides), kind, friction, options.solver) if driven else None
-        results.append(MotorResult(samples, driving, friction, gain))
-    return _identification(results, (*free, *driven), coupling, options)
+    for samples, moved, offset in zip(free_samples, driven_samples, offsets, strict=True):
+        both = samples if free else moved  # without a free log, friction and gain are unknowns of one problem
+        driving = _driving(samples, moved, kind, options) if free else np.zeros(moved.velocity.size)
+        slides = both.slides
+        unknowns = unknowns_of(samples.motor, law, options, bool(offset), None if free else kind)
+        friction = fit_motor_friction(both.select(slides), unknowns, driving[slides], options.solver)
+        gain = friction.gain
+        if free and driven:
+            gain = fit_drive_gain(moved.select(moved.slides), kind, friction, options.solver)
+        results.append(MotorResult(both, driving, friction, gain))
+    prediction = motor_prediction(results, treatment, delay, coupling, kind, options.stick, known)
+    return _identification(results, prediction, (*free, *driven), coupling, options, table, notes, bool(free))
+
+
+def _decisions(
+    free: Sequence[JointLog],
+    driven: Sequence[JointLog],
+    kind: str,
+    coupling: Coupling,
+    law: MotorLaw,
+    options: MotorOptions,
+) -> tuple[Treatment, float, BoolArray, tuple[Candidate, ...], tuple[str, ...]]:
+    """Treatment, delay and which motors (n,) have a constant torque, by held-out errors; all candidates; in words."""
+    logs, is_free = free or driven, bool(free) and not options.known_gain
+
+    def made(treatment: Treatment) -> list[Motion]:
+        return [as_curves(to_motion(log, treatment), coupling, kind, is_free, options.stick) for log in logs]
+
+    laws = [make_linear_law(law.name)] * len(coupling.motor_names)
+    treatment, table = choose_treatment(logs, made, laws, options, unfiltered=False)
+    motions = made(treatment)
+    delay, reason, delays = choose_delay(motions, laws, options)
+    offsets = np.full(len(coupling.motor_names), law.offset_shows and options.offset is not False)
+    constants: tuple[Candidate, ...] = ()
+    if options.offset is None:
+        offsets, constants = choose_offsets(curve_rows(motions, delay), laws, offsets, options.folds)
+    return treatment, delay, offsets, (*table, *delays, *constants), (reason.replace("friction", "the torque", 1),)
 
 
 def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: MotorOptions) -> FloatArray:
@@ -295,12 +314,19 @@ def _driving(free: MotorSamples, driven: MotorSamples, kind: str, options: Motor
 
 def _identification(
     results: Sequence[MotorResult],
+    prediction: MotorPrediction,
     motions: Sequence[Motion],
     coupling: Coupling,
     options: MotorOptions,
+    candidates: tuple[Candidate, ...],
+    notes: tuple[str, ...],
+    free: bool,
 ) -> Identification:
     friction = identified_friction(results)
-    scores = tuple(motor_score(result, options.solver, options.folds) for result in results)
+    own = prediction.rows_of([result.free for result in results], free).scores()
+    scores = tuple(
+        motor_score(result, score, options.solver, options.folds) for result, score in zip(results, own, strict=True)
+    )
     condition = max(result.friction.fit.condition for result in results)
     findings = [finding for result in results for finding in motor_findings(result)]
     filtered = tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices)
@@ -310,11 +336,13 @@ def _identification(
         scores,
         tuple(motor_figures(result) for result in results),
         condition,
-        verdicts(scores, friction, condition, findings),
+        sentences([*findings, *judged(scores, friction, condition)]),
         Provenance(
             METHOD,
             tuple((motion.name, motion.digest) for motion in motions),
-            (*filtered, *motor_choices(results, coupling)),
+            (*filtered, *notes, *motor_choices(results, coupling)),
         ),
         drives=drive_gains(results),
+        predictions=(prediction,),
+        candidates=candidates,
     )

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.linear_problem import LinearProblem
+from friction_estimator.identification.linear_problem import LinearProblem, Prior
 from friction_estimator.identification.motor.samples import MotorSamples
 from friction_estimator.laws import make_law, make_linear_law
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
@@ -128,7 +128,8 @@ def registered_law(law: MotorLaw, searched: bool) -> str:
     return ASYMMETRIC_STRIBECK_SCALED.name if scaled else law.name
 
 
-INERTIA, OFFSET = "inertia", "free_offset"
+INERTIA, OFFSET, GAIN = "inertia", "free_offset", "drive_gain"
+UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
 _LARGEST = 10.0
 """Largest torque of one parameter, as a multiple of the largest measured one."""
 _VANISHING = 1e-12
@@ -149,21 +150,23 @@ class FrictionUnknowns:
     search : the Stribeck velocity is unknown, too
     inertia : reflected inertia, None when unknown [kg m^2]
     offset : a constant torque acts as well (see `MotorFriction.offset`); eq. 19 has none
+    gain : the drive's torque per unit is unknown, too: of logs that are all driven; which input drives. None: known
     """
 
     law: MotorLaw
     search: bool = False
     inertia: float | None = 0.0
     offset: bool = False
+    gain: str | None = None
 
     @property
     def extra(self) -> tuple[str, ...]:
         """Names of the unknowns that are not of the law, in the order of their columns."""
-        return (INERTIA,) * (self.inertia is None) + (OFFSET,) * self.offset
+        return (INERTIA,) * (self.inertia is None) + (OFFSET,) * self.offset + (GAIN,) * (self.gain is not None)
 
 
 def friction_problem(
-    samples: MotorSamples, law: MotorLaw, measured: FloatArray, extra: tuple[str, ...]
+    samples: MotorSamples, law: MotorLaw, measured: FloatArray, unknowns: FrictionUnknowns
 ) -> LinearProblem:
     """``measured = W chi``: free parameters of the law, then the extra unknowns (eqs. 20-21, 29-31).
 
@@ -171,13 +174,15 @@ def friction_problem(
     ----------
     samples : of one motor, stick phases left out
     measured : (r,) torque of the drive less all that is known [N m]
-    extra : of `FrictionUnknowns.extra`
+    unknowns : what else is not known
     """
+    extra = unknowns.extra
     parameters = make_law(law.name)
     free = np.flatnonzero(~law.constrained)
     others = {
         INERTIA: (samples.acceleration, "kg m^2", True),
         OFFSET: (-np.ones_like(samples.velocity), "N m", False),
+        GAIN: (-samples.drive, UNITS.get(unknowns.gain or "", ""), False),
     }
     return LinearProblem(
         names=tuple(f"{samples.motor}/{name}" for name in (*(law.parameter_names[k] for k in free), *extra)),
@@ -191,12 +196,12 @@ def friction_problem(
     )
 
 
-def weak_prior(problem: LinearProblem) -> FloatArray:
-    """Standard deviations (p,) about zero that decide only what the motion leaves open, such as one tangent of many.
+def weak_prior(problem: LinearProblem) -> Prior:
+    """Prior about zero that decides only what the motion leaves open, such as one tangent of many.
 
     No single parameter gives more than ten times the largest torque that was measured.
     """
-    return np.asarray(_LARGEST * np.abs(problem.y).max() / np.maximum(np.abs(problem.W).max(axis=0), _VANISHING))
+    return Prior.of_std(_LARGEST * np.abs(problem.y).max() / np.maximum(np.abs(problem.W).max(axis=0), _VANISHING))
 
 
 def with_column(problem: LinearProblem, name: str, unit: str, rate: FloatArray) -> LinearProblem:
@@ -211,7 +216,7 @@ def with_column(problem: LinearProblem, name: str, unit: str, rate: FloatArray) 
 
 
 def best_stribeck_velocity(
-    samples: MotorSamples, law: MotorLaw, measured: FloatArray, extra: tuple[str, ...], weights: FloatArray
+    samples: MotorSamples, law: MotorLaw, measured: FloatArray, unknowns: FrictionUnknowns, weights: FloatArray
 ) -> MotorLaw:
     """The law whose Stribeck velocity leaves the least weighted sum of squares.
 
@@ -221,7 +226,7 @@ def best_stribeck_velocity(
 
     def remaining(logarithm: float) -> float:
         tried = _at(law, logarithm, samples.velocity)
-        W = friction_problem(samples, tried, measured, extra).W * root[:, None]
+        W = friction_problem(samples, tried, measured, unknowns).W * root[:, None]
         scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
         y = measured * root
         return float(np.sum((y - W @ (np.linalg.lstsq(W / scale, y, rcond=None)[0] / scale)) ** 2))

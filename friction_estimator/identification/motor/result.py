@@ -1,18 +1,33 @@
-"""Result of the method `motor`: parameters, scores, figures and findings of every motor."""
+"""Result of the method `motor`: parameters, scores, figures and findings of every motor, and what it predicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
-from friction_estimator.identification.least_squares import SolverOptions, solve_values
-from friction_estimator.identification.linear_problem import fold_numbers, held_out_prediction, rms, select_rows
-from friction_estimator.identification.motor.fit import UNITS, DriveFit, MotorFriction
-from friction_estimator.identification.motor.problem import OFFSET, weak_prior
-from friction_estimator.identification.motor.samples import MotorSamples
+from friction_estimator.errors import InputError
+from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
+from friction_estimator.identification.linear_problem import (
+    SolverOptions,
+    folds_of,
+    held_out_prediction,
+    rms,
+    select_rows,
+    solve_values,
+)
+from friction_estimator.identification.motor.fit import DriveFit, MotorFriction
+from friction_estimator.identification.motor.problem import OFFSET, UNITS, weak_prior
+from friction_estimator.identification.motor.samples import (
+    MotorSamples,
+    StickOptions,
+    advanced,
+    motor_samples,
+    separated,
+)
+from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.identification.result import (
     DriveGain,
     Finding,
@@ -21,6 +36,8 @@ from friction_estimator.identification.result import (
     ParameterTable,
     joined,
 )
+from friction_estimator.identification.scoring import Rows
+from friction_estimator.laws import make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -70,7 +87,7 @@ def motor_parameters(results: Sequence[MotorResult]) -> ParameterTable:
             (f"{motor}/{friction.names[k]}", friction.units[k], float(friction.values[k]), float(sigma[k]))
             for k in estimated
         ]
-        if friction.offset_sigma > 0.0:
+        if friction.offset_sigma > 0.0 and friction.gain is None:
             rows.append((f"{motor}/{OFFSET}", "N m", friction.offset, friction.offset_sigma))
         if gain is not None:
             spread = np.sqrt(np.diagonal(gain.covariance))
@@ -89,27 +106,21 @@ def drive_gains(results: Sequence[MotorResult]) -> dict[str, DriveGain]:
     }
 
 
-def motor_score(result: MotorResult, solver: SolverOptions, folds: int) -> JointScore:
-    """Held-out error of the first phase: the torque behind the transmission by friction and inertia."""
+def motor_score(result: MotorResult, own: JointScore, solver: SolverOptions, folds: int) -> JointScore:
+    """Errors of the first phase, with that of rows that the fit has not seen.
+
+    Parameters
+    ----------
+    own : errors of the fit on its own rows
+    """
     problem = result.friction.fit.problem
-    used = result.free.slides
-    acceleration = result.free.acceleration[used]
 
     def estimate(rows: BoolArray) -> FloatArray:
         seen = select_rows(problem, rows)
         return solve_values(seen, solver, weak_prior(seen)).values
 
-    held_out = held_out_prediction(problem, fold_numbers(problem.segment, folds), estimate)
-    torque = result.free.torque[used] - result.driving[used]
-    inertia = float(result.friction.values[-1])
-    return JointScore(
-        result.free.motor,
-        torque_rms=rms(torque),
-        rigid_body_error=rms(torque + inertia * acceleration) if inertia > 0.0 else float("nan"),
-        model_error=rms(problem.y - held_out),
-        fit_error=rms(result.friction.fit.residual),
-        samples=problem.y.size,
-    )
+    held_out = held_out_prediction(problem, folds_of(problem, folds), estimate)
+    return replace(own, model_error=rms(problem.y - held_out))
 
 
 def motor_figures(result: MotorResult) -> FrictionSamples:
@@ -247,3 +258,120 @@ def _about_gain(result: MotorResult) -> list[Finding]:
             f"friction is met to {error:.1f} %",
         )
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class MotorPrediction:
+    """Torque that each motor passes on to its joints, without and with a drive.
+
+    Attributes
+    ----------
+    treatment : of the recordings
+    delay : by which torques are late [s]
+    coupling : of motors and joints
+    drive : input that drives the motors
+    stick : what counts as standing still
+    laws, values : (n) friction law of every motor, and its parameters
+    inertia : (n) reflected inertia [kg m^2]
+    free_offset : (n) constant torque without a drive [N m]
+    drive_offset, drive_gain : (n) torque by the drive, where it was identified; empty: it was not
+    known_inertia, known_gain : what was given, by motor: slips are accepted with these
+    """
+
+    treatment: Treatment
+    delay: float
+    coupling: Coupling
+    drive: str
+    stick: StickOptions
+    laws: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    inertia: tuple[float, ...]
+    free_offset: tuple[float, ...]
+    drive_offset: tuple[float, ...]
+    drive_gain: tuple[float, ...]
+    known_inertia: Mapping[str, float]
+    known_gain: Mapping[str, float]
+
+    def compared(self, logs: Sequence[JointLog], urdf_xml: str | None = None) -> tuple[Rows, list[Motion]]:
+        """Rows of recordings of torques behind the transmission, and their motions; no URDF is needed."""
+        free, driven = (list(logs), []) if self.known_gain else separated(logs)[:2]
+        names = self.coupling.joint_names
+        motions = [[to_motion(log.select(names), self.treatment) for log in part] for part in (free, driven)]
+        return self.rows(*motions), motions[0] or motions[1]
+
+    def rows(self, free: Sequence[Motion], driven: Sequence[Motion]) -> Rows:
+        """Torques of all motions without a drive; where there are none, of those with one.
+
+        Parameters
+        ----------
+        free, driven : of the joints of the coupling, after the treatment
+
+        Raises
+        ------
+        InputError
+            When all motions are driven, and no gain was identified.
+        """
+        if not free and not self.drive_gain:
+            raise InputError("no drive gain was identified: compare with recordings of motors that are not driven")
+        motions = [advanced(motion, self.delay) for motion in free or driven]
+        known = self.known_inertia, self.known_gain
+        return self.rows_of(
+            motor_samples(motions, self.coupling, self.drive, self.stick, bool(free), *known), bool(free)
+        )
+
+    def rows_of(self, samples: Sequence[MotorSamples], free: bool) -> Rows:
+        """Torques of samples of every motor (n), without a drive or with one, and what is predicted of them."""
+        rigid, friction, usable = [], [], []
+        for k, one in enumerate(samples):
+            drive = np.nan_to_num(one.drive)
+            constant, gain = self.free_offset[k], self.known_gain.get(one.motor, 0.0)
+            if not free:
+                constant, gain = self.drive_offset[k], self.drive_gain[k]
+            law = make_law(self.laws[k])
+            friction.append(-law.torque(np.array(self.values[k])[None, :], one.velocity))
+            rigid.append(constant + gain * drive - self.inertia[k] * one.acceleration)
+            usable.append(one.slides)
+
+        def stacked(signals: Sequence[FloatArray]) -> FloatArray:
+            return np.stack(signals, axis=1)
+
+        torque = stacked([one.torque for one in samples])
+        return Rows(
+            names=tuple(one.motor for one in samples),
+            velocity=stacked([one.velocity for one in samples]),
+            load=torque,
+            torque=torque,
+            rigid=stacked(rigid),
+            friction=stacked(friction),
+            usable=np.stack(usable, axis=1),
+            limits=np.full(len(samples), np.inf),
+        )
+
+
+def motor_prediction(
+    results: Sequence[MotorResult],
+    treatment: Treatment,
+    delay: float,
+    coupling: Coupling,
+    kind: str,
+    stick: StickOptions,
+    known: tuple[Mapping[str, float], Mapping[str, float]],
+) -> MotorPrediction:
+    """What fits of all motors predict."""
+    gains = [result.gain for result in results if result.gain is not None]
+    fits = [result.friction for result in results]
+    return MotorPrediction(
+        treatment,
+        delay,
+        coupling,
+        kind,
+        stick,
+        laws=tuple(fit.law_name for fit in fits),
+        values=tuple(tuple(fit.values[:-1].tolist()) for fit in fits),
+        inertia=tuple(float(fit.values[-1]) for fit in fits),
+        free_offset=tuple(fit.offset for fit in fits),
+        drive_offset=tuple(gain.offset for gain in gains),
+        drive_gain=tuple(gain.gain for gain in gains),
+        known_inertia=dict(known[0]),
+        known_gain=dict(known[1]),
+    )

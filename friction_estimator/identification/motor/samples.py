@@ -9,27 +9,51 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.joint_log import JointLog, Motion
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.curve_problem import FURTHER
+from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 TORQUE = "joint_torque"
 DRIVES = ("pwm", "current")
 
 
-def quiet_motion(log: JointLog, cutoff_hz: float | None) -> Motion:
-    """Motion with as little noise in its velocities as their spectrum allows: near standstill friction depends on them.
-
-    The torque is not filtered: noise in it averages out, that of a velocity inside of a friction law does not.
-    """
-    motion = to_motion(log, cutoff_hz)
-    if cutoff_hz is not None or not np.isfinite(motion.parallel_hz):
+def advanced(motion: Motion, delay: float) -> Motion:
+    """The motion with torques that are moved to earlier times [s]; NaN where nothing was recorded late enough."""
+    rows = round(delay / motion.period)
+    if rows == 0 or TORQUE not in motion.inputs:
         return motion
-    reason = f"velocities are filtered at {motion.parallel_hz:.3g} Hz: near standstill friction depends on their noise"
-    return replace(to_motion(log, motion.parallel_hz), choices=(*motion.choices, reason))
+    torque = np.full_like(motion.inputs[TORQUE], np.nan)
+    for start, stop in motion.stretches:
+        length = max(stop - start - rows, 0)
+        torque[start : start + length] = motion.inputs[TORQUE][stop - length : stop]
+    return replace(motion, inputs={**motion.inputs, TORQUE: torque})
 
 
-def drive_kind(motions: Sequence[Motion], wanted: str | None) -> str:
+def stretch_numbers(motion: Motion) -> IntArray:
+    """Number (N,) of the stretch without a gap that every sample belongs to."""
+    return np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
+
+
+def as_curves(motion: Motion, coupling: Coupling, kind: str | None, free: bool, stick: StickOptions) -> Motion:
+    """The motion of the motors, with their torque while they slide as friction, and further columns of it."""
+    columns = joint_columns(motion, coupling)
+    torque, drive = motor_torque(motion, coupling, columns), motor_drive(motion, coupling, columns, kind, free)
+    velocity, acceleration = (
+        coupling.motor_velocity(signal[:, columns]) for signal in (motion.velocity, motion.acceleration)
+    )
+    stretch = stretch_numbers(motion)
+    slides = np.stack([sliding(speed, stretch, motion.period, stick) for speed in velocity.T], axis=1)
+    inputs = {FRICTION: np.where(slides, -torque, np.nan), FURTHER + "inertia": acceleration}
+    if not free:
+        inputs[FURTHER + "drive"] = np.nan_to_num(drive)
+    position = coupling.motor_velocity(motion.position[:, columns])
+    return replace(
+        motion, joint_names=coupling.motor_names, position=position, velocity=velocity, acceleration=acceleration,
+        effort=None, inputs=inputs,
+    )  # fmt: skip
+
+
+def drive_kind(logs: Sequence[JointLog], wanted: str | None) -> str:
     """Which of the recorded inputs drives the motors.
 
     Raises
@@ -37,7 +61,7 @@ def drive_kind(motions: Sequence[Motion], wanted: str | None) -> str:
     InputError
         When it was not recorded in all of them, or both were and none was chosen.
     """
-    common = [kind for kind in DRIVES if all(kind in motion.inputs for motion in motions)]
+    common = [kind for kind in DRIVES if all(kind in log.inputs for log in logs)]
     if wanted is not None and wanted not in common:
         raise InputError(
             f"the input {wanted!r} was not recorded in all driven logs; all of them have {choices(common)}"
@@ -276,7 +300,7 @@ def motor_samples(
     instants = segments = 0  # of the experiments so far
     for motion in motions:
         columns = joint_columns(motion, coupling)
-        stretch = np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
+        stretch = stretch_numbers(motion)
         velocity = coupling.motor_velocity(motion.velocity[:, columns])
         acceleration = coupling.motor_velocity(motion.acceleration[:, columns])
         torque, drive = motor_torque(motion, coupling, columns), motor_drive(motion, coupling, columns, kind, free)
@@ -306,3 +330,57 @@ def _joined(motor: str, parts: Sequence[MotorSamples]) -> MotorSamples:
     none, number = np.zeros(0), np.zeros(0, dtype=np.intp)
     parts = [MotorSamples(motor, none, none, none, none, number, number, none.astype(bool)), *parts]
     return MotorSamples(motor, *(np.concatenate([getattr(part, name) for part in parts]) for name in _SIGNALS))
+
+
+UNDRIVEN = 0.01
+"""A drive below this share of its largest value in the other logs counts as zero."""
+_FEW = 0.05
+"""Share of driven samples below which a warning asks whether the log is meant to be driven."""
+LEFT_OUT = "it counts as free, without these samples"
+
+
+def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog], list[str]]:
+    """Logs without and with a drive, and why; a few driven samples of a free log lose their torque."""
+    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
+    free, driven, reasons = [], [], []
+    for log in logs:
+        rows = _driven_rows(log, largest)
+        if rows.mean() >= _FEW:
+            driven.append(log)
+            reasons.append(_why_driven(log, rows))
+        else:
+            free.append(_without(log, rows) if rows.any() else log)
+            reasons += [f"{_drive_of(log, rows)}: {LEFT_OUT}"] if rows.any() else []
+    return free, driven, reasons
+
+
+def _without(log: JointLog, rows: BoolArray) -> JointLog:
+    """The log without torque and drive at these samples (N,)."""
+    holes = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
+    return log.changed(lambda kind, signal: np.where(rows[:, None] & (kind in holes), holes.get(kind, 0.0), signal))
+
+
+def _largest(log: JointLog, kind: str) -> float:
+    return float(np.nanmax(np.abs(log.inputs[kind]), initial=0.0)) if kind in log.inputs else 0.0
+
+
+def _driven_rows(log: JointLog, largest: Mapping[str, float]) -> BoolArray:
+    """Where (N,) a PWM or current is above a hundredth of the largest one of all logs."""
+    driven: BoolArray = np.zeros(log.time.size, dtype=bool)
+    for kind in DRIVES:
+        if kind in log.inputs and largest[kind] > 0.0:
+            driven |= (np.abs(np.nan_to_num(log.inputs[kind])) > UNDRIVEN * largest[kind]).any(axis=1)
+    return driven
+
+
+def _why_driven(log: JointLog, driven: BoolArray) -> str:
+    return f"{log.name} counts as driven: {_drive_of(log, driven).partition(': ')[2]}"
+
+
+def _drive_of(log: JointLog, driven: BoolArray) -> str:
+    size = ", ".join(f"{kind} up to {_largest(log, kind):.3g}" for kind in DRIVES if _largest(log, kind) > 0.0)
+    since = log.time[np.argmax(driven)] - log.time[0]
+    return (
+        f"{log.name}: {size}; {np.count_nonzero(driven)} of {driven.size} samples have a drive, the "
+        f"first one {since:.3f} s after its start"
+    )

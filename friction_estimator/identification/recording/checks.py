@@ -10,15 +10,17 @@ from scipy.integrate import cumulative_trapezoid
 
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import JointLog, Motion
-from friction_estimator.identification.recording import filters
+from friction_estimator.identification.recording import zero_phase as filters
 from friction_estimator.identification.recording.sampling import (
     evenly,
     find_stretches,
     longest_stretch,
+    motion_band,
+    moving_joints,
     repair,
+    signal_to_noise,
     usual_period,
 )
-from friction_estimator.identification.recording.spectrum import SHORTEST, joint_spectrum, moving_joints
 from friction_estimator.identification.recording.torque_checks import (
     NetWork,
     TorqueSign,
@@ -169,8 +171,9 @@ def _torque(log: JointLog) -> tuple[str, ...]:
 
 _ALIKE, _UNLIKE = 0.9, 0.75  # correlations
 _CLOSE, _SCALED = 1.2, 1.5  # factors between slopes: equal below the first, in other units above the second
+_HARMONICS = 10.0  # of the motion
 _MOVES, _MOVES_WELL = 5.0, 30.0  # times the noise of the position: enough to recognise a column, and to rule it out
-_SWING = 20.0  # samples, where a spectrum does not show the swing
+_FEWEST = 32  # samples without a gap
 _DEGREES = math.degrees(1.0)
 _FACTORS = {
     _DEGREES: "is the velocity in degrees a second?",
@@ -205,7 +208,7 @@ def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
 def _even(log: JointLog, period: float) -> tuple[FloatArray, FloatArray | None, FloatArray | None] | None:
     """Position, velocity and effort of the longest stretch, on an even grid."""
     stretch = longest_stretch(log.time, period)
-    if stretch.stop - stretch.start < SHORTEST:
+    if stretch.stop - stretch.start < _FEWEST:
         return None
 
     def even(signal: FloatArray | None) -> FloatArray | None:
@@ -222,9 +225,9 @@ class _Increments:
     """
 
     def __init__(self, position: FloatArray, velocity: FloatArray | None, period: float) -> None:
-        spectra = [joint_spectrum(column, period, 0) for column in position.T]
-        self.motion = [spectrum.excursion for spectrum in spectra]
-        swing = [_SWING if math.isnan(s.travel_hz) else 0.5 / (s.travel_hz * period) for s in spectra]
+        time: FloatArray = period * np.arange(len(position), dtype=float)
+        self.motion = [signal_to_noise(column) for column in position.T]
+        swing = [0.5 / (motion_band(time, column) * period) for column in position.T]
         self._steps = np.clip(np.rint(swing), 1, max(position.shape[0] // 10, 1)).astype(int)
         self._position, self._velocity = position, velocity
         self._travel = self._integral(position - position.mean(axis=0), period)
@@ -376,9 +379,10 @@ def _evidence(log: JointLog, joint: int, period: float) -> tuple[float, float]:
     """Speed that is exceeded in 1 % of the time, and how much better degrees explain the torque (1: no better)."""
     stretch = longest_stretch(log.time, period)
     position = evenly(log.position[:, joint], log.time, stretch, period, False)
-    band = joint_spectrum(position, period, 0).cutoff_hz if position.size > SHORTEST else math.nan
-    if math.isnan(band):
+    if position.size < _FEWEST or signal_to_noise(position) < _MOVES:
         return 0.0, 1.0
+    time: FloatArray = period * np.arange(position.size, dtype=float)
+    band = _HARMONICS * motion_band(time, position)
     smooth = filters.low_pass(position, period, min(band, 0.2 / period))
     velocity = filters.central_difference(smooth, period)
     speed = float(np.percentile(np.abs(velocity), 99.0))

@@ -1,4 +1,4 @@
-"""Stamps and bad samples of a log: usual period, gaps, even grids, samples that are left out or put in order."""
+"""Stamps and bad samples of a log: usual period, gaps, even grids, repair; and what of a signal is motion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.interpolate import make_interp_spline
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 LONGEST_BRIDGE = 3.5
 """Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""
@@ -270,3 +270,80 @@ def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
 
 def _median_step(log: JointLog) -> float:
     return float(np.median(np.abs(np.diff(log.time))))
+
+
+FLAT = 2.0
+"""A low-pass of order 4 changes amplitudes by less than 1 % up to its cut-off divided by this."""
+_BITS = 4
+"""Steps of the encoder that a motion must span."""
+_STANDS = 3.0
+"""Standard deviation of a signal over that of its noise: a joint below that stands still."""
+_EQUAL = 1e-15
+"""Share of the range of a signal: values that are nearer than this to each other are the same."""
+_TRAVEL = 0.999
+"""Share of the variance of the position that its band holds."""
+BANDS = 10.0
+"""Comparison in bands of the motion: the first harmonics of friction's steps come through."""
+_MAD = 1.4826
+"""Median absolute deviation to standard deviation of a Gaussian."""
+
+
+def last_bit(signal: FloatArray) -> float:
+    """Smallest step between two values (N,) that occur, zero for a constant; rounding of a computation is no step."""
+    steps = np.diff(np.unique(signal))
+    return float(steps[steps > _EQUAL * steps.sum()].min(initial=np.inf)) if steps.size else 0.0
+
+
+def signal_to_noise(signal: FloatArray) -> float:
+    """Standard deviation of a signal (N,) over that of its noise, one for noise alone, zero within a few steps.
+
+    Noise is what second differences show, which a motion that is sampled well has little of, and rounding.
+    """
+    bit = last_bit(signal)
+    if np.ptp(signal) <= _BITS * bit:
+        return 0.0
+    second = np.diff(signal, 2)
+    white = _MAD * float(np.median(np.abs(second - np.median(second)))) / np.sqrt(6.0)
+    return float(np.std(signal) / max(white, bit / np.sqrt(12.0), np.finfo(float).tiny))
+
+
+def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:
+    """Whether each joint moves by more than the noise and a few bits of its encoder, (n,).
+
+    Parameters
+    ----------
+    time : (N,) strictly increasing [s]
+    position : (N, n) [rad or m]
+    velocity : (N, n) measured, when it is to be used as well: a joint moves when either of the two shows it
+    """
+    signals = (position,) if velocity is None else (position, velocity)
+    return np.array(
+        [any(signal_to_noise(one[:, joint]) > _STANDS for one in signals) for joint in range(position.shape[1])]
+    )
+
+
+def motion_band(time: FloatArray, position: FloatArray) -> float:
+    """Frequency below which a position (N,) has 99.9 % of its variance, noise left out [Hz].
+
+    Noise hardly shows in a position, but may hold most of the variance of a velocity.
+    """
+    period = usual_period(time)
+    even = np.interp(np.arange(time[0], time[-1], period), time, position)
+    power = np.abs(np.fft.rfft((even - even.mean()) * np.hanning(even.size))) ** 2
+    floor = np.median(power[power.size // 2 :]) / np.log(2.0)  # of an exponential distribution, to its mean
+    share = np.cumsum(np.maximum(power - floor, 0.0))
+    return float((np.searchsorted(share, _TRAVEL * share[-1]) + 1) / (period * even.size))
+
+
+def comparison_band(log: JointLog) -> float:
+    """Ten bands of the fastest motion [Hz]: motion and torque are compared up to there.
+
+    Raises
+    ------
+    InputError
+        When no joint moves.
+    """
+    moving = np.flatnonzero(moving_joints(log.time, log.position, log.velocity))
+    if not moving.size:
+        raise InputError(f"{log.name}: no joint moves by more than its noise, so that there is no motion to filter")
+    return BANDS * max(motion_band(log.time, log.position[:, joint]) for joint in moving)

@@ -10,9 +10,9 @@ import numpy as np
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.least_squares import SolverOptions, solve
-from friction_estimator.identification.linear_problem import LinearProblem
-from friction_estimator.identification.recording.filters import make_parallel_filter
+from friction_estimator.identification.linear_problem import LinearProblem, Prior, SolverOptions
+from friction_estimator.identification.recording.zero_phase import make_parallel_filter
+from friction_estimator.identification.uncertainty import solve
 from friction_estimator.types import FloatArray
 
 _ROWS_A_COLUMN = 4
@@ -120,7 +120,7 @@ def _estimated(W: FloatArray, y: FloatArray, rows: FloatArray) -> tuple[FloatArr
     same, p = np.zeros(y.size, dtype=np.intp), W.shape[1]
     names = tuple(str(k) for k in range(p))
     problem = LinearProblem(names, ("",) * p, W, y, same, same, np.zeros(p, dtype=bool))
-    weak = np.full(p, _WEAK * np.linalg.norm(y))  # columns are of unit length; some may be the same
+    weak = Prior.of_std(np.full(p, _WEAK * np.linalg.norm(y)))  # columns are of unit length; some may be the same
     fit = solve(problem, SolverOptions(bounded=False), weak)
     return rows @ fit.values, np.sqrt(np.diagonal(rows @ fit.covariance @ rows.T))
 

@@ -1,115 +1,208 @@
-"""Joint log to motion: velocities and accelerations without phase, edges cut, gaps left open."""
+"""Joint log to motion: zero-phase filter, derivatives, edges cut, gaps left open; and the filter of both sides."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
+from scipy.signal import butter, sosfilt, sosfiltfilt
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import JointLog, Motion
-from friction_estimator.identification.recording import filters
+from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.recording.sampling import (
+    FLAT,
     Stretch,
+    comparison_band,
     even_times,
     evenly,
     find_stretches,
-    longest_stretch,
+    moving_joints,
     repair,
     usual_period,
 )
-from friction_estimator.identification.recording.spectrum import (
-    FLAT,
-    Cutoff,
-    choose_cutoff,
-    joint_spectrum,
-    last_bit,
-    moving_joints,
-)
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-_WORST = 5.0  # how many times worse one joint may become so that the others become better
-_WORDS = {True: "measured", False: "from the position"}
+_CENTRAL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
+"""First derivative, exact for polynomials up to degree 8: true to 1 % up to a fifth of the sampling rate."""
+
+HALF_STENCIL = _CENTRAL.size // 2
+_FORGOTTEN = 1e-2  # of its largest value: what an impulse response may still be at the edge
+ORDER = 4
+"""Of one pass of the Butterworth low-pass."""
+HIGHEST = 0.45
+"""Highest cut-off of a low-pass, in sampling rates."""
 
 
-@dataclass(frozen=True, slots=True)
-class VelocityComparison:
-    """Measured velocity of one joint against the derivative of its position, both band-limited alike.
-
-    Attributes
-    ----------
-    gain : slope of the measured velocity over the derivative, 1 when both agree
-    lag : how much later the measured velocity is [s]
-    measured_error : RMS error of the measured velocity: noise, lag, gain; from its distance to the derivative [rad/s]
-    derived_error : RMS error of the derivative from noise and rounding of the position [rad/s]
-    """
-
-    gain: float
-    lag: float
-    measured_error: float
-    derived_error: float
-
-
-def measured_is_better(log: JointLog, period: float) -> tuple[bool, str]:
-    """Whether the measured velocity has a smaller error than the derivative of the position, and why in a sentence.
-
-    Compared in the geometric mean over the joints that move, unless one of them suffers.
+def low_pass(signal: FloatArray, period: float, cutoff_hz: float) -> FloatArray:
+    """Butterworth low-pass forward and backward along the first axis (Egle 2021, §7.1.2; Hamon et al. 2010, §IV.B).
 
     Parameters
     ----------
-    log : without bad samples
+    signal : (N, ...)
     period : between two samples [s]
+    cutoff_hz : where both passes together leave half of the power (-3 dB) [Hz]
+
+    Returns
+    -------
+    filtered : (N, ...), wrong within :func:`low_pass_edge` samples of both ends
     """
-    if log.velocity is None or not np.isfinite(log.velocity).all():
-        return False, "velocity from the position: it was not recorded"
-    found = compare_velocities(log, period)
-    if not found:
-        return False, "velocity from the position: no joint moves enough to compare"
-    ratios = [joint.measured_error / joint.derived_error for joint in found]
-    ratio = math.exp(np.mean(np.log(ratios)))
-    measured = ratio < 1.0 and max(ratios) < _WORST
-    lag, gain = (float(np.median([getattr(joint, name) for joint in found])) for name in ("lag", "gain"))
-    error = f"lag {1e3 * lag:.2g} ms, gain {gain:.3g}, error {ratio:.2g} times that of the differentiated position"
-    if len(ratios) > 1:
-        error += f", of the worst joint {max(ratios):.2g} times"
-    return measured, f"velocity {_WORDS[measured]}: the measured one has {error}"
+    sos = _design(period, cutoff_hz)
+    pad = min(low_pass_edge(period, cutoff_hz), signal.shape[0] - 1)
+    return np.asarray(sosfiltfilt(sos, signal, axis=0, padlen=pad))
 
 
-def compare_velocities(log: JointLog, period: float) -> list[VelocityComparison]:
-    """Compare both sources of every joint that moves, on the longest stretch."""
-    if log.velocity is None:
-        return []
-    stretch = longest_stretch(log.time, period)
-    position = evenly(log.position, log.time, stretch, period, True)
-    velocity = evenly(log.velocity, log.time, stretch, period, True)
-    bits = map(last_bit, log.position.T)
-    pairs = (_compare(*signals, period) for signals in zip(position.T, velocity.T, bits, strict=True))
-    return [pair for pair in pairs if pair is not None]
+@cache
+def low_pass_edge(period: float, cutoff_hz: float) -> int:
+    """How many samples at each end the ends themselves disturb."""
+    slowest = 2.0 * math.pi * cutoff_hz * period * math.sin(math.pi / (2 * ORDER))  # decay of its slowest pole
+    impulse = np.zeros(math.ceil(20.0 / slowest))
+    impulse[0] = 1.0
+    response = np.abs(sosfilt(_design(period, cutoff_hz), impulse))
+    return int(np.flatnonzero(response > _FORGOTTEN * response.max())[-1]) + 1
 
 
-def _compare(position: FloatArray, velocity: FloatArray, bit: float, period: float) -> VelocityComparison | None:
-    spectrum = joint_spectrum(position, period, 0, bit)
-    if math.isnan(spectrum.cutoff_hz):
-        return None
-    band = min(spectrum.cutoff_hz, 0.2 / period)
-    edge = filters.derivative_edge(period, band)
-    if position.size < 4 * edge:
-        return None
-    derived = filters.central_difference(filters.low_pass(position, period, band), period)
-    acceleration = filters.central_difference(derived, period)[edge:-edge]
-    measured, derived = filters.low_pass(velocity, period, band)[edge:-edge], derived[edge:-edge]
-    (gain, slope), *_ = np.linalg.lstsq(np.column_stack([derived, -acceleration]), measured, rcond=None)
-    lag = slope / gain if gain else 0.0
-    noise = spectrum.floor * (2.0 * math.pi) ** 2 * band**3 / 3.0 + np.finfo(float).tiny
-    rest = float(np.mean((measured - derived) ** 2)) - noise  # their errors are independent
-    return VelocityComparison(float(gain), float(lag), math.sqrt(max(rest, 0.01 * noise)), math.sqrt(noise))
+@cache  # a design takes longer than its use, and an identification needs the same few a hundred times
+def _design(period: float, cutoff_hz: float) -> FloatArray:
+    if not 0.0 < cutoff_hz * period <= HIGHEST:
+        raise InputError(
+            f"a cut-off of {cutoff_hz:g} Hz cannot be used at {1.0 / period:g} Hz; "
+            f"give one between 0 and {HIGHEST / period:g} Hz"
+        )
+    one_pass = math.tan(math.pi * cutoff_hz * period) / (math.sqrt(2.0) - 1.0) ** (0.5 / ORDER)
+    return np.asarray(butter(ORDER, 2.0 / math.pi * math.atan(one_pass), output="sos"))
+
+
+def central_difference(signal: FloatArray, period: float) -> FloatArray:
+    """First derivative (N, ...) along the first axis, wrong within ``HALF_STENCIL`` samples of both ends."""
+    padded = np.pad(signal, [(HALF_STENCIL, HALF_STENCIL)] + [(0, 0)] * (signal.ndim - 1), mode="edge")
+    count = signal.shape[0]
+    terms = [c * padded[k : k + count] for k, c in enumerate(_CENTRAL) if c]
+    return np.asarray(sum(terms) / period)
+
+
+def derivative_edge(period: float, cutoff_hz: float) -> int:
+    """How many samples at each end of the results of :func:`derive` are wrong."""
+    return low_pass_edge(period, cutoff_hz) + 2 * HALF_STENCIL
+
+
+def derive(
+    position: FloatArray, velocity: FloatArray | None, period: float, cutoff_hz: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Band-limited position, velocity and acceleration (N, n), from the measured velocity (N, n) where it is given.
+
+    Low-pass, then central differences (Hamon et al. 2010, §IV.B; Egle 2021, §7.1.2).
+    """
+    smooth = low_pass(position, period, cutoff_hz)
+    speed = central_difference(smooth, period) if velocity is None else low_pass(velocity, period, cutoff_hz)
+    return smooth, speed, central_difference(speed, period)
+
+
+_BLOCK = 64  # columns filtered at once: bounds the memory
+FULL_BAND = 0.8
+"""Cut-off of a low-pass in Nyquist frequencies of the samples that are kept, at most: that of MATLAB's `decimate`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelFilter:
+    """One filter for all columns of one motion.
+
+    Attributes
+    ----------
+    stretches : first sample and the one after the last of every stretch without a gap
+    period : between two samples [s]
+    cutoff_hz : -3 dB frequency [Hz]
+    decimate : every how manieth sample is kept
+    kept : (K,) which samples of the motion are kept: edges cut, decimated
+    """
+
+    stretches: tuple[tuple[int, int], ...]
+    period: float
+    cutoff_hz: float
+    decimate: int
+    kept: IntArray
+
+    def apply(self, columns: FloatArray) -> FloatArray:
+        """Filter and decimate columns (N, ...), N samples of the motion, to (K, ...).
+
+        Raises
+        ------
+        InputError
+            When a value is not finite: it would spread.
+        """
+        if not np.isfinite(columns).all():
+            raise InputError("a column to be filtered has values that are not finite; leave its samples or joint out")
+        flat = columns.reshape(columns.shape[0], -1)
+        filtered = np.empty((self.kept.size, flat.shape[1]))
+        for start, stop in self.stretches:
+            rows = np.flatnonzero((self.kept >= start) & (self.kept < stop))
+            for block in range(0, flat.shape[1] if rows.size else 0, _BLOCK):
+                part = flat[start:stop, block : block + _BLOCK]
+                smooth = low_pass(part, self.period, self.cutoff_hz)
+                filtered[rows, block : block + _BLOCK] = smooth[self.kept[rows] - start]
+        return filtered.reshape(self.kept.size, *columns.shape[1:])
+
+
+def decimation(period: float, cutoff_hz: float) -> int:
+    """Every how manieth sample is kept behind a low-pass."""
+    return max(1, int(FULL_BAND * 0.5 / (period * cutoff_hz) + 1e-9))
+
+
+def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None) -> ParallelFilter:
+    """Design the filter of one motion; of the samples as few stay as it allows, 0.8 of the new Nyquist frequency.
+
+    Parameters
+    ----------
+    motion : its stamps show the gaps
+    cutoff_hz : -3 dB frequency [Hz]; None: ``motion.parallel_hz``
+
+    Raises
+    ------
+    InputError
+        When the cut-off does not fit the rate, or no stretch is longer than the edges.
+    """
+    cutoff_hz = motion.parallel_hz if cutoff_hz is None else cutoff_hz
+    if not cutoff_hz > 0.0:
+        raise InputError(f"{motion.name}: a parallel filter needs a cut-off above zero, it is {cutoff_hz:g} Hz")
+    factor = decimation(motion.period, cutoff_hz)
+    edge = low_pass_edge(motion.period, cutoff_hz)
+    stretches = motion.stretches
+    kept = np.concatenate([np.arange(start + edge, stop - edge, factor) for start, stop in stretches]).astype(np.intp)
+    if not kept.size:
+        longest = max(stop - start for start, stop in stretches) * motion.period
+        raise InputError(
+            f"{motion.name}: a parallel filter of {cutoff_hz:g} Hz cuts {2 * edge * motion.period:.3g} s off, "
+            f"the longest stretch has {longest:.3g} s"
+        )
+    return ParallelFilter(stretches, motion.period, cutoff_hz, factor, kept)
 
 
 Progress = Callable[[float, float], None]
 """Called with the number of finished steps and the number of all steps."""
+
+
+LADDER = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Cut-offs of the motion that are compared, in bands in which torques are compared."""
+_HIGHEST_SHARE = 0.8
+"""Highest cut-off in Nyquist frequencies."""
+
+
+def usual_treatment(logs: Sequence[JointLog], band_hz: float | None = None) -> Treatment:
+    """Differentiated velocity behind a filter that is flat where torques are compared: a start, before any choice.
+
+    Parameters
+    ----------
+    logs : that are treated alike
+    band_hz : None: ten times the band that holds the motion, one for all logs
+    """
+    highest = min(_HIGHEST_SHARE * 0.5 / usual_period(log.time) for log in logs)
+    band = max(comparison_band(log) for log in logs) if band_hz is None else band_hz
+    return Treatment(min(FLAT * band, highest), min(band, highest))
+
+
 _SEGMENT = 1.0
 """Longest stretch of time that the cross-validation keeps together [s]."""
 _SIGNALS = ("position", "velocity", "acceleration", "effort")
@@ -118,15 +211,19 @@ _STANDS = 1e-4
 
 
 def to_motions(
-    logs: Sequence[JointLog], cutoff_hz: float | None, folds: int, progress: Progress | None = None
+    logs: Sequence[JointLog],
+    treatment: Treatment,
+    folds: int,
+    progress: Progress | None = None,
+    grain: int = 1,
 ) -> list[Motion]:
     """Motions of all experiments, with segments short enough for the cross-validation.
 
     Parameters
     ----------
-    cutoff_hz : -3 dB frequency of the zero-phase filter [Hz]; None: from the spectrum of each log
     folds : of the cross-validation: all logs together have at least two segments a fold
-    progress : the step after the last log is the fit itself
+    progress : called with the number of finished logs, and of all
+    grain : the number of samples that is cut off at both edges of every stretch is a multiple of this
 
     Raises
     ------
@@ -137,22 +234,23 @@ def to_motions(
     segment = min(_SEGMENT, span / (2 * folds)) or _SEGMENT
     motions = []
     for count, log in enumerate(logs):
+        motions.append(to_motion(log, treatment, segment, grain))
         if progress is not None:
-            progress(count, len(logs) + 1)
-        motions.append(to_motion(log, cutoff_hz, segment_duration=segment))
-    if progress is not None:
-        progress(len(logs), len(logs) + 1)
+            progress(count + 1, len(logs))
     return motions
 
 
-def to_motion(log: JointLog, cutoff: float | None = None, segment_duration: float = 1.0) -> Motion:
+def to_motion(
+    log: JointLog, treatment: Treatment | None = None, segment_duration: float = 1.0, grain: int = 1
+) -> Motion:
     """Motion of one experiment at a constant rate (Hamon et al. 2010, §IV.B; Egle 2021, §7.1).
 
     Parameters
     ----------
     log : as recorded; a few bad samples are repaired or left out
-    cutoff : -3 dB frequency [Hz]; None: from the spectrum
+    treatment : None: :func:`usual_treatment`
     segment_duration : length of the pieces that validation keeps together [s]
+    grain : the number of samples that is cut off at both edges of every stretch is a multiple of this
 
     Returns
     -------
@@ -168,15 +266,13 @@ def to_motion(log: JointLog, cutoff: float | None = None, segment_duration: floa
     log, notes = repair(log)
     period = usual_period(log.time)
     stretches = find_stretches(log.time, period)
-    measured, why = measured_is_better(log, period)
-    velocity = log.velocity if measured else None
-    chosen = _cutoff(log, cutoff, velocity)
-    edge = filters.derivative_edge(period, chosen.cutoff_hz)
-    parts = [
-        _part(log, velocity, stretch, period, chosen.cutoff_hz)
-        for stretch in stretches
-        if stretch.stop - stretch.start > 3
-    ]
+    chosen = usual_treatment([log]) if treatment is None else treatment
+    if chosen.measured and not velocity_is_complete(log):
+        raise InputError(f"{log.name}: a velocity of every joint at every sample was not recorded")
+    if not np.isfinite(chosen.cutoff_hz):
+        return _as_recorded(log, chosen, stretches, segment_duration, notes)
+    edge = math.ceil(derivative_edge(period, chosen.cutoff_hz) / grain) * grain
+    parts = [_part(log, chosen, stretch, period, edge) for stretch in stretches if stretch.stop - stretch.start > 3]
     parts = [part for part in parts if part["time"].size]
     if not parts:
         longest = max(log.time[stretch.stop - 1] - log.time[stretch.start] for stretch in stretches)
@@ -184,40 +280,59 @@ def to_motion(log: JointLog, cutoff: float | None = None, segment_duration: floa
             f"{log.name}: a filter of {chosen.cutoff_hz:.3g} Hz needs {2 * edge * period:.3g} s without "
             f"a gap at the edges alone, the longest stretch has {longest:.3g} s"
         )
-    sampling = _sampling(period, stretches, len(parts))
     filtered = (
-        f"Butterworth of order {filters.ORDER} forward and backward, central differences, "
-        f"{edge * period:.3g} s cut off at each edge"
+        f"{chosen}: Butterworth of order {ORDER} forward and backward, central differences, "
+        f"{edge * period:.3g} s cut off at each edge; torques are compared up to {chosen.band_hz:.3g} Hz"
     )
-    decisions = (*notes, *sampling, why, chosen.reason, filtered)
+    decisions = (*notes, *_sampling(period, stretches, len(parts)), filtered)
     motion = _joined(log, period, parts, segment_duration, chosen, decisions)
-    return _at_rest(motion, ~moving_joints(log.time, log.position, velocity))
+    return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity if chosen.measured else None))
 
 
-def _cutoff(log: JointLog, cutoff: float | None, velocity: FloatArray | None) -> Cutoff:
-    if cutoff is not None:
-        parallel = cutoff / FLAT
-        reason = f"cut-off {cutoff:g} Hz, given; torques are compared up to {parallel:g} Hz, where it is flat"
-        return Cutoff(cutoff, parallel, reason)
-    return choose_cutoff(log.time, log.position, velocity, log.effort, log.joint_names)
+def _as_recorded(
+    log: JointLog, treatment: Treatment, stretches: Sequence[Stretch], segment_duration: float, notes: Sequence[str]
+) -> Motion:
+    """Every sample as it was recorded, for what needs no derivative: nothing is filtered, and gaps cost nothing."""
+    if log.velocity is None:
+        raise InputError(f"{log.name}: without a filter there is no velocity, as none was recorded")
+    times = [log.time[stretch.start : stretch.stop] for stretch in stretches]
+    motion = Motion(
+        log.name,
+        log.joint_names,
+        usual_period(log.time),
+        log.time,
+        log.position,
+        log.velocity,
+        np.full_like(log.velocity, np.nan),
+        log.effort,
+        log.inputs,
+        _segments(times, segment_duration),
+        log.payload,
+        log.digest,
+        (*notes, f"{treatment}"),
+        treatment,
+    )
+    return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity))
 
 
-def _part(
-    log: JointLog, measured: FloatArray | None, stretch: Stretch, period: float, cutoff_hz: float
-) -> dict[str, FloatArray]:
+def velocity_is_complete(log: JointLog) -> bool:
+    """Whether the velocity of every joint was recorded at every sample."""
+    return log.velocity is not None and bool(np.isfinite(log.velocity).all())
+
+
+def _part(log: JointLog, treatment: Treatment, stretch: Stretch, period: float, edge: int) -> dict[str, FloatArray]:
     """Signals of one stretch, (K, ...) each, edges cut."""
 
     def even(signal: FloatArray, smooth: bool = False) -> FloatArray:
         return evenly(signal, log.time, stretch, period, smooth)
 
     position = even(log.position, smooth=True)
-    velocity = None if measured is None else even(measured, smooth=True)
-    part = dict(zip(_SIGNALS[:3], filters.derive(position, velocity, period, cutoff_hz), strict=True))
+    velocity = even(log.velocity, smooth=True) if treatment.measured and log.velocity is not None else None
+    part = dict(zip(_SIGNALS[:3], derive(position, velocity, period, treatment.cutoff_hz), strict=True))
     part["time"] = even_times(log.time, stretch, period)
     if log.effort is not None:
         part["effort"] = even(log.effort)
     part |= {f"inputs/{kind}": even(signal) for kind, signal in log.inputs.items()}
-    edge = filters.derivative_edge(period, cutoff_hz)
     inner = slice(edge, max(position.shape[0] - edge, edge))
     return {name: signal[inner] for name, signal in part.items()}
 
@@ -238,7 +353,7 @@ def _joined(
     period: float,
     parts: Sequence[Mapping[str, FloatArray]],
     segment_duration: float,
-    chosen: Cutoff,
+    chosen: Treatment,
     notes: tuple[str, ...],
 ) -> Motion:
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -256,7 +371,7 @@ def _joined(
         log.payload,
         log.digest,
         notes,
-        chosen.parallel_hz,
+        chosen,
     )
 
 

@@ -1,0 +1,337 @@
+"""What inverse dynamics decides by held-out errors: treatment of the recordings, then prior, offsets and delays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import product
+
+import numpy as np
+
+from friction_estimator.errors import InputError
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
+from friction_estimator.identification.inverse_dynamics.estimation import (
+    Estimate,
+    TorqueModel,
+    model_prior,
+    reference_speeds,
+)
+from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, thinning
+from friction_estimator.identification.inverse_dynamics.options import (
+    InverseDynamicsOptions,
+    friction_motors,
+    friction_of_options,
+)
+from friction_estimator.identification.inverse_dynamics.refinement import delay_columns, delay_prior, measured_slope
+from friction_estimator.identification.joint_log import JointLog, Treatment
+from friction_estimator.identification.linear_problem import (
+    LinearProblem,
+    Prior,
+    folds_of,
+    select_rows,
+    solve_values,
+    with_columns,
+)
+from friction_estimator.identification.recording import zero_phase as filters
+from friction_estimator.identification.recording.sampling import usual_period
+from friction_estimator.identification.recording.zero_phase import (
+    LADDER,
+    Progress,
+    to_motions,
+    usual_treatment,
+    velocity_is_complete,
+)
+from friction_estimator.identification.result import Candidate
+from friction_estimator.identification.rigid_body import RigidBody
+from friction_estimator.identification.scoring import FoldedProblem, choice_covariance, choose, scores_of
+from friction_estimator.laws import Role
+from friction_estimator.types import BoolArray, FloatArray, IntArray
+
+URDF_SIGMAS = (0.1, 0.3, 1.0, 3.0, 30.0)
+"""Relative standard deviations of the URDF's inertial parameters; the last one leaves the decision to the data."""
+TREATMENT_LAW = "coulomb_viscous"
+"""The law with which treatments are compared: any shape of friction needs the same velocity."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentChoice:
+    """The treatment that was chosen.
+
+    Attributes
+    ----------
+    treatment : of all recordings
+    table : all candidates
+    names : (p) parameters of the model of the comparison
+    spread : (p, p) covariance of what changes among the treatments that predict as well
+    """
+
+    treatment: Treatment
+    table: tuple[Candidate, ...] = ()
+    names: tuple[str, ...] = ()
+    spread: FloatArray | None = None
+
+
+def treatments(logs: Sequence[JointLog], options: InverseDynamicsOptions) -> tuple[Treatment, list[Treatment]]:
+    """The usual treatment, and all candidates in the order of simplicity."""
+    usual = usual_treatment(logs, options.parallel_hz)
+    highest = min(0.5 * filters.FULL_BAND / usual_period(log.time) for log in logs)
+    cutoffs = sorted({min(factor * usual.band_hz, highest) for factor in LADDER})
+    if options.cutoff_hz is not None:
+        cutoffs = [options.cutoff_hz]
+    sources = (False, True) if all(velocity_is_complete(log) for log in logs) else (False,)
+    return usual, [Treatment(cutoff, usual.band_hz, source) for cutoff in cutoffs for source in sources]
+
+
+def choose_treatment(
+    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None = None
+) -> TreatmentChoice:
+    """Velocity source and cut-off that predict best, for all recordings and joints of a limb.
+
+    Every candidate is fitted to all rows that its filter leaves, and all are compared at the rows that they share.
+    """
+    usual, candidates = treatments(logs, options)
+    if len(candidates) == 1:
+        return TreatmentChoice(candidates[0])
+    compared = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False)
+    reference = treated_rows(logs, model, compared, usual)
+    weights = solve_values(reference.problem, options.solver, reference.prior).weights
+    fold = folds_of(reference.problem, options.folds)
+    columns = np.arange(reference.problem.W.shape[1])
+    values, errors, rows = [], [], []
+    for count, candidate in enumerate(candidates):
+        made = treated_rows(logs, model, compared, candidate)
+        near = reference.nearest(made.time)
+        folded = FoldedProblem(made.problem, weights[near], fold[near])
+        errors.append(folded.held_out_error(columns, made.prior))
+        values.append(folded.values(columns, made.prior))
+        rows.append(replace(made, problem=replace(made.problem, W=made.problem.W[:, :0])))
+        if progress is not None:
+            progress(count + 1, len(candidates))
+    shared = reduce(np.intersect1d, [one.time for one in rows])
+    places = [np.searchsorted(one.time, shared) for one in rows]
+    errors = [error[place] for error, place in zip(errors, places, strict=True)]
+    same = select_rows(rows[0].problem, places[0])
+    chosen, rivals, table = choose(
+        "motion", [str(one) for one in candidates], [scores_of(error, same) for error in errors]
+    )
+    spread = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
+    return TreatmentChoice(candidates[chosen], table, reference.problem.names, spread)
+
+
+@dataclass(frozen=True, slots=True)
+class TreatedRows:
+    """The problem of one treatment.
+
+    Attributes
+    ----------
+    problem : its rows in the order of ``time``
+    prior : what is known of its parameters
+    time : (r,) rising number of the sample, recording by recording, and joint of every row
+    """
+
+    problem: LinearProblem
+    prior: Prior
+    time: IntArray
+
+    def nearest(self, time: IntArray) -> IntArray:
+        """Rows (r,) of this problem that are nearest to those of another one."""
+        after = np.clip(np.searchsorted(self.time, time), 1, self.time.size - 1)
+        return np.asarray(after - (time - self.time[after - 1] < self.time[after] - time))
+
+
+def treated_rows(
+    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, treatment: Treatment
+) -> TreatedRows:
+    """Rows of all recordings after one treatment, with delays, and with the URDF as a weak prior.
+
+    Raises
+    ------
+    InputError
+        When no joint moves.
+    """
+    grain = thinning(max(usual_period(log.time) for log in logs), treatment.band_hz)
+    motions = to_motions(logs, treatment, options.folds, grain=grain)
+    motors = friction_motors(options, model.joint_names)
+    body = RigidBody(model, options.body, options.coupling)
+    observations = observe(motions, body, [treatment.band_hz] * len(motions), motors)
+    friction = friction_of_options(motors.names, observations, options)
+    torque = TorqueModel(body, friction)
+    usable = usable_rows(observations, friction, STANDSTILL * reference_speeds(observations, friction))
+    if not any(mask.any() for mask in usable):
+        raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
+    problem = torque.problem(observations, [np.zeros_like(one.load) for one in observations], usable)
+    n = len(motors.names)
+    late = measured_slope(observations, usable)[:, None] * (problem.joint[:, None] == np.arange(n))
+    prior = model_prior(torque, observations, 1.0).joined(delay_prior(np.zeros(n)))
+    problem = with_columns(problem, late, [f"{name}/delay" for name in motors.names], "s")
+    return TreatedRows(problem, prior, _row_times(logs, observations, usable))
+
+
+def _row_times(logs: Sequence[JointLog], observations: Sequence[Observation], usable: Sequence[BoolArray]) -> IntArray:
+    """Number (r,) of the sample and joint of every usable row, rising over all recordings."""
+    parts, before = [], 0
+    for log, one, mask in zip(logs, observations, usable, strict=True):
+        period, n = usual_period(log.time), mask.shape[1]
+        sample = np.rint((one.motion.time[one.filter.kept] - log.time[0]) / period).astype(np.intp)
+        parts.append(before + (sample[:, None] * n + np.arange(n))[mask])
+        before += (int((log.time[-1] - log.time[0]) / period) + 2) * n
+    return np.concatenate(parts)
+
+
+STANDSTILL = 0.005
+"""Share of the reference speed below which a joint stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """What was chosen of the model.
+
+    Attributes
+    ----------
+    urdf_sigma : relative standard deviation of the URDF's inertial parameters
+    offsets : (p,) which constant torques are estimated that the laws lack
+    lateness : which delays are estimated
+    delay : (n,) by which torques are late [s]
+    table : all candidates
+    spread : (p, p) covariance of what changes among candidates that predict as well
+    """
+
+    urdf_sigma: float
+    offsets: BoolArray
+    lateness: str
+    delay: FloatArray
+    table: tuple[Candidate, ...]
+    spread: FloatArray
+
+    @property
+    def own_delays(self) -> bool:
+        """Whether every joint has its own delay."""
+        return self.lateness == _OWN_DELAYS
+
+
+def choose_model(
+    solution: Estimate,
+    options: InverseDynamicsOptions,
+    before: ModelChoice | None = None,
+    moved: FloatArray | None = None,
+) -> ModelChoice:
+    """Strength of the URDF's prior, offsets and delays that predict best, by one factorial of candidates.
+
+    Parameters
+    ----------
+    solution : with offsets and a weak prior; torques not moved yet
+    before : the choice, whose delays alone are estimated again
+    moved : (n,) by which torques were moved already [s]
+    """
+    model, n, q = solution.model, solution.delay.size, solution.kept.size
+    late = np.column_stack([delay_columns(solution, own) for own in (False, True)])
+    problem = with_columns(solution.fit.problem, late, ["delay"] * (n + 1), "s")
+    folded = FoldedProblem(problem, solution.fit.weights, folds_of(solution.fit.problem, options.folds))
+    offsets, offset_table = (before.offsets, ()) if before is not None else _choose_offsets(solution, folded, options)
+    start = np.zeros(n) if moved is None else moved
+    entries = _entries(solution, folded, options, offsets, before, start)
+    errors = [folded.held_out_error(entry.columns, entry.prior) for entry in entries]
+    scores = [scores_of(error, problem) for error in errors]
+    chosen, rivals, table = choose("model", [str(entry) for entry in entries], scores)
+    values = [_embedded(folded.values(entry.columns, entry.prior), entry.columns, q + 1 + n) for entry in entries]
+    best = entries[chosen]
+    delay = values[chosen][q] + values[chosen][q + 1 :]
+    if before is None:
+        delay = delay + (options.delay or 0.0)
+    spread = np.zeros((len(model.names), len(model.names)))
+    spread[np.ix_(solution.kept, solution.kept)] = choice_covariance(
+        values[chosen][:q], [values[k][:q] for k in rivals if k != chosen]
+    )
+    return ModelChoice(best.urdf_sigma, offsets, best.lateness, delay, (*offset_table, *table), spread)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One candidate of the model: its columns, among them those of delays, and what is known before the data."""
+
+    columns: IntArray
+    prior: Prior
+    urdf_sigma: float
+    lateness: str
+    freedom: float
+
+    def __str__(self) -> str:
+        bodies = "" if np.isinf(self.urdf_sigma) else f"URDF +- {100.0 * self.urdf_sigma:.0f} %, "
+        return f"{bodies}{self.lateness}"
+
+
+_NO_DELAY, _ONE_DELAY, _OWN_DELAYS = "no delay", "one delay", "a delay each"
+
+
+def _entries(
+    solution: Estimate,
+    folded: FoldedProblem,
+    options: InverseDynamicsOptions,
+    offsets: BoolArray,
+    before: ModelChoice | None,
+    moved: FloatArray,
+) -> list[_Entry]:
+    """All candidates, the simplest first: that with the fewest parameters that the data decide."""
+    n, q = solution.delay.size, solution.kept.size
+    delays: dict[str, list[int]] = {_NO_DELAY: [], _ONE_DELAY: [q], _OWN_DELAYS: list(range(q + 1, q + 1 + n))}
+    sigmas = _sigmas(solution.model, options)
+    if before is not None:
+        delays, sigmas = {before.lateness: delays[before.lateness]}, (before.urdf_sigma,)
+    elif options.delay is not None:
+        delays = {_NO_DELAY: []}
+    elif n == 1:
+        del delays[_OWN_DELAYS]
+    kept = np.flatnonzero(~(offset_columns(solution.model) & ~offsets)[solution.kept])
+    entries = []
+    for (lateness, extra), sigma in product(delays.items(), sigmas):
+        columns = np.append(kept, extra).astype(np.intp)
+        prior = model_prior(solution.model, solution.observations, sigma).select(solution.kept[kept])
+        if extra:
+            prior = prior.joined(delay_prior(moved if len(extra) == n else moved[:1]))
+        entries.append(_Entry(columns, prior, sigma, lateness, folded.freedom(columns, prior)))
+    return sorted(entries, key=lambda entry: entry.freedom)
+
+
+def _choose_offsets(
+    solution: Estimate, folded: FoldedProblem, options: InverseDynamicsOptions
+) -> tuple[BoolArray, tuple[Candidate, ...]]:
+    """Which constant torques (p,) predict the torque of their own joint better than none, one by one."""
+    model, problem = solution.model, folded.problem
+    optional = offset_columns(model)
+    if options.offset is not None:
+        return optional & options.offset, ()
+    offsets, table = optional.copy(), list[Candidate]()
+    prior = model_prior(model, solution.observations, solution.urdf_sigma).select(solution.kept)
+    places = np.arange(solution.kept.size)
+    everything = folded.held_out_error(places, prior)
+    for place in np.flatnonzero(optional[solution.kept]):
+        column = model.columns[solution.kept[place]]
+        without = np.delete(places, place)
+        errors = [folded.held_out_error(without, prior.select(without)), everything]
+        rows = problem.W[:, place] != 0.0
+        own = select_rows(problem, rows)
+        scores = [scores_of(error[rows], own) for error in errors]
+        chosen, _, found = choose(column.name, ("none", "identified"), scores)
+        offsets[solution.kept[place]] = chosen == 1
+        table += found
+    return offsets, tuple(table)
+
+
+def _embedded(values: FloatArray, columns: IntArray, size: int) -> FloatArray:
+    whole = np.zeros(size)
+    whole[columns] = values
+    return whole
+
+
+def _sigmas(model: TorqueModel, options: InverseDynamicsOptions) -> Sequence[float]:
+    if options.urdf_sigma is not None:
+        return (options.urdf_sigma,)
+    return URDF_SIGMAS if model.body.names else (np.inf,)
+
+
+def offset_columns(model: TorqueModel) -> BoolArray:
+    """Which parameters (p,) of a model are constant torques that its laws lack."""
+    optional = [column.parameter.role is Role.OFFSET and not column.in_law for column in model.columns]
+    return np.append(np.array(optional, dtype=bool), np.zeros(len(model.body.names), dtype=bool))

@@ -1,0 +1,210 @@
+"""What an identification predicts, exactly as it was fitted: saved with the result, and used for its own errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from friction_estimator.config.robot import Coupling
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
+from friction_estimator.identification.inverse_dynamics.friction_columns import (
+    FrictionColumns,
+    friction_sites,
+    load_velocity_sites,
+)
+from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
+from friction_estimator.identification.inverse_dynamics.refinement import shift_torque
+from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
+from friction_estimator.identification.linear_problem import FOLDS
+from friction_estimator.identification.recording.zero_phase import to_motions
+from friction_estimator.identification.result import JointLaw
+from friction_estimator.identification.rigid_body import drive_inertia_columns
+from friction_estimator.identification.scoring import Rows
+from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class TorquePrediction:
+    """Motor torques of the joints of one limb, as the method `inverse_dynamics` fitted them.
+
+    Attributes
+    ----------
+    joints : (n)
+    treatment : of the recordings
+    laws : (n) linear law of every joint, or motor at its place
+    friction : values of all columns of friction
+    inertia : standard parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``; those that are missing
+        are zero
+    delay : (n) by which torques are late [s]
+    dead_zone : speed of every place of friction below which samples do not count [rad/s]
+    limits : (n) errors beyond which a sample is a push [N m]
+    stribeck : (n) Stribeck velocities of the law ``load_velocity`` [rad/s]; empty: another law
+    temperature : (n) mean temperature, where friction depends on it; empty: it does not
+    harmonics : multiples of the position that dry friction depends on
+    coupling : of motors that move several joints; None: every joint has its own
+    added : motors of the coupling add to the friction of the joints; False: all friction is that of the motors
+    payload_scale : mass of the payloads over that which was given
+    """
+
+    joints: tuple[str, ...]
+    treatment: Treatment
+    laws: tuple[str, ...]
+    friction: tuple[float, ...]
+    inertia: Mapping[str, float]
+    delay: tuple[float, ...]
+    dead_zone: tuple[float, ...]
+    limits: tuple[float, ...]
+    stribeck: tuple[float, ...] = ()
+    temperature: tuple[float, ...] = ()
+    harmonics: tuple[float, ...] = ()
+    coupling: Coupling | None = None
+    added: bool = False
+    payload_scale: float = 1.0
+
+    @property
+    def motors(self) -> Transmission:
+        """Motors (n) whose torques are predicted."""
+        return Transmission.of(None if self.added else self.coupling, self.joints)
+
+    @property
+    def columns(self) -> FrictionColumns:
+        """Of the friction."""
+        names = self.motors.names
+        if self.stribeck:
+            return FrictionColumns(names, load_velocity_sites(names, [(speed, 0.0) for speed in self.stribeck]))
+        sites = friction_sites(names, self.laws, self.coupling if self.added else None)
+        return FrictionColumns(names, sites, np.array(self.temperature) if self.temperature else None, self.harmonics)
+
+    def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
+        """Rows of recordings of these and other joints, and their motions.
+
+        Raises
+        ------
+        InputError
+            When the recordings have no motor torques, or there is no URDF.
+        """
+        if urdf_xml is None or any(log.effort is None for log in logs):
+            raise InputError(
+                f"{logs[0].name} cannot be compared with motor torques: that needs effort/<joint> and the URDF of a "
+                "robot with a fixed base"
+            )
+        motions = to_motions([log.select(self.joints) for log in logs], self.treatment, FOLDS)
+        return self.rows(motions, FixedBaseModel(urdf_xml, self.joints)), motions
+
+    def rows(self, motions: Sequence[Motion], model: FixedBaseModel) -> Rows:
+        """Torques of all motions and what is predicted of them.
+
+        Parameters
+        ----------
+        motions : of the joints, after the treatment
+        model : of the joints
+        """
+        parts, columns, values = [], self.columns, np.array(self.friction)
+        for one in observed(motions, KnownRigidBody(model, self.inertia, self.coupling, self.payload_scale), self):
+            motion = one.motion
+            friction = columns.columns(motion.position, motion.velocity, one.known, motion.inputs) @ values
+            usable = usable_rows([one], columns, np.array(self.dead_zone))[0]
+            parts.append(_rows(self.motors.names, one, friction, usable, np.array(self.limits)))
+        return Rows.stacked(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRigidBody:
+    """Rigid body with known standard parameters: it has no unknown columns.
+
+    Attributes
+    ----------
+    model : of the recorded joints
+    inertia : standard parameters by name; empty: the values of the URDF
+    coupling : of the drives, None where every joint has its own
+    payload_scale : mass of the payloads over that which was given
+    """
+
+    model: FixedBaseModel
+    inertia: Mapping[str, float]
+    coupling: Coupling | None = None
+    payload_scale: float = 1.0
+
+    def columns(self, motion: Motion) -> tuple[FloatArray, FloatArray]:
+        """Columns (N, n, 0), and torque (N, n) [N m] of links, payload and drives."""
+        q, v, a = motion.position, motion.velocity, motion.acceleration
+        model, regressor = self.model, self.model.regressor(q, v, a)
+        links = model.urdf_parameters
+        if self.inertia:
+            links = np.array([self.inertia.get(name, 0.0) for name in model.standard_names])
+        if motion.payload is not None:
+            links = links + self.payload_scale * model.payload_parameters(motion.payload)
+        names, drives = drive_inertia_columns(model.joint_names, a, self.coupling)
+        known = regressor @ links + drives @ np.array([self.inertia.get(name, 0.0) for name in names])
+        return np.zeros((*q.shape, 0)), known
+
+
+def observed(motions: Sequence[Motion], body: KnownRigidBody, prediction: TorquePrediction) -> tuple[Observation, ...]:
+    """Both sides of all motions, torques moved by their delays."""
+    limits = comparison_limits(motions, prediction.treatment.band_hz)
+    return shift_torque(observe(motions, body, limits, prediction.motors), np.array(prediction.delay))
+
+
+def _rows(names: Sequence[str], one: Observation, friction: FloatArray, usable: BoolArray, limits: FloatArray) -> Rows:
+    """Rows of one motion behind the filter of both sides."""
+    kept = one.filter.kept
+    return Rows(
+        names=tuple(names),
+        velocity=one.motion.velocity[kept],
+        load=one.load[kept],
+        torque=one.torque,
+        rigid=one.filter.apply(one.known),
+        friction=one.filter.apply(friction),
+        usable=usable,
+        limits=limits,
+    )
+
+
+def rows_of_live_law(
+    friction: IdentifiedParameters,
+    inertia: Mapping[str, float],
+    motions: Sequence[Motion],
+    model: FixedBaseModel,
+    coupling: Coupling | None,
+) -> Rows:
+    """Torques and what the laws of a live node predict of them, which take the motor torque for the load.
+
+    Raises
+    ------
+    InputError
+        When a joint has no identified friction.
+    """
+    motors = Transmission.of(coupling, model.joint_names)
+    if not set(motors.names) <= set(friction.joint_names):
+        motors = Transmission.of(None, model.joint_names)
+    limits, parts = comparison_limits(motions), []
+    for one in observe(motions, KnownRigidBody(model, inertia, coupling), limits, motors):
+        lost = friction_of_laws(friction, motors.names, one.motion.velocity, one.load)
+        usable = one.motion.velocity[one.filter.kept] != 0.0
+        parts.append(_rows(motors.names, one, lost, usable, np.full(len(motors.names), np.inf)))
+    return Rows.stacked(parts)
+
+
+def friction_of_laws(
+    known: IdentifiedParameters, names: Sequence[str], velocity: FloatArray, load: FloatArray
+) -> FloatArray:
+    """Friction torque (N, n) of the identified laws [N m].
+
+    Raises
+    ------
+    InputError
+        When a name has no identified friction.
+    """
+    missing = [name for name in names if name not in known.joint_names]
+    if missing:
+        raise InputError(
+            f"no friction was identified for {choices(missing)}; the file has {choices(known.joint_names)}"
+        )
+    laws = [JointLaw.of(known, name) for name in names]
+    return np.column_stack([law.torque(velocity[:, k], load[:, k]) for k, law in enumerate(laws)])

@@ -1,0 +1,299 @@
+"""Errors of predictions, and the one rule for everything that is not estimated.
+
+Every candidate is scored by the error with which it predicts blocks of the data that its fit has not seen, on the same
+rows, in the same band and unit. The simplest candidate within one standard error of the best one is taken (Breiman et
+al. 1984), and what changes among all within one standard error is part of the uncertainty of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.linear_problem import LinearProblem, Prior, rms
+from friction_estimator.identification.result import Candidate, FrictionSamples, Identification, JointLaw, JointScore
+from friction_estimator.types import BoolArray, FloatArray, IntArray
+
+_FIGURE_SAMPLES = 2000
+RARE = 0.05
+"""Up to this share of a joint's rows may be left out of its scores as pushes."""
+_WORSE = 1.5
+"""Errors larger than this many times the held-out error of the identification are worth a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Signals of all motions, each (K, n): torque as measured, and its predicted parts.
+
+    Attributes
+    ----------
+    names : (n) of joints or motors
+    velocity, load, torque, friction : [rad/s], [N m]
+    rigid : torque of everything that is not friction; NaN where there is no such model
+    usable : False where a row does not count: near standstill, or missing
+    limits : (n,) errors beyond which a row is a push [N m]
+    """
+
+    names: tuple[str, ...]
+    velocity: FloatArray
+    load: FloatArray
+    torque: FloatArray
+    rigid: FloatArray
+    friction: FloatArray
+    usable: BoolArray
+    limits: FloatArray
+
+    @classmethod
+    def stacked(cls, rows: Sequence[Rows]) -> Rows:
+        """All of these motions, one after another."""
+        signals = ("velocity", "load", "torque", "rigid", "friction", "usable")
+        joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in rows]) for name in signals}
+        return replace(rows[0], **joined)
+
+    @property
+    def error(self) -> FloatArray:
+        """Measured minus predicted torque (K, n) [N m]."""
+        rigid = np.where(np.isnan(self.rigid), 0.0, self.rigid)
+        return np.asarray(self.torque - rigid - self.friction)
+
+    @property
+    def scored(self) -> BoolArray:
+        """Rows (K, n) that count in errors: usable ones, and no pushes as long as these are rare."""
+        with np.errstate(invalid="ignore"):
+            push = self.usable & (np.abs(self.error) > self.limits)
+        rare = push.sum(axis=0) <= RARE * self.usable.sum(axis=0)
+        return self.usable & ~(push & rare)
+
+    def scores(self) -> tuple[JointScore, ...]:
+        """Errors of every joint (n); ``fit_error`` and ``model_error`` are the same."""
+        scored, error = self.scored, self.error
+        found = []
+        for joint, name in enumerate(self.names):
+            rows = scored[:, joint]
+            torque, rigid = self.torque[rows, joint], self.rigid[rows, joint]
+            own = rms(error[rows, joint])
+            found.append(JointScore(name, rms(torque), rms(torque - rigid), own, own, int(rows.sum())))
+        return tuple(found)
+
+
+def validated(identification: Identification, rows: Sequence[Rows], motions: Sequence[Motion]) -> Identification:
+    """The same identification with the scores, samples and verdicts of other recordings.
+
+    Parameters
+    ----------
+    rows : of every limb
+    motions : of the recordings
+    """
+    scores = tuple(replace(score, fit_error=float("nan")) for part in rows for score in part.scores())
+    before = {score.joint: score for score in identification.scores}
+    return replace(
+        identification,
+        scores=scores,
+        samples=tuple(_samples(identification, part, joint) for part in rows for joint in range(len(part.names))),
+        verdicts=(*_about_gains(rows), *(_verdict(score, before.get(score.joint)) for score in scores)),
+        provenance=replace(
+            identification.provenance,
+            data=tuple(dict.fromkeys((motion.name, motion.digest) for motion in motions)),
+            choices=tuple(dict.fromkeys(f"{one.name}: {choice}" for one in motions for choice in one.choices)),
+        ),
+    )
+
+
+def _samples(identification: Identification, rows: Rows, joint: int) -> FrictionSamples:
+    """Friction over velocity, thinned out for figures."""
+    kept = slice(None, None, max(1, len(rows.velocity) // _FIGURE_SAMPLES))
+    velocity, load = rows.velocity[kept, joint], rows.load[kept, joint]
+    known = rows.names[joint] in identification.friction.joint_names
+    law = JointLaw.of(identification.friction, rows.names[joint]) if known else None
+    return FrictionSamples(
+        joint=rows.names[joint],
+        velocity=velocity,
+        friction=rows.torque[kept, joint] - np.nan_to_num(rows.rigid[kept, joint]),
+        load=load,
+        fitted=rows.friction[kept, joint],
+        sigma=np.zeros_like(velocity) if law is None else law.predict(velocity, np.nan_to_num(load))[1],
+        used=rows.usable[kept, joint],
+    )
+
+
+def _verdict(score: JointScore, before: JointScore | None) -> str:
+    """One sentence about a joint, compared with the held-out error of the identification."""
+    if not score.samples:
+        return (
+            f"{score.joint}: never faster than the slowest sample of the identification; its friction is not validated"
+        )
+    share = f" ({100.0 * score.relative_error:.1f} %)" if score.torque_rms > 0.0 else ""
+    quality = f"{score.joint}: RMS error {score.model_error:.3g} N m of {score.torque_rms:.3g} N m torque{share}"
+    if before is None or not before.model_error > 0.0:
+        return quality
+    ratio = score.model_error / before.model_error
+    compared = f"{quality}, {ratio:.1f} times the held-out error of the identification"
+    if ratio > _WORSE:
+        return f"{compared}: check whether friction, payload or speed range differ from the identification"
+    return compared
+
+
+_OTHER_GAIN = 0.05
+"""Relative difference of a gain from one that is worth a sentence."""
+_EXPLAINS = 0.5
+"""Share of the squared error that the gain must explain."""
+
+
+def _about_gains(rows: Sequence[Rows]) -> list[str]:
+    """Joints whose measured torque is the predicted one times a number."""
+    found = []
+    for part in rows:
+        scored, error = part.scored, part.error
+        for joint, name in enumerate(part.names):
+            torque, left = part.torque[scored[:, joint], joint], error[scored[:, joint], joint]
+            predicted = torque - left
+            power = float(predicted @ predicted)
+            gain = float(torque @ predicted) / power if power > 0.0 else 1.0
+            rest = float(np.sum((torque - gain * predicted) ** 2))
+            if abs(gain - 1.0) > _OTHER_GAIN and rest < (1.0 - _EXPLAINS) * float(left @ left):
+                found.append(
+                    f"{name}: the torque is {gain:.2f} times the prediction: check gain, unit and supply voltage"
+                )
+    return found
+
+
+_PIECES = 20
+"""Blocks of time that the standard error of a difference between candidates comes from."""
+_OUTLIER = 6.0
+"""Errors beyond this many standard deviations count as this many: a push must not decide."""
+_MAD = 1.4826
+_FLOOR = 1e-9
+"""Relative errors below this are rounding."""
+_RIDGE = 1e-12
+"""Of a normal matrix with unit diagonal: what neither data nor prior show stays at zero."""
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Squared held-out errors of one candidate.
+
+    Attributes
+    ----------
+    squares : (n, b) sums over the rows of every joint and block of time
+    count, power : (n, b) number of rows, and sums of the squared measurements; the same for all candidates
+    """
+
+    squares: FloatArray
+    count: FloatArray
+    power: FloatArray
+
+    def log_error(self, blocks: BoolArray) -> float:
+        """Mean over the joints of the logarithm of the relative error in these blocks (b)."""
+        squares, power = self.squares[:, blocks].sum(axis=1), self.power[:, blocks].sum(axis=1)
+        seen = power > 0.0
+        share = np.maximum(squares[seen] / power[seen], _FLOOR**2)
+        return float(0.5 * np.mean(np.log(share))) if seen.any() else 0.0
+
+
+def choose(
+    decision: str, settings: Sequence[str], scores: Sequence[Scores]
+) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
+    """The simplest candidate within one standard error of the best; candidates are in the order of simplicity.
+
+    Returns
+    -------
+    chosen, rivals, table : its number, numbers of all within one standard error, and all with their errors
+    """
+    blocks = scores[0].squares.shape[1]
+    everything = np.ones(blocks, dtype=bool)
+    whole = np.array([one.log_error(everything) for one in scores])
+    seen = np.flatnonzero(scores[0].count.sum(axis=0) > 0)
+    without = np.array([[one.log_error(np.arange(blocks) != block) for block in seen] for one in scores])
+    best = int(np.argmin(whole))
+    excess, parts = whole - whole[best], without - without[best]
+    spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
+    rivals = np.flatnonzero(excess <= spread + _FLOOR)
+    chosen = int(rivals[0])
+    table = tuple(
+        Candidate(decision, words, float(np.exp(error)), float(np.expm1(more)), float(sigma), k == chosen)
+        for k, (words, error, more, sigma) in enumerate(zip(settings, whole, excess, spread, strict=True))
+    )
+    return chosen, tuple(map(int, rivals)), table
+
+
+def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
+    """Scores of held-out errors (r,) of the rows of a problem; an error of a push counts as a large usual one."""
+    instant = np.arange(error.size) if problem.instant is None else problem.instant
+    block = (instant - instant.min()) * _PIECES // (int(np.ptp(instant)) + 1)
+    joints = int(problem.joint.max()) + 1
+    place = problem.joint * _PIECES + block
+    size = np.abs(error)
+    for joint in np.unique(problem.joint):
+        rows = problem.joint == joint
+        size[rows] = np.minimum(size[rows], _OUTLIER * _MAD * np.median(size[rows]))
+
+    def summed(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(place, values, joints * _PIECES).reshape(joints, _PIECES), dtype=float)
+
+    return Scores(summed(size**2), summed(np.ones_like(error)), summed(problem.y**2))
+
+
+class FoldedProblem:
+    """Normal equations of a problem fold by fold: many candidates cost a small solution each.
+
+    Parameters
+    ----------
+    problem : with the columns of all candidates
+    weights : (r,) of the rows
+    fold : (r,) of `linear_problem.fold_numbers`
+    """
+
+    def __init__(self, problem: LinearProblem, weights: FloatArray, fold: IntArray) -> None:
+        self.problem, self._fold = problem, fold
+        root = np.sqrt(weights)
+        W, y = problem.W * root[:, None], problem.y * root
+        rows = [fold == number for number in range(int(fold.max()) + 1)]
+        self._grams = np.array([W[these].T @ W[these] for these in rows])
+        self._moments = np.array([W[these].T @ y[these] for these in rows])
+
+    def values(self, columns: IntArray, prior: Prior, without: int | None = None) -> FloatArray:
+        """Parameters (q,) of these columns from all data, or from all folds but one."""
+        used = np.arange(len(self._grams)) != (-1 if without is None else without)
+        gram = self._grams[used].sum(axis=0)[np.ix_(columns, columns)] + prior.precision
+        moment = self._moments[used].sum(axis=0)[columns] + prior.precision @ prior.mean
+        scale = 1.0 / np.sqrt(np.where(np.diagonal(gram) > 0.0, np.diagonal(gram), 1.0))
+        scaled = gram * np.outer(scale, scale) + _RIDGE * np.eye(columns.size)
+        nonnegative = self.problem.nonnegative[columns]
+        free = np.ones(columns.size, dtype=bool)
+        values = np.zeros(columns.size)
+        for _ in range(_ROUNDS):
+            values[:] = 0.0
+            values[free] = scale[free] * np.linalg.solve(scaled[np.ix_(free, free)], (scale * moment)[free])
+            below = nonnegative & (values < 0.0)
+            if not below.any():
+                break
+            free &= ~below
+        return np.where(nonnegative, np.maximum(values, 0.0), values)
+
+    def held_out_error(self, columns: IntArray, prior: Prior) -> FloatArray:
+        """Measurement minus prediction (r,) of every row by the other folds."""
+        error = np.empty_like(self.problem.y)
+        for number in range(len(self._grams)):
+            rows = self._fold == number
+            prediction = self.problem.W[np.ix_(rows, columns)] @ self.values(columns, prior, number)
+            error[rows] = self.problem.y[rows] - prediction
+        return error
+
+    def freedom(self, columns: IntArray, prior: Prior) -> float:
+        """Effective number of parameters that the data decide, not the prior: ``tr (G + P)^-1 G``."""
+        gram = self._grams.sum(axis=0)[np.ix_(columns, columns)]
+        whole = gram + prior.precision
+        scale = 1.0 / np.sqrt(np.where(np.diagonal(whole) > 0.0, np.diagonal(whole), 1.0))
+        scaled = whole * np.outer(scale, scale) + _RIDGE * np.eye(columns.size)
+        return float(np.trace(np.linalg.solve(scaled, gram * np.outer(scale, scale))))
+
+
+def choice_covariance(chosen: FloatArray, rivals: Sequence[FloatArray]) -> FloatArray:
+    """Covariance (p, p) of what changes among parameters (p,) of models that predict as well."""
+    apart = np.array([rival - chosen for rival in rivals]).reshape(-1, chosen.size)
+    return np.asarray(apart.T @ apart / max(len(apart), 1))

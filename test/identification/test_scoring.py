@@ -1,0 +1,91 @@
+"""The one rule: candidates are compared by held-out errors, and the simplest within one standard error wins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from friction_estimator.identification.linear_problem import LinearProblem, Prior, folds_of, solve_values
+from friction_estimator.identification.scoring import FoldedProblem, choose, scores_of
+from friction_estimator.identification.uncertainty import solve
+
+
+def problem(slope: float, noise: float = 0.5, rows: int = 400, seed: int = 0) -> LinearProblem:
+    """``y = 1 + slope x`` and a column without effect."""
+    rng = np.random.default_rng(seed)
+    x, nothing = rng.normal(size=(2, rows))
+    W = np.column_stack((np.ones(rows), x, nothing))
+    y = W @ [1.0, slope, 0.0] + noise * rng.normal(size=rows)
+    order = np.arange(rows)
+    return LinearProblem(
+        ("a", "b", "c"), ("",) * 3, W, y, np.zeros(rows, dtype=np.intp), order // 20, np.zeros(3, dtype=bool), order
+    )
+
+
+def nothing_known(columns: int) -> Prior:
+    return Prior.of_std(np.full(columns, np.inf))
+
+
+def chosen(made: LinearProblem) -> int:
+    folded = FoldedProblem(made, solve_values(made).weights, folds_of(made))
+    candidates = [np.arange(count) for count in (1, 2, 3)]
+    errors = [folded.held_out_error(columns, nothing_known(columns.size)) for columns in candidates]
+    number, rivals, table = choose("columns", ("1", "2", "3"), [scores_of(error, made) for error in errors])
+    assert [candidate.chosen for candidate in table].index(True) == number == rivals[0]
+    return number
+
+
+def test_the_simplest_candidate_within_one_standard_error_wins() -> None:
+    assert [chosen(problem(1.0, seed=seed)) for seed in range(10)] == [1] * 10
+    assert [chosen(problem(0.0, seed=seed)) for seed in range(10)].count(0) >= 7
+
+
+def test_a_push_does_not_decide() -> None:
+    made = problem(1.0)
+    made.y[200:203] += 1e3
+    assert chosen(made) == 1
+
+
+def test_folds_give_the_errors_of_separate_fits() -> None:
+    made = problem(0.5)
+    fold = folds_of(made)
+    folded = FoldedProblem(made, np.ones(made.y.size), fold)
+    columns = np.arange(3)
+    error = folded.held_out_error(columns, nothing_known(3))
+    for number in range(5):
+        rest = fold != number
+        values = np.linalg.lstsq(made.W[rest], made.y[rest], rcond=None)[0]
+        np.testing.assert_allclose(error[~rest], (made.y - made.W @ values)[~rest], atol=1e-9)
+    whole = np.linalg.lstsq(made.W, made.y, rcond=None)[0]
+    np.testing.assert_allclose(folded.values(columns, nothing_known(3)), whole, atol=1e-9)
+    assert abs(folded.freedom(columns, nothing_known(3)) - 3.0) < 1e-6
+
+
+def test_what_a_fold_cannot_see_takes_its_prior() -> None:
+    made = problem(1.0)
+    made.W[:, 2] = np.where(np.arange(400) < 80, 5.0, 0.0)  # in the first fold alone
+    made = replace(made, y=made.W @ [1.0, 1.0, 2.0])
+    known = Prior(np.array([0.0, 0.0, 2.0]), np.diag([0.0, 0.0, 1.0]))
+    folded = FoldedProblem(made, np.ones(400), folds_of(made))
+    assert np.abs(folded.held_out_error(np.arange(3), known)).max() < 1e-6
+    free = folded.held_out_error(np.arange(3), nothing_known(3))
+    assert 5.0 < np.abs(free).max() < 20.0  # at zero, where nothing is known; it does not explode
+
+
+def test_whole_recordings_are_left_out_where_each_shows_what_the_others_need() -> None:
+    made = problem(1.0)
+    recording = np.arange(400) // 100
+    np.testing.assert_array_equal(folds_of(replace(made, recording=recording)), recording)
+    made.W[:, 2] *= recording == 3  # one recording alone shows this column
+    assert np.unique(folds_of(replace(made, recording=recording))).size == 5
+
+
+def test_a_prior_that_is_not_independent_is_the_posterior_of_its_data() -> None:
+    first, second = problem(0.7, seed=1), problem(0.7, seed=2)
+    known = Prior(np.linalg.lstsq(first.W, first.y, rcond=None)[0], first.W.T @ first.W / 0.25)
+    both = np.linalg.lstsq(np.vstack((first.W, second.W)), np.append(first.y, second.y), rcond=None)[0]
+    alone = np.linalg.lstsq(second.W, second.y, rcond=None)[0]
+    found = solve(second, prior=known).values
+    assert np.linalg.norm(found - both) < 0.5 * np.linalg.norm(alone - both)
+    np.testing.assert_allclose(known.select(np.array([1])).mean, known.mean[[1]])
