@@ -91,8 +91,8 @@ class TorquePrediction:
         """
         if urdf_xml is None or any(log.effort is None for log in logs):
             raise InputError(
-                f"{logs[0].name} cannot be compared with the identification: that needs effort/<joint> and the URDF of a "
-                "robot with a fixed base, or friction/<joint>"
+                f"{logs[0].name} cannot be compared with the identification: that needs effort/<joint> and the URDF "
+                "of a robot with a fixed base, or friction/<joint>"
             )
         motions = to_motions([log.select(self.joints) for log in logs], self.treatment, FOLDS)
         return self.rows(motions, FixedBaseModel(urdf_xml, self.joints)), motions
