@@ -91,17 +91,20 @@ def fit_laws(walk: Walk, estimator: Estimator) -> list[tuple[LinearFrictionLaw, 
 
 
 def _identified(walk: Walk, estimator: Estimator) -> IdentifiedParameters:
-    """The estimator's parameters with the best fits in place of the prior."""
-    laws, fits = zip(*fit_laws(walk, estimator), strict=True)
-    values, prior = np.array([fit.values for fit in fits]), np.array([law.prior_std for law in laws])
-    known = np.square(_KNOWN * np.maximum(np.abs(values), _KNOWN * prior))
-    return replace(
-        estimator.identified,
-        values=values,
-        covariance=np.array([np.diag(row) for row in known]),
-        residual_variance=np.square([fit.misfit for fit in fits]),
-        samples=np.full(len(fits), float(len(walk.friction))),
-    )
+    """The estimator's parameters with the best fits in place of the prior, where they are within the law's bounds.
+
+    The terms of load and of velocity look alike in some joints, and the best fit has negative Coulomb friction.
+    """
+    start = estimator.identified
+    values, covariance, residual = start.values.copy(), start.covariance.copy(), start.residual_variance.copy()
+    for joint, (law, fit) in enumerate(fit_laws(walk, estimator)):
+        if law.coulomb(fit.values) > 0.0:
+            p = fit.values.size
+            std = _KNOWN * np.maximum(np.abs(fit.values), _KNOWN * np.array(law.prior_std))
+            values[joint, :p], covariance[joint, :p, :p] = fit.values, np.diag(std**2)
+            residual[joint] = fit.misfit**2
+    samples = np.full(len(values), float(len(walk.friction)))
+    return replace(start, values=values, covariance=covariance, residual_variance=residual, samples=samples)
 
 
 def estimate(
