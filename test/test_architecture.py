@@ -44,7 +44,19 @@ ROOMS = {
     "benchmark": BELOW_ROS | {"api", "ros", "views"},
     "cli": BELOW_ROS | {"views", "api", "fleet", "ros", "benchmark"},
 }
-OPTIONAL = {"learning", "train", "evaluate", "collision", "collisions", "fleet", "init", "new_robot", "views", "view"}
+OPTIONAL = {
+    "learning",
+    "train",
+    "evaluate",
+    "collision",
+    "collisions",
+    "fleet",
+    "init",
+    "new_robot",
+    "views",
+    "view",
+    "notebook",
+}
 """Rooms of extras, tools for a robot's first day, and their verbs: the estimator works without
 them, and they count apart."""
 DOCS = PACKAGE.parent / "docs" / "design" / "architecture.md"
@@ -69,6 +81,8 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "optax": {"learning.training"},
     "safetensors": {"learning"},
     "onnx": {"learning.onnx_file"},
+    "pandas": {"api.notebook"},
+    "matplotlib": {"api.notebook"},
     "rerun": {"views.rerun_view"},
     "foxglove": {"views.foxglove_view"},
     **{name: {"ros", "benchmark"} for name in ROS},

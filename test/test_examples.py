@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -46,11 +47,22 @@ def test_an_example_runs_from_any_folder(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_the_cells_of_a_notebook_run_one_after_the_other(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
+    cells = json.loads(path.read_text())["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    assert not any(cell.get("outputs") for cell in cells)  # they would become stale
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    block = re.search(r"```python\n(import friction_estimator.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert block is not None
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", block[1].replace("duration=10.0", "duration=3.0")]
+    command = [sys.executable, "-c", "\n".join(blocks).replace("duration=10.0", "duration=3.0")]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.search(r"l_knee +[+-][\d.]+ \+- [\d.]+ N m", done.stdout) and "RMS error after 2 s" in done.stdout

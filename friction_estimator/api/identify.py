@@ -121,6 +121,24 @@ class IdentificationResult(ScoredIdentification):
         """Everything that was estimated, inertia and drive parameters included, with units and error bars."""
         return self.identification.parameters
 
+    def to_frame(self) -> Any:
+        """Parameters as a pandas frame: value, standard deviation and unit. Needs pandas."""
+        from friction_estimator.api.notebook import identification_frame
+
+        return identification_frame(self)
+
+    def plot(self, joints: Sequence[str] | None = None) -> Any:
+        """Measured friction and law of these joints (None: all) over the velocity, as a matplotlib figure.
+
+        Raises
+        ------
+        ConfigError
+            When the result has no such joint.
+        """
+        from friction_estimator.api.notebook import identification_figure
+
+        return identification_figure(self, joints)
+
     @property
     def next_steps(self) -> tuple[str, ...]:
         """How the live node starts from the saved result, one sentence each."""

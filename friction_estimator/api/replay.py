@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +115,29 @@ class ReplayResult(Brief):
             raise ConfigError("the run has no ground truth: errors are known only for simulated runs")
         where = np.broadcast_to((self.time >= after)[:, None], self.friction.shape)
         return joint_errors(self.friction, self.truth, self.sigma, where)
+
+    def to_frame(self) -> Any:
+        """All signals as a pandas frame, one row a sample; ``frame["friction", "l_knee"]`` is one of its columns.
+
+        Needs pandas.
+        """
+        from friction_estimator.api.notebook import replay_frame
+
+        return replay_frame(self)
+
+    def plot(self, joints: Sequence[str] | None = None) -> Any:
+        """Friction of these joints (None: all) over time, with two standard deviations, and over the velocity.
+
+        Needs matplotlib; the result is a ``matplotlib.figure.Figure``, which a notebook shows.
+
+        Raises
+        ------
+        ConfigError
+            When the result has no such joint.
+        """
+        from friction_estimator.api.notebook import replay_figure
+
+        return replay_figure(self, joints)
 
     def save_parameters(self, path: str | os.PathLike[str]) -> None:
         """Write the friction parameters at the end of the run: the live node can start from this YAML.

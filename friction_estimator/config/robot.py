@@ -253,7 +253,7 @@ class FootConfig(Validated):
         choices=("surface", "point"),
     )
     phase: str = parameter("", "Name of the contact phase in which only this foot stands. Empty: the name of the foot.")
-    sole_size: tuple[float, ...] = advanced(
+    sole_size: tuple[float, ...] = parameter(
         (),
         "Length and width of the sole around its frame. Only the simulation needs it, for soles that are meshes in "
         "the URDF.",

@@ -8,6 +8,7 @@ import numpy as np
 import rerun as rr
 import rerun.blueprint as rrb
 
+from friction_estimator.types import FloatArray
 from friction_estimator.views.frame import ViewFrame
 
 _ESTIMATE, _BAND, _TRUTH = (31, 95, 191), (150, 180, 230), (201, 42, 42)
@@ -36,6 +37,7 @@ class RerunDisplay:
             self.address = f"http://localhost:{port}/?url={stream.replace('://', '%3A%2F%2F').replace('+', '%2B')}"
         self._phase = ""
         self._joint_names: tuple[str, ...] = ()
+        self._largest: FloatArray = np.zeros(0)
 
     def draw(self, frame: ViewFrame) -> None:
         """Log one frame."""
@@ -45,7 +47,9 @@ class RerunDisplay:
             self._arrange(frame.joint_names)
         colors = _COLD + frame.strength()[:, None] * (_HOT - _COLD)
         log("robot", rr.LineStrips3D(frame.segments, colors=colors.astype(np.uint8), radii=0.012))
-        low, high = frame.friction - 2.0 * frame.sigma, frame.friction + 2.0 * frame.sigma
+        self._largest = np.fmax(self._largest, np.abs(frame.friction))
+        spread = np.where(frame.sigma < self._largest, 2.0 * frame.sigma, np.nan)  # else the band hides the friction
+        low, high = frame.friction - spread, frame.friction + spread
         for name, *values in zip(frame.joint_names, frame.truth, low, high, frame.friction, strict=True):
             for curve, value in zip(("truth", "lower", "upper", "estimate"), values, strict=True):
                 if np.isfinite(value):
@@ -62,13 +66,17 @@ class RerunDisplay:
 
     def _arrange(self, joint_names: tuple[str, ...]) -> None:
         """Styles of the curves, and one plot a joint beside the robot."""
-        self._joint_names = joint_names
+        self._joint_names, self._largest = joint_names, np.zeros(len(joint_names))
         styles = {"estimate": _ESTIMATE, "lower": _BAND, "upper": _BAND, "truth": _TRUTH}
         for name in joint_names:
             for curve, ink in styles.items():
                 line = rr.SeriesLines(colors=[ink], names=[curve], widths=[1.5])
                 self._recording.log(f"friction/{name}/{curve}", line, static=True)
-        plots = [rrb.TimeSeriesView(origin=f"friction/{name}", name=f"{name} [N m]") for name in joint_names]
+        legend = rrb.PlotLegend(visible=False)
+        plots = [
+            rrb.TimeSeriesView(origin=f"friction/{name}", name=f"{name} [N m]", plot_legend=legend)
+            for name in joint_names
+        ]
         robot = rrb.Vertical(
             rrb.Spatial3DView(origin="/", contents="robot", name="robot"),
             rrb.TextLogView(origin="/", contents=["contact_phase", "events"], name="phases and events"),

@@ -28,6 +28,23 @@ def test_results_show_themselves_in_a_few_lines() -> None:
         assert len(repr(one)) < 2000
 
 
+def test_results_are_frames_and_figures() -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
+    pytest.importorskip("pandas", reason="pandas is not installed (extra plot)")
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+    walk = fe.replay(fe.simulate("suralp", duration=0.3))
+    frame = walk.to_frame()
+    np.testing.assert_array_equal(frame["friction", "l_knee"], walk.friction[:, walk.joint_names.index("l_knee")])
+    assert frame.index[-1] == walk.time[-1] and set(frame["contact_phase"]) == {"double_support"}
+    over_time, over_velocity = walk.plot(["r_knee"]).axes
+    assert over_time.get_ylabel() == "r_knee [N m]" and len(over_time.lines) == len(over_velocity.lines) == 2
+    arm = fe.identify(fe.example("arm"), "arm", law="coulomb_viscous")
+    assert arm.to_frame().loc["elbow/coulomb", "value"] == pytest.approx(0.6, abs=0.02)
+    assert len(arm.plot().axes) == 2
+    with pytest.raises(fe.FrictionEstimatorError, match="no joint 'toe' in the result; it has 'elbow', 'shoulder'"):
+        arm.plot(["toe"])
+
+
 def test_an_example_has_the_friction_that_its_description_names() -> None:
     result = fe.identify(fe.example("arm", seed=3), "arm", law="coulomb_viscous")
     assert result.values == pytest.approx(np.array([[1.5, 0.8], [0.6, 0.3]]), abs=0.02)
