@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from friction_estimator.api.identify import IdentificationResult
-from friction_estimator.api.replay import ReplayResult
 from friction_estimator.errors import ConfigError, choices
+
+if TYPE_CHECKING:
+    from friction_estimator.api.identify import IdentificationResult
+    from friction_estimator.api.replay import ReplayResult
 
 _QUANTITIES = (
     "position", "velocity", "effort", "friction", "sigma", "truth", "measured", "model", "external_torque", "coulomb",

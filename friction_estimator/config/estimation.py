@@ -155,7 +155,7 @@ class CompensationConfig(Validated):
     gain: float = parameter(
         0.8,
         "Fraction of the friction that is compensated. Below one, a law that is a little too large does not drive the "
-        "joint, and some damping by friction is left. It may change at run time.",
+        "joint. It may change at run time.",
         "",
         0.0,
         1.0,
