@@ -63,8 +63,8 @@ DOCS = PACKAGE.parent / "docs" / "design" / "architecture.md"
 
 ROS = {
     "rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "tf2_msgs", "builtin_interfaces",
-    "diagnostic_msgs", "geometry_msgs", "nav_msgs", "rcl_interfaces", "rosgraph_msgs", "sensor_msgs", "std_msgs",
-    "std_srvs", "visualization_msgs",
+    "diagnostic_msgs", "geometry_msgs", "lifecycle_msgs", "nav_msgs", "rcl_interfaces", "rosgraph_msgs",
+    "sensor_msgs", "std_msgs", "std_srvs", "visualization_msgs",
 }  # fmt: skip
 LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "pinocchio": {"robot", "identification", "simulation", "benchmark", "views"},

@@ -280,10 +280,22 @@ class EstimatorNode(ManagedNode):
         add: Callable[[_Sample], list[FrictionEstimate]],
         joints: bool = False,
     ) -> None:
-        """Give the messages of a topic to the estimator. Bad messages are counted, logged and skipped."""
-        counters = self._diagnostics.input_counters(topic, joints)
+        """Give the messages of a topic to the estimator. Bad messages are counted, logged and skipped.
+
+        Executor and queue may hold messages when the node leaves the state. They are dropped: by then estimator and
+        publishers may be gone.
+        """
+        counters, active = self._diagnostics.input_counters(topic, joints), True
+
+        def end() -> None:
+            nonlocal active
+            active = False
+
+        undo.callback(end)
 
         def take(raw: bytes, arrived: float) -> bool:
+            if not active:
+                return False
             try:
                 sample = read(raw)
                 if joints:

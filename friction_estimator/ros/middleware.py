@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -47,6 +48,16 @@ LATCHED = QoSProfile(
     depth=1,
 )
 """Of robot_description: late subscribers get the last message."""
+
+
+HEARTBEAT_PERIOD = 0.1  # [s]
+HEARTBEAT = QoSProfile(
+    reliability=ReliabilityPolicy.RELIABLE,
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
+    deadline=Duration(nanoseconds=500_000_000),
+)
+"""Of the heartbeat: a subscription may ask for a deadline of half a second or more, and so be called when it stops."""
 
 
 def message_class(type_name: str) -> Any:

@@ -20,6 +20,8 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import rclpy
+from lifecycle_msgs.msg import State
+from rclpy.clock import Clock, ClockType
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
@@ -28,6 +30,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.ros.executables import on_end_signals
+from friction_estimator.ros.middleware import HEARTBEAT, HEARTBEAT_PERIOD
 
 _Node = TypeVar("_Node", bound=Node)
 Running = Callable[[], bool]
@@ -73,6 +76,8 @@ def _leave_dead_terminal() -> None:
 class ManagedNode(LifecycleNode):
     """A managed node whose states are a stack: each state adds what it makes, and undoes it when the node leaves it.
 
+    Its state is published as a heartbeat.
+
     A transition that fails is logged, and the node stays as it was. Errors while it leaves a state are logged too, but
     the state is left all the same.
     """
@@ -82,6 +87,8 @@ class ManagedNode(LifecycleNode):
         self._undo: list[ExitStack] = []
         self._error: Exception | None = None
         self._logs_errors, self._finalized = True, False
+        self._heartbeat = self.create_publisher(State, "~/heartbeat", HEARTBEAT)
+        self.create_timer(HEARTBEAT_PERIOD, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._change_state = self._service_change_state.callback
         self._service_change_state.callback = self._change_state_or_refuse
 
@@ -127,6 +134,11 @@ class ManagedNode(LifecycleNode):
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Undo all after an error that no transition expects; the node may be configured again."""
         return self._outcome(self._leave_all)
+
+    def _beat(self) -> None:
+        """Publish the state: while messages come, the only thread of the node works."""
+        number, label = self._state_machine.current_state
+        self._heartbeat.publish(State(id=number, label=label))
 
     def _change_state_or_refuse(self, request: Any, response: Any) -> Any:
         """Answer a request for a transition; one that the state does not have would end the process in rclpy."""

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 import sys
 
 import pytest
 import yaml
-from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -18,7 +19,7 @@ from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.resources import robot_file
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages import topics
-from friction_estimator.ros.middleware import LATCHED
+from friction_estimator.ros.middleware import HEARTBEAT, LATCHED
 
 from .conftest import TalkingRobot
 
@@ -166,6 +167,37 @@ def test_a_managed_node_finds_errors_when_it_is_configured_and_keeps_its_law_whe
     assert change(Transition.TRANSITION_ACTIVATE) and estimates()
     assert change(Transition.TRANSITION_ACTIVE_SHUTDOWN)
     assert node.end(signal.SIGTERM) == 0, node.output
+    assert "Traceback" not in node.output
+
+
+def test_any_order_of_transitions_under_traffic_leaves_a_node_that_works_and_ends_with_exit_code_0(
+    talking, processes, tmp_path
+):
+    node = NodeProcess(tmp_path, "observer:=momentum", "compensation.enabled:=true", namespace="lifecycle")
+    processes.append(node)
+    talking.connect()
+    client = talking.node.create_client(ChangeState, "friction_estimator/change_state")
+    assert client.wait_for_service(30.0)
+    beats: list[State] = []
+    talking.node.create_subscription(State, "friction_estimator/heartbeat", beats.append, HEARTBEAT)
+
+    def change(transition: int) -> None:
+        future = client.call_async(ChangeState.Request(transition=Transition(id=transition)))
+        while not future.done():
+            assert node.process.poll() is None, node.output
+            talking.send(1)  # about 1 kHz
+
+    down_and_up = [4, 2, 1, 3]  # deactivate, cleanup, configure, activate
+    orders = [random.Random(seed).choices([1, 2, 3, 4, 99], k=6) for seed in range(5)]
+    for transition in [*down_and_up * 15, *sum(orders, [])]:
+        change(transition)
+    for transition in (4, 2, 1, 3):  # wherever it is, it comes back
+        change(transition)
+    talking.connect()
+    talking.send(50)
+    talking.await_estimate(talking.sent[-1])
+    talking.spin_until(lambda: beats and beats[-1].label == "active", "heartbeat")
+    assert node.end(signal.SIGINT) == 0, node.output
     assert "Traceback" not in node.output
 
 
