@@ -87,16 +87,19 @@ def kernel(types: str | Callable[..., Any]) -> Any:
     return decorate
 
 
-def prepare(progress: Callable[[int, int], None] | None = None) -> None:
+def prepare(progress: Callable[[int, int], None] | None = None, final: bool = False) -> None:
     """Compile the kernels of all modules imported so far, or load them from the cache.
 
     Parameters
     ----------
     progress : called with the number of kernels that are ready, and of all, whenever one more is ready
+    final : calls with arrays of another kind are an error (TypeError) and not compiled, which would take seconds
     """
     global _prepared
     while _prepared < len(KERNELS):
         _compile(*KERNELS[_prepared])
+        if final:
+            KERNELS[_prepared][0].disable_compile()
         _prepared += 1
         if progress is not None:
             progress(_prepared, len(KERNELS))

@@ -14,6 +14,7 @@ if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # by nohup: processes tha
 import pytest
 from hypothesis import HealthCheck, settings
 
+from friction_estimator import compiled
 from friction_estimator.robot.model import RobotModel
 from test.biped import URDF, suralp_config
 
@@ -32,6 +33,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     undecided = getattr(config.option, "numprocesses", 0) is None and "PYTEST_XDIST_WORKER" not in os.environ
     if undecided and not config.option.usepdb and all(Path(argument).is_dir() for argument in config.args):
         config.option.numprocesses = 2
+
+
+def pytest_runtest_setup() -> None:
+    """A kernel that would be compiled in a test, as it would be in the middle of a run, is an error."""
+    compiled.prepare(final=True)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
 from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose, notes
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.inputs import SampleChecks
 from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Differentiator, Pipeline
 from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
 from friction_estimator.laws.joint_laws import IdentifiedParameters, check_identified, parameters_sigma
-from friction_estimator.robot.model import POSITION_MARGIN
 from friction_estimator.types import (
     CommandSample,
-    FloatArray,
     FrictionEstimate,
     ImuSample,
     JointSample,
@@ -32,73 +28,9 @@ from friction_estimator.types import (
     WrenchSample,
 )
 
-_MAX_ANGULAR_VELOCITY = 100.0
-"""Larger readings of a gyroscope are glitches: no trunk turns sixteen times a second [rad/s]."""
-_MAX_SPECIFIC_FORCE = 2000.0
-"""Larger readings of an accelerometer are glitches: those for 200 g are not made for robots [m/s^2]."""
-_WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
-_MISSING_EFFORT = (
-    "joint states carry no effort, the motor torques: friction is not estimated (NaN); attitude, contact phase and "
-    "base state are"
-)
-_MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
-_NO_VELOCITY = np.zeros(0)
 _JUDGED_NS = 500_000_000
 """Time between two judgements of the joints [ns]."""
 _NEW = "there is no diagnosis yet"
-
-
-POSITION, STEP, VELOCITY, EFFORT, NOTHING, NO_EFFORT = range(6)
-
-
-@kernel("V V V V V V f8 f8 f8")
-def find_glitch(
-    position: FloatArray,
-    velocity: FloatArray,
-    effort: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    before: FloatArray,
-    largest_step: float,
-    max_velocity: float,
-    max_effort: float,
-) -> tuple[int, int]:
-    """What of a joint sample cannot be true, and of which joint; ``NO_EFFORT`` where all else can be.
-
-    Parameters
-    ----------
-    position, velocity, effort : (n,) of the sample; velocity and effort may be empty, or all NaN
-    low, high : (n,) ends of the position
-    before : (n,) positions of the sample before
-    largest_step : of a position since then
-    """
-    n, known, measured = position.size, 0, 0
-    for joint in range(velocity.size):
-        measured += not math.isnan(velocity[joint])
-    for joint in range(n):
-        if not low[joint] <= position[joint] <= high[joint]:
-            return POSITION, joint
-    for joint in range(n):
-        if abs(position[joint] - before[joint]) > largest_step:
-            return STEP, joint
-        if measured and not abs(velocity[joint]) <= max_velocity:
-            return VELOCITY, joint
-    for joint in range(effort.size):
-        known += not math.isnan(effort[joint])
-    if known:
-        for joint in range(n):
-            if not abs(effort[joint]) <= max_effort:
-                return EFFORT, joint
-    return (NOTHING if known else NO_EFFORT), 0
-
-
-@kernel("V f8")
-def all_within(values: FloatArray, limit: float) -> bool:
-    """Whether all values are finite and at most ``limit`` in size."""
-    for value in values:
-        if not abs(value) <= limit:
-            return False
-    return True
 
 
 class Estimator:
@@ -132,13 +64,11 @@ class Estimator:
             config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health, delays
         )
         self.compensation: FrictionCompensation | None = None
-        self._positions_before: tuple[int, FloatArray] | None = None
         self._readings_were_wrong = False
         self._judged_ns = 0
         self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
-        limits, model = config.robot, self._pipeline.robot
-        self._joint_limits = model.lowest_position, model.highest_position, limits.max_velocity, limits.max_effort
-        self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
+        model = self._pipeline.robot
+        self._door = SampleChecks(config, model, self._health)
         calibration = self._pipeline.friction.sensor_calibration
         self._checks = SensorChecks(config, model, self._health, self._synchronizer, calibration)
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
@@ -198,38 +128,18 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        low, high, max_velocity, max_effort = self._joint_limits
-        position, effort, stamp = sample.position, sample.effort, sample.stamp_ns
-        velocity = _NO_VELOCITY if sample.velocity is None else sample.velocity
-        n = low.size
-        if position.size != n or velocity.size not in (0, n) or effort.size not in (0, n):
-            raise InputError(f"a joint sample needs positions, velocities and efforts of {', '.join(self.joint_names)}")
-        stamp_before, before = self._positions_before or (stamp, position)
-        largest_step = POSITION_MARGIN + max_velocity * 1e-9 * abs(stamp - stamp_before)
-        glitch, joint = find_glitch(
-            position, velocity, effort, low, high, before, largest_step, max_velocity, max_effort
-        )
-        if glitch != POSITION:  # a jump that stays is believed with its second sample
-            self._positions_before = stamp, position
-        if glitch == NO_EFFORT:
-            self._health.without_effort += 1
-            self._health.add_lasting_event("missing_effort", stamp, _MISSING_EFFORT)
-        elif glitch != NOTHING:
-            raise InputError(self._describe_glitch(position, velocity, effort, glitch, joint, before))
-        if velocity.size == 0 or math.isnan(velocity[0]):
-            self._health.add_lasting_event("missing_velocity", stamp, _MISSING_VELOCITY)
-        return self._estimates(self._synchronizer.add_joints(sample))
+        joints = self._door.joints(sample)
+        if self._door.switched:
+            self._synchronizer.reset()
+        return [] if joints is None else self._estimates(self._synchronizer.add_joints(joints))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
         """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
-        self._refuse_glitch(sample.angular_velocity, _MAX_ANGULAR_VELOCITY, "angular velocity", "xyz")
-        self._refuse_glitch(sample.specific_force, _MAX_SPECIFIC_FORCE, "specific force", "xyz")
-        return self._estimates(self._synchronizer.add_imu(sample))
+        return self._estimates(self._synchronizer.add_imu(self._door.imu(sample)))
 
     def add_wrench(self, sample: WrenchSample) -> list[FrictionEstimate]:
         """Add a foot wrench; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
-        self._refuse_glitch(sample.wrench, *self._wrench_limits[sample.foot], _WRENCH_NAMES)
-        return self._estimates(self._synchronizer.add_wrench(sample))
+        return self._estimates(self._synchronizer.add_wrench(self._door.wrench(sample)))
 
     def add(self, reading: Reading) -> list[FrictionEstimate]:
         """Add a sample of any sensor; return the estimates that became possible.
@@ -251,9 +161,9 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        self._refuse_glitch(sample.velocity, self.config.robot.max_velocity, "desired velocity", self.joint_names)
+        command = self._door.command(sample)
         if self.compensation is not None:
-            self.compensation.set_command(sample)
+            self.compensation.set_command(command)
         return []
 
     @property
@@ -267,6 +177,7 @@ class Estimator:
 
     def reset(self) -> None:
         """Restart all filters and forget waiting samples; identified parameters stay."""
+        self._door.reset()
         self._synchronizer.reset()
         self._pipeline.reset()
         self._checks.restart()
@@ -343,35 +254,6 @@ class Estimator:
             doubts.append(wrong.get(joint.joint, problem))
         self._doubts, self._sensor_doubts = tuple(doubts), wrong
         self._pipeline.valid = np.array([not doubt for doubt in doubts], dtype=bool)
-
-    def _describe_glitch(
-        self,
-        position: FloatArray,
-        velocity: FloatArray,
-        effort: FloatArray,
-        glitch: int,
-        joint: int,
-        before: FloatArray,
-    ) -> str:
-        """Why a joint sample is refused: what :func:`find_glitch` found."""
-        name, (low, high, max_velocity, max_effort) = self.joint_names[joint], self._joint_limits
-        if glitch == VELOCITY:
-            return f"joint velocity {name} = {velocity[joint]} cannot be true; the limit is {max_velocity:g}"
-        if glitch == EFFORT:
-            return f"joint effort {name} = {effort[joint]} cannot be true; the limit is {max_effort:g}"
-        text = f"joint position {name} = {position[joint]} cannot be true; "
-        if glitch == STEP:
-            return f"{text}in the joint sample before it was {before[joint]:g}: check the encoder"
-        return f"{text}by the URDF it is between {low[joint]:g} and {high[joint]:g}, margin included"
-
-    @staticmethod
-    def _refuse_glitch(values: FloatArray, limit: float, what: str, names: Sequence[str]) -> None:
-        if values.size != len(names):
-            raise InputError(f"{what} has {values.size} values; {len(names)} are needed: {', '.join(names)}")
-        if all_within(values, limit):
-            return
-        worst = int(np.flatnonzero(~(np.abs(values) <= limit))[0])
-        raise InputError(f"{what} {names[worst]} = {values[worst]} cannot be true; the limit is {limit:g}")
 
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
         if not frames:

@@ -20,8 +20,8 @@ class Event:
     Attributes
     ----------
     code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
-        ``missing_effort``, ``missing_velocity``, ``gap``, ``time_jump``, ``error_restart``, ``tilt``, ``ripple`` or
-        ``sensor``
+        ``stray_joint_state``, ``contradicting_positions``, ``missing_effort``, ``missing_velocity``, ``gap``,
+        ``time_jump``, ``error_restart``, ``tilt``, ``ripple`` or ``sensor``
     stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
     text : what happened, and what was done about it
     """
@@ -43,6 +43,7 @@ class Health:
     frames : joint samples that became an estimate
     late : joint samples dropped because their stamp was older than one already used
     repeated : joint samples dropped because their stamp, or all positions while the joints move, stood still
+    contradicting : joint samples dropped because their positions contradict those before: of a second publisher
     without_effort : joint samples that carried no motor torques
     gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``
     time_jumps : times the clock jumped back and the filters restarted
@@ -59,6 +60,7 @@ class Health:
     frames: int = 0
     late: int = 0
     repeated: int = 0
+    contradicting: int = 0
     without_effort: int = 0
     gaps: int = 0
     time_jumps: int = 0

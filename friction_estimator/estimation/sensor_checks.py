@@ -43,6 +43,9 @@ _SLACK = 0.9
 _LATE = 0.01
 """Share of the readings that may come too late to be used."""
 
+_FEW = 0.01
+"""Share of joint samples that may contradict the others: encoders have glitches."""
+
 _PERIOD = 0.05
 """Time between the frames that are checked [s]."""
 _PERIOD_NS = round(1e9 * _PERIOD)
@@ -104,6 +107,7 @@ class Kind(Enum):
     """What may be wrong with a sensor."""
 
     SILENCE = "silence"
+    PUBLISHERS = "second publisher"
     RATE = "rate"
     LAG = "lag"
     LATE = "late readings"
@@ -128,8 +132,8 @@ class Kind(Enum):
     EFFORT_UNIT = "unit of effort"
 
 
-_TIMING = frozenset((Kind.SILENCE, Kind.RATE, Kind.LAG, Kind.LATE))
-"""Silent sensors, wrong rates and stamps: no readings are wrong."""
+_TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.RATE, Kind.LAG, Kind.LATE))
+"""Silent sensors, refused readings, wrong rates and stamps: no readings that are used are wrong."""
 ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT))
 """Errors that the estimate accounts for."""
 _EFFORT = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
@@ -175,7 +179,8 @@ class _Second:
     ----------
     frame : the newest one
     elapsed : time since the conclusion before [s]
-    frames, restarts : number of frames, and of restarts of the filters
+    frames, restarts, contradicting : number of frames, of restarts of the filters, and of joint samples that were
+        dropped because they contradict the others
     delays : (t, s) of the sensors other than the joints, see ``Synchronizer.delays`` [s]
     late : (s) their readings that came too late
     """
@@ -184,6 +189,7 @@ class _Second:
     elapsed: float
     frames: int
     restarts: int
+    contradicting: int
     delays: FloatArray
     late: list[int]
 
@@ -233,7 +239,7 @@ class SensorChecks:
     def restart(self) -> None:
         """Drop all frames; findings stay until their check is right."""
         self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _LONGEST)  # long before any stamp
-        self._frames = self._restarts = 0
+        self._frames = self._restarts = self._contradicting = 0
         self._late = [0] * len(self._sensors)
         self._delays: list[list[float]] = []
         self._collector.restart()
@@ -263,14 +269,17 @@ class SensorChecks:
         self._delays.append(self._synchronizer.delays())
         since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
         frames, restarts = health.frames - self._frames, health.restarts - self._restarts
+        contradicting = health.contradicting - self._contradicting
         if 0.0 <= since < _LONGEST and (since < _BLOCK or frames <= 1):
             return
         if _BLOCK <= since < _LONGEST:
             self._conclude_all()
             late = [now - before for now, before in zip(self._synchronizer.late(), self._late, strict=True)]
             self._blocks.append(self._collector.block)
-            self._pending = self._checks(_Second(frame, since, frames, restarts, np.array(self._delays), late))
+            counters = frames, restarts, contradicting
+            self._pending = self._checks(_Second(frame, since, *counters, np.array(self._delays), late))
         self._begin_ns, self._frames, self._restarts = frame.stamp_ns, health.frames, health.restarts
+        self._contradicting = health.contradicting
         self._late, self._delays = self._synchronizer.late(), []
         self._collector.begin()
 
@@ -341,6 +350,7 @@ class SensorChecks:
     def _checks(self, second: _Second) -> Iterator[Iterator[Check]]:
         """All checks; those that need another sensor only while nothing is found about that one."""
         yield self._rates(second)
+        yield self._publishers(second)
         yield self._lags(second)
         yield self._calibrated(second)
         yield self._stuck()
@@ -392,6 +402,15 @@ class SensorChecks:
     def _fresh(self, frame: SensorFrame) -> list[bool]:
         """Which of the sensors other than the joints are fresh."""
         return [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :] if self._sensors else []
+
+    def _publishers(self, second: _Second) -> Iterator[Check]:
+        """Joint states of a second node, which contradict those that are used."""
+        dropped = second.contradicting
+        text = (
+            f"{self._joints}: {dropped} of {dropped + second.frames} joint states contradict the others and are not "
+            "used: a second node publishes joint states; end it, or give its topic another name"
+        )
+        yield Check(Kind.PUBLISHERS, self._joints, text if dropped > _FEW * second.frames else "")
 
     def _lags(self, second: _Second) -> Iterator[Check]:
         """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""

@@ -1,7 +1,8 @@
 """Raw samples in, sensor frames out, on the clock of the joint states and by header stamp alone.
 
 A joint sample waits until every other sensor has delivered something at least as new, and, where one seems to be
-missing before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. So the
+missing before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. Where
+positions and efforts come in two messages of one stamp, the efforts complete the sample. So the
 frames do not depend on the order in which the sensors' messages arrive, and replay equals live. (Within one topic of
 another sensor, messages that overtake each other are sorted as far as they have come.)
 """
@@ -21,6 +22,8 @@ from friction_estimator.estimation.sensor_tracks import LONGEST_QUEUE, NEVER, Se
 from friction_estimator.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
 
 _NS = 1_000_000_000
+_COMPLETES_FOR = _NS
+"""Time since the last second message of a stamp, for which joint states without efforts wait for another one [ns]."""
 _GAP = 1.8
 """Joint samples farther apart than this many usual periods have something missing between them."""
 _STEPS_OF_ENCODER = 3.0
@@ -69,11 +72,14 @@ class Synchronizer:
         self._emitted_ns: int | None = None
         self._period = 0.0
         self._repeated = RepeatedFrames()
+        self._jumped: JointSample | None = None
+        self._completed_ns, self._without_effort = -_COMPLETES_FOR, False
 
     def add_joints(self, sample: JointSample) -> list[SensorFrame]:
         """Add a joint sample; return the frames that became complete, oldest first."""
-        if self._accept_joint_stamp(sample.stamp_ns):
-            self._insert_joints(sample)
+        for one in self._confirmed(sample):
+            if self._accept_joint_stamp(one):
+                self._insert_joints(one)
         return self._complete_frames()
 
     def add_imu(self, sample: ImuSample) -> list[SensorFrame]:
@@ -96,6 +102,9 @@ class Synchronizer:
     def flush(self) -> list[SensorFrame]:
         """Emit all joint samples that still wait: the end of a recording."""
         frames: list[SensorFrame] = []
+        if self._jumped is not None and self._accept_joint_stamp(self._jumped):
+            self._insert_joints(self._jumped)
+        self._jumped = None
         while self._joints:
             self._emit(self._joints.popleft(), frames)
         return frames
@@ -114,14 +123,41 @@ class Synchronizer:
         """Number of readings of each other sensor that came too late to be used, in the order of :meth:`delays`."""
         return self._tracks.late()
 
-    def _accept_joint_stamp(self, stamp: int) -> bool:
+    def _confirmed(self, sample: JointSample) -> list[JointSample]:
+        """The sample, and the one before it if its stamp had jumped and this one confirms that.
+
+        A jump of the clock counts with its second sample: single old messages restart nothing.
+        """
+        newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
+        jumped, self._jumped = self._jumped, None
+        far = newest is not None and abs(sample.stamp_ns - newest) > self._reset_after
+        if jumped is None:
+            if not far:
+                return [sample]
+            self._jumped = sample
+            return []
+        if newest is None or abs(sample.stamp_ns - jumped.stamp_ns) <= abs(sample.stamp_ns - newest):
+            return [jumped, sample]
+        self._health.late += 1
+        text = f"a single joint state is {abs(jumped.stamp_ns - newest) / _NS:.3f} s from the others: dropped"
+        self._health.add_lasting_event("stray_joint_state", jumped.stamp_ns, text)
+        return self._confirmed(sample) if far else [sample]
+
+    def _accept_joint_stamp(self, sample: JointSample) -> bool:
+        stamp = sample.stamp_ns
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
         if newest is None or stamp > newest:
             return True
         if stamp < newest - self._reset_after:
             self._jump_back(newest, stamp)
             return True
-        if any(sample.stamp_ns == stamp for sample in self._joints) or stamp == self._emitted_ns:
+        for place, waiting in enumerate(self._joints):
+            if waiting.stamp_ns == stamp and math.isnan(waiting.effort[0]) and not math.isnan(sample.effort[0]):
+                self._joints[place], self._completed_ns = sample, stamp
+                return False
+        if any(waiting.stamp_ns == stamp for waiting in self._joints) or stamp == self._emitted_ns:
+            if stamp == self._emitted_ns and self._without_effort and not math.isnan(sample.effort[0]):
+                self._completed_ns = stamp
             self._health.repeated += 1
             self._health.add_lasting_event(
                 "repeated_stamp", stamp, "joint-state stamps do not advance: samples with a repeated stamp are dropped"
@@ -161,6 +197,9 @@ class Synchronizer:
         return frames
 
     def _is_complete(self, stamp: int) -> bool:
+        if len(self._joints) == 1 and abs(stamp - self._completed_ns) < _COMPLETES_FOR:
+            if math.isnan(self._joints[0].effort[0]):
+                return False  # a second message with this stamp has the efforts
         if self._joints[-1].stamp_ns >= stamp + self._max_wait or len(self._joints) > LONGEST_QUEUE:
             return True
         if self._emitted_ns is not None and self._period > 0.0:
@@ -174,10 +213,7 @@ class Synchronizer:
         stamp, tracks = joints.stamp_ns, self._tracks
         values, new_readings = tracks.read(stamp)
         elapsed = self._time_step(stamp)
-        self._emitted_ns = stamp
-        velocity = joints.velocity
-        if velocity is None or velocity.size == 0:
-            velocity = np.full_like(joints.position, np.nan)
+        self._emitted_ns, self._without_effort = stamp, math.isnan(joints.effort[0])
         dt = self._repeated.time_step(joints.position, elapsed)
         if dt is None:
             self._health.repeated += 1
@@ -195,7 +231,7 @@ class Synchronizer:
                 stamp_ns=stamp,
                 dt=dt,
                 position=joints.position,
-                velocity=velocity,
+                velocity=np.full_like(joints.position, np.nan) if joints.velocity is None else joints.velocity,
                 effort=joints.effort,
                 angular_velocity=imu[:3],
                 specific_force=imu[3:],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,10 +91,13 @@ class NodeDiagnostics:
     name : of the node, with which the name of every status begins
     queue : of the input messages
     estimator : on which to report
+    publishers : names of the nodes that publish joint states
     """
 
-    def __init__(self, name: str, queue: InputQueue, estimator: Estimator) -> None:
-        self._name = name
+    def __init__(
+        self, name: str, queue: InputQueue, estimator: Estimator, publishers: Callable[[], Sequence[str]]
+    ) -> None:
+        self._name, self._publishers = name, publishers
         self._queue = queue
         self._joints = InputCounters()
         self._queue_before = (0, 0, 0.0)
@@ -179,6 +182,7 @@ class NodeDiagnostics:
         problems = [f"{topic}: {item.refusal.removeprefix(f'{topic}: ')}" for topic, item in refused]
         void = any(item.new[0] <= item.new[1] for _, item in refused)
         joints = config.output.joint_states_topic
+        publishers = self._publishers()
         repeated, frames = self._new("repeated", health.repeated), self._new("frames", health.frames)
         if repeated > frames:
             problems.append(
@@ -187,6 +191,8 @@ class NodeDiagnostics:
             )
         elif not health.frames and joints not in dict(refused):
             problems.append(f"no joint state yet: check that {joints} is published")
+        if len(publishers) > 1 and (repeated or self._new("contradicting", health.contradicting)):
+            problems.append(f"{joints}: {len(publishers)} publishers: {', '.join(publishers)}")
         if health.frames:
             if restarts:
                 problems.append(
@@ -211,6 +217,8 @@ class NodeDiagnostics:
         values: dict[str, object] = {
             "late joint states dropped": health.late,
             "repeated samples dropped": health.repeated,
+            "contradicting samples dropped": health.contradicting,
+            "publishers of joint states": ", ".join(publishers) or "none",
             "gaps in time": health.gaps,
             "jumps back in time": health.time_jumps,
             "restarts after an error": health.error_restarts,

@@ -134,7 +134,7 @@ class EstimatorNode(ManagedNode):
             latched.publish(String(data=friction_urdf(urdf_xml, own["display.effort_fraction"])))
         self._compile()
         self._offer_services(estimator, undo)
-        self._diagnostics = NodeDiagnostics(self.get_name(), self._queue, estimator)
+        self._diagnostics = NodeDiagnostics(self.get_name(), self._queue, estimator, self._joint_state_publishers)
         self._events_logged = 0
         self._estimator = estimator
         undo.callback(setattr, self, "_estimator", None)
@@ -391,6 +391,12 @@ class EstimatorNode(ManagedNode):
 
     def _status(self, label: str, level: bytes, message: str) -> DiagnosticStatus:
         return diagnostic_status(f"{self.get_name()}: {label}", level, message, {})
+
+    def _joint_state_publishers(self) -> list[str]:
+        """Full names of the nodes that publish joint states."""
+        topic = self.resolve_topic_name(self._config.output.joint_states_topic)
+        found = self.get_publishers_info_by_topic(topic)
+        return sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in found)
 
     def _log_events(self) -> None:
         """Log each event of the estimator once."""

@@ -16,11 +16,11 @@ MS = 1_000_000
 
 
 def joints(ms: float) -> JointSample:
-    return JointSample(int(ms * MS), np.full(2, ms), np.zeros(2), np.zeros(2))
+    return JointSample(int(ms * MS), np.full(2, float(ms)), np.zeros(2), np.zeros(2))
 
 
 def imu(ms: float) -> ImuSample:
-    return ImuSample(int(ms * MS), np.full(3, ms), np.full(3, 10.0 * ms))
+    return ImuSample(int(ms * MS), np.full(3, float(ms)), np.full(3, 10.0 * ms))
 
 
 def wrench(ms: float, foot: int = 0) -> WrenchSample:
@@ -180,3 +180,40 @@ def test_readings_of_a_slow_sensor_are_counted_and_not_the_frames_between_them(e
     np.testing.assert_array_equal(readings[:, 0], 1.0)
     assert readings[100:, 1].mean() == pytest.approx(1.0 / every, rel=0.02)
     assert np.abs(readings[100:, 1] * every - 1.0).max() < 0.1
+
+
+@pytest.mark.parametrize("old", [1.0, 5000.0], ids=["old", "ahead"])
+def test_a_single_joint_sample_of_another_time_is_dropped_and_restarts_nothing(old):
+    s = synchronizer()
+    samples = [m(t) for t in range(2000, 2010) for m in (joints, imu, wrench)]
+    samples.insert(15, joints(old))
+    assert [frame.stamp_ns // MS for frame in feed(s, samples)] == list(range(2000, 2010))
+    assert s._health.restarts == 0 and [event.code for event in s._health.events] == ["stray_joint_state"]
+
+
+def test_a_looped_recording_with_one_old_message_after_the_jump_restarts_once():
+    s = synchronizer()
+    loop = [m(t) for t in range(2000, 2010) for m in (joints, imu, wrench)]
+    again = [m(t) for t in range(1, 11) for m in (joints, imu, wrench)]
+    again.insert(9, joints(2010))
+    assert [frame.stamp_ns // MS for frame in feed(s, loop + again)] == [*range(2000, 2010), *range(1, 11)]
+    assert s._health.restarts == s._health.time_jumps == 1
+
+
+def test_joint_samples_that_are_far_apart_are_all_used():
+    s = synchronizer()
+    frames = feed(s, [m(t) for t in range(0, 20_000, 1000) for m in (imu, wrench, joints)]) + s.flush()
+    assert [frame.stamp_ns // MS for frame in frames] == list(range(0, 20_000, 1000))
+
+
+def test_efforts_in_a_second_message_of_the_same_stamp_complete_the_sample():
+    s = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=Health())
+    frames = []
+    for ms in range(100):
+        empty, whole = (JointSample(ms * MS, np.full(2, 0.1 * ms), np.zeros(2), np.full(2, e)) for e in (np.nan, 1.0))
+        frames += s.add_joints(empty) + s.add_joints(whole)
+    assert len(frames) == 100 and all(frame.effort[0] == 1.0 for frame in frames[1:])
+    later = [
+        frame for ms in range(100, 3000) for frame in s.add_joints(JointSample(ms * MS, *[np.full(2, np.nan)] * 3))
+    ]
+    assert later[-1].stamp_ns == 2999 * MS  # nobody waits for them for ever

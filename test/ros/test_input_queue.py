@@ -110,7 +110,7 @@ def test_nothing_is_left_out_where_every_sample_counts() -> None:
 
 def test_an_overloaded_node_reports_both_rates_and_what_to_do(robot: Robot) -> None:
     line = Line()
-    diagnostics = NodeDiagnostics("node", line.queue, Estimator(robot.config, robot.urdf_xml))
+    diagnostics = NodeDiagnostics("node", line.queue, Estimator(robot.config, robot.urdf_xml), list)
     diagnostics.input_counters("joint_states", joints=True).received = 6000
     line.run(6.0, step=2.5e-3)
     (load,) = [status for status in diagnostics.report() if status.name == "node: load"]
@@ -127,7 +127,7 @@ def test_joint_states_that_repeat_their_stamp_are_no_good_data(
 ) -> None:
     """A driver that never sets the stamps: the node gets 1000 messages a second, and the estimate is void."""
     estimator = Estimator(robot.config, robot.urdf_xml)
-    diagnostics = NodeDiagnostics("node", InputQueue(leave_out=False), estimator)
+    diagnostics = NodeDiagnostics("node", InputQueue(leave_out=False), estimator, list)
     diagnostics.input_counters("joint_states", joints=True)
     for sample in samples[:50]:
         for reading in sample.readings:
@@ -225,7 +225,7 @@ def test_stamps_that_lag_are_named_by_a_node_that_is_late_itself(
     queue, estimator = InputQueue(leave_out=False, now=lambda: time_now[0]), Estimator(robot.config, robot.urdf_xml)
     for sample in samples[:20]:
         estimator.add(sample.joints)
-    diagnostics = NodeDiagnostics("node", queue, estimator)
+    diagnostics = NodeDiagnostics("node", queue, estimator, list)
     joint = queue.joint_receiver(lambda raw, arrived: True)
     messages: list[bytes] = []
     queue.add_source(lambda: messages.pop(0) if messages else None, queue.receiver(lambda *_: False), "imu/data")
