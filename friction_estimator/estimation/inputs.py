@@ -31,8 +31,8 @@ _MISSING_EFFORT = (
     "base state are"
 )
 _CONTRADICTING = (
-    "joint states contradict those before ({}) and are not used: check the encoder, and whether a second node "
-    "publishes joint states"
+    "joint states contradict those before (the position of {!r} is {:g}, and before it was {:g}) and are not used: check "
+    "the encoder, and whether a second node publishes joint states"
 )
 _MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
 
@@ -254,9 +254,9 @@ class SampleChecks:
             raise InputError(self._describe_glitch(glitch, joint, position, velocity, effort))
         if not self._streams.uses(stamp, position):
             joint, before = self._streams.difference()
-            text = f"the position of {names[joint]} is {position[joint]:g}, and before it was {before:g}"
+            text = _CONTRADICTING.format(names[joint], position[joint], before)
             self._health.contradicting += 1
-            self._health.add_lasting_event("contradicting_positions", stamp, _CONTRADICTING.format(text))
+            self._health.add_lasting_event("contradicting_positions", stamp, text)
             return None
         if glitch == NO_EFFORT:
             self._health.without_effort += 1

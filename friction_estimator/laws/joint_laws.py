@@ -219,7 +219,7 @@ class JointLaws:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""
         n = len(self.law_names)
         rows = np.ascontiguousarray(velocity, dtype=float).reshape(-1, n)
-        loads = load[None] if velocity.ndim == 1 else np.array(np.broadcast_to(load, velocity.shape)).reshape(-1, n)
+        loads = np.array(np.broadcast_to(load, velocity.shape), dtype=float, order="C").reshape(-1, n)
         return joints_regressor(self.codes, self.scales, rows, loads).reshape(*velocity.shape, self.parameter_count)
 
     def expected_friction(

@@ -24,7 +24,7 @@ def xyzw(q):
 
 @given(angles, angles, angles)
 def test_rotation_helpers_agree_with_scipy(a, b, c):
-    q = linear_algebra.quaternion_from_rpy(a, b, c)
+    q = np.array(linear_algebra.quaternion_from_rpy(a, b, c))
     reference = Rotation.from_euler("ZYX", [c, b, a])
     np.testing.assert_allclose(linear_algebra.matrix_from_quaternion(q), reference.as_matrix(), atol=1e-12)
     np.testing.assert_allclose(

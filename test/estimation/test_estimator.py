@@ -285,7 +285,7 @@ def test_a_joint_without_limits_may_turn_for_long_but_not_jump(urdf_xml):
     for k in range(1000):
         add(k, 5e5 + 0.08 * k)
     assert [len(add(k, 0.08 * (k - 1000))) for k in range(1000, 1003)] == [0, 0, 0]
-    assert "position of pivot is 0, and before it was 500080" in estimator.health.events[-1].text
+    assert "position of 'pivot' is 0, and before it was 500080" in estimator.health.events[-1].text
     assert sum(len(add(k, 0.08 * (k - 1000))) for k in range(1003, 1100)) == 97  # it stays there
     with pytest.raises(InputError, match="pivot = 10000000000.0 cannot be true; by the URDF"):
         add(1100, 1e10)
