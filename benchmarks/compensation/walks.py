@@ -138,7 +138,7 @@ class InTheLoop:
     """
 
     def __init__(self, robot: Robot, noise: str, changes: Mapping[str, Any]) -> None:
-        config = configure("suralp", noise, {"compensation.enabled": True, **changes})
+        config = configure("suralp", noise, {"compensation.enabled": True, "compensation.gain": 1.0, **changes})
         self.estimator = Estimator(config, robot.urdf_xml)
 
     def estimate(self, sample: SimulationSample) -> FrictionEstimate:

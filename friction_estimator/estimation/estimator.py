@@ -17,7 +17,7 @@ from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Differentia
 from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
-from friction_estimator.laws.joint_laws import IdentifiedParameters, check_identified, parameters_sigma
+from friction_estimator.laws.joint_laws import IdentifiedParameters, check_effort, check_identified, parameters_sigma
 from friction_estimator.types import (
     CommandSample,
     FrictionEstimate,
@@ -30,6 +30,10 @@ from friction_estimator.types import (
 
 _JUDGED_NS = 500_000_000
 """Time between two judgements of the joints [ns]."""
+_OTHER_ROBOT = (
+    "the parameters were identified with another robot model (names, limits or masses differ): check that they belong "
+    "to this robot"
+)
 _NEW = "there is no diagnosis yet"
 
 
@@ -107,6 +111,10 @@ class Estimator:
         health, texts = self.health, list[str]()
         if health.late:
             texts.append(f"{health.late} joint states came too late to be used: raise synchronizer.max_wait")
+        if health.stray:
+            texts.append(
+                f"{health.stray} joint states had stamps far from the others: they are not used; check the clock"
+            )
         if unlisted := health.event_count - len(health.events):
             texts.append(f"{unlisted} earlier events are not listed")
         if health.restarts > 1:
@@ -205,10 +213,11 @@ class Estimator:
     def identified(self) -> IdentifiedParameters:
         """Parameters worth keeping over a restart."""
         try:
-            return self._pipeline.friction.identified
+            identified = self._pipeline.friction.identified
         except NUMERICAL_ERRORS as error:
             self._restart(error)
-            return self._pipeline.friction.identified
+            identified = self._pipeline.friction.identified
+        return replace(identified, robot=self._pipeline.robot.identity)
 
     def restore(self, identified: IdentifiedParameters) -> tuple[str, ...]:
         """Start from saved parameters; those of nonlinear laws are fitted by the linear laws of the filters.
@@ -225,6 +234,10 @@ class Estimator:
         check_identified(identified)
         names = self._pipeline.robot.motors.names
         fitting, notes = with_linear_laws(identified, names, self._pipeline.friction.laws.law_names)
+        limits = dict(zip(names, self._pipeline.robot.effort_limit.tolist(), strict=True))
+        check_effort(fitting, [limits.get(name, math.inf) for name in fitting.joint_names])
+        if identified.robot not in ("", self._pipeline.robot.identity):
+            notes = (*notes, _OTHER_ROBOT)
         self._pipeline.friction.restore(fitting)
         self.monitor.forget(parameters_sigma(self.identified))
         self._judge()

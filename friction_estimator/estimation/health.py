@@ -42,6 +42,7 @@ class Health:
     ----------
     frames : joint samples that became an estimate
     late : joint samples dropped because their stamp was older than one already used
+    stray : joint samples dropped because their stamp alone was far from those of the others
     repeated : joint samples dropped because their stamp, or all positions while the joints move, stood still
     contradicting : joint samples dropped because their positions contradict those before: of a second publisher
     without_effort : joint samples that carried no motor torques
@@ -59,6 +60,7 @@ class Health:
 
     frames: int = 0
     late: int = 0
+    stray: int = 0
     repeated: int = 0
     contradicting: int = 0
     without_effort: int = 0

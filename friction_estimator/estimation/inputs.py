@@ -31,8 +31,8 @@ _MISSING_EFFORT = (
     "base state are"
 )
 _CONTRADICTING = (
-    "joint states contradict those before (the position of {!r} is {:g}, and before it was {:g}) and are not used: check "
-    "the encoder, and whether a second node publishes joint states"
+    "joint states contradict those before (the position of {!r} is {:g}, and before it was {:g}) and are not used: "
+    "check the encoder, and whether a second node publishes joint states"
 )
 _MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
 

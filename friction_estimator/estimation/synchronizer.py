@@ -138,7 +138,7 @@ class Synchronizer:
             return []
         if newest is None or abs(sample.stamp_ns - jumped.stamp_ns) <= abs(sample.stamp_ns - newest):
             return [jumped, sample]
-        self._health.late += 1
+        self._health.stray += 1
         text = f"a single joint state is {abs(jumped.stamp_ns - newest) / _NS:.3f} s from the others: dropped"
         self._health.add_lasting_event("stray_joint_state", jumped.stamp_ns, text)
         return self._confirmed(sample) if far else [sample]

@@ -129,11 +129,24 @@ def read_bytes(path: Path, most: int) -> bytes:
     OSError
         When it cannot be read, or has more than ``most`` bytes.
     """
+    refuse_pipe(path)
     with path.open("rb") as stream:
         content = stream.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most / 1e6:g} MB")
     return content
+
+
+def refuse_pipe(path: Path) -> None:
+    """Refuse a named pipe, which waits for its other end, perhaps for ever; those of the shell are below ``/dev``.
+
+    Raises
+    ------
+    OSError
+        When the path is a pipe.
+    """
+    if path.is_fifo() and not str(path).startswith(("/dev/", "/proc/")):
+        raise OSError(errno.EINVAL, "it is a pipe; a file is needed")
 
 
 def _load(text: str) -> Any:
@@ -205,7 +218,10 @@ def write_atomically(
     target.parent.mkdir(parents=True, exist_ok=True)
     target = Path(os.path.realpath(target))
     data = content.encode() if isinstance(content, str) else content
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     if target.exists() and not target.is_file():
+        refuse_pipe(target)
         target.write_bytes(data)
         return
     # of a random name, and never an existing file or link: others may write to the folder

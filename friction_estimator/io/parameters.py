@@ -19,13 +19,15 @@ import numpy as np
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.result import joined
-from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
+from friction_estimator.io.documents import read_yaml, refuse_pipe, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.joint_laws import LARGEST, SCALARS, IdentifiedParameters, check_identified
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.types import FloatArray
 
 FORMAT = "friction_estimator/identified_parameters"
+VERSION = 1
+"""Of the format; files of other versions are refused."""
 IDENTIFICATION = "identification"
 """Section that an offline identification adds."""
 _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
@@ -33,7 +35,15 @@ _UNITS = "SI: torque in N m, velocity in rad/s, load in N m"
 _ADDED_NAMES = {kind: tuple(term.name for term in terms) for kind, terms in ADDED_TERMS.items()}
 _RIPPLES = "ripples"
 _VELOCITY_RANGE = "velocity_range"
-"""Optional: older files and offline identification have none."""
+"""Optional: offline identification has none."""
+_KEYS = frozenset(
+    ("law", "values", "units", "sigma", *SCALARS, _VELOCITY_RANGE, _RIPPLES, *_ADDED_NAMES, "covariance")
+).union(f"{kind}_covariance" for kind in _ADDED_NAMES)
+"""Entries of a joint."""
+_ROBOT = "robot"
+"""Optional: an offline identification has none."""
+_ROUNDING = 1e-6
+"""Relative difference between a standard deviation and its covariance."""
 
 
 class ParameterFile:
@@ -62,7 +72,7 @@ class ParameterFile:
         self.saved_at: float | None = None
         self.error = ""
         self._written = ""
-        target = self.path.resolve()
+        target = Path(os.path.realpath(self.path))
         self._lock_path = target.with_name(f".{target.name}.lock")
         try:
             self._lock = self._locked()
@@ -78,9 +88,14 @@ class ParameterFile:
         Raises
         ------
         ConfigError
-            When :func:`load_parameters` would refuse the file, or it cannot be written. The old file stays.
+            When :func:`load_parameters` would refuse the file, it cannot be written, or somebody has removed the lock
+            file and another process has the file now. The old file stays.
         """
         try:
+            if not self._holds_lock():
+                lock = self._locked()
+                os.close(self._lock)
+                self._lock = lock
             self._keep_foreign_content()
         except OSError as error:
             raise _cannot_write(self.path, error) from None
@@ -96,9 +111,17 @@ class ParameterFile:
     def close(self) -> None:
         """Finish all saves, and let other processes open the file."""
         self._worker.shutdown()
-        with suppress(OSError):  # somebody may have removed it, or its folder
-            self._lock_path.unlink()
+        with suppress(OSError):
+            if self._holds_lock():
+                self._lock_path.unlink()
         os.close(self._lock)
+
+    def _holds_lock(self) -> bool:
+        """Whether the lock file is still there: somebody may have removed it, or its folder."""
+        try:
+            return os.stat(self._lock_path).st_ino == os.fstat(self._lock).st_ino
+        except OSError:
+            return False
 
     def _save_copy(self, identified: IdentifiedParameters) -> None:
         try:
@@ -110,6 +133,7 @@ class ParameterFile:
 
     def _keep_foreign_content(self) -> None:
         try:
+            refuse_pipe(self.path)
             text = self.path.read_text(encoding="utf-8")
             document = read_document(self.path) if text != self._written else None
         except (FileNotFoundError, UnicodeDecodeError, ConfigError):
@@ -197,6 +221,9 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     document = read_yaml(source)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ConfigError(f"{source} does not hold identified parameters: expected the line 'format: {FORMAT}'")
+    for key, known in (("format_version", VERSION), ("units", _UNITS)):
+        if document.get(key) != known or isinstance(document.get(key), bool):
+            raise ConfigError(f"{source}: {key!r} is {document.get(key)!r}; this version reads {known!r}")
     return document
 
 
@@ -227,7 +254,9 @@ def parameters_document(
     """
     return {
         "format": FORMAT,
+        "format_version": VERSION,
         "units": _UNITS,
+        **({_ROBOT: identified.robot} if identified.robot else {}),
         **sections,
         "joint_names": list(identified.joint_names),
         "joints": {joint: _joint_entry(identified, row) for row, joint in enumerate(identified.joint_names)},
@@ -283,7 +312,9 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
     for row, ((joint, entry), law) in enumerate(zip(joints.items(), laws, strict=True)):
         count = len(law.parameter_names)
         values = _values(joint, entry, law.parameter_names)
-        parameters.append((values, _numbers(joint, entry, "covariance", (count, count))))
+        covariance = _numbers(joint, entry, "covariance", (count, count))
+        _check_units(joint, entry, law, covariance)
+        parameters.append((values, covariance))
         scalars.append([_numbers(joint, entry, name, ()) for name in SCALARS])
         if _VELOCITY_RANGE in entry:
             velocity_range[row] = _rising_speeds(joint, entry)
@@ -295,6 +326,7 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
                 key, shape = f"{kind}_covariance", (len(names), len(names))
                 optional[key][row] = _numbers(joint, entry, key, shape)
     numbers = np.array(scalars).reshape(-1, len(SCALARS)).T
+    optional[_ROBOT] = str(document.get(_ROBOT, ""))
     identified = replace(joined(tuple(joints), [law.name for law in laws], parameters, *numbers), **optional)
     check_identified(identified)
     return identified
@@ -303,6 +335,8 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
 def _law(joint: str, entry: Any) -> FrictionLaw:
     if not isinstance(entry, dict) or "law" not in entry:
         raise ConfigError(f"'law' of the joint {joint!r} is missing; the laws are {choices(law_names())}")
+    if unknown := set(entry) - _KEYS:
+        raise ConfigError(f"the joint {joint!r} has {choices(map(str, unknown))}; it may have {choices(_KEYS)}")
     try:
         return make_law(str(entry["law"]))
     except ConfigError as error:
@@ -314,6 +348,17 @@ def _values(joint: str, entry: Mapping[str, Any], names: tuple[str, ...], key: s
     if not isinstance(values, dict) or set(values) != set(names):
         raise ConfigError(f"{key!r} of the joint {joint!r} must hold {choices(names)}")
     return _numbers(joint, {key: [values[name] for name in names]}, key, (len(names),))
+
+
+def _check_units(joint: str, entry: Mapping[str, Any], law: FrictionLaw, covariance: FloatArray) -> None:
+    """Refuse other units, and standard deviations that are not those of the covariance: somebody has edited one."""
+    units = dict(zip(law.parameter_names, law.units, strict=True))
+    if entry.get("units") != units:
+        raise ConfigError(f"'units' of the joint {joint!r} are {entry.get('units')}; they must be {units}")
+    sigma = _values(joint, entry, law.parameter_names, "sigma")
+    expected = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    if not np.allclose(sigma, expected, rtol=_ROUNDING, atol=0.0):
+        raise ConfigError(f"'sigma' of the joint {joint!r} is not the root of the diagonal of its 'covariance'")
 
 
 def _rising_speeds(joint: str, entry: Mapping[str, Any]) -> FloatArray:
@@ -328,6 +373,8 @@ def _rising_speeds(joint: str, entry: Mapping[str, Any]) -> FloatArray:
 def _numbers(joint: str, entry: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
     try:
         numbers = np.asarray(entry[key], dtype=float)
+        if any(isinstance(number, bool) for number in np.asarray(entry[key], dtype=object).flat):
+            raise TypeError
     except (KeyError, TypeError, ValueError):
         raise ConfigError(f"{key!r} of the joint {joint!r} is missing or not a number") from None
     if numbers.shape != shape or not np.isfinite(numbers).all():

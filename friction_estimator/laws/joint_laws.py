@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -325,6 +326,7 @@ class IdentifiedParameters(Brief):
     ripples : (n,) periods of the friction in a turn; zero where none was found; None: nowhere
     ripple, ripple_covariance : (n, t), (n, t, t) parameters of the ripple terms, in SI units; infinite covariance where
         unknown; None: all unknown
+    robot : text, ``RobotModel.identity`` of the robot; empty where unknown
     """
 
     joint_names: tuple[str, ...]
@@ -340,6 +342,7 @@ class IdentifiedParameters(Brief):
     ripples: FloatArray | None = None
     ripple: FloatArray | None = None
     ripple_covariance: FloatArray | None = None
+    robot: Any = ""
 
     @property
     def has_ripple(self) -> bool:
@@ -399,6 +402,33 @@ def check_identified(identified: IdentifiedParameters) -> None:
         if identified.ripples is not None and not 0.0 <= identified.ripples[row] <= MOST_RIPPLES:
             number = identified.ripples[row]
             raise ConfigError(f"'ripples' of the joint {joint!r} is {number:g}; it is between 0 and {MOST_RIPPLES}")
+
+
+def check_effort(identified: IdentifiedParameters, limits: Sequence[float]) -> None:
+    """Refuse a friction that no motor could overcome.
+
+    Parameters
+    ----------
+    limits : (n,) largest torque of each motor [N m]
+
+    Raises
+    ------
+    ConfigError
+        When the friction, less three standard deviations, is beyond the limit at the largest speed that the joint has
+        had, or at 1 rad/s where that is unknown.
+    """
+    n = len(identified.joint_names)
+    speed = np.ones(n) if identified.velocity_range is None else identified.velocity_range[:, 1]
+    speed = np.where(np.isfinite(speed), speed, 1.0)
+    phi = JointLaws(identified.law_names).regressor(speed, np.zeros(n))
+    p = phi.shape[1]
+    torque = np.abs((phi * identified.values[:, :p]).sum(axis=1))
+    sigma = np.sqrt(np.maximum(np.einsum("ni,nij,nj->n", phi, identified.covariance[:, :p, :p], phi), 0.0))
+    for joint in np.flatnonzero(torque - 3.0 * sigma > np.asarray(limits)).tolist():
+        raise ConfigError(
+            f"the friction of {identified.joint_names[joint]!r} would be {torque[joint]:.3g} N m at {speed[joint]:.2g} "
+            f"rad/s; its motor has {limits[joint]:g} N m by the URDF"
+        )
 
 
 def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: FloatArray) -> None:

@@ -8,6 +8,7 @@ force is ``H[:, :3] f``.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import math
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import cross, product, skew, turned
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.robot.urdf import checked_urdf, doubts
+from friction_estimator.robot.urdf import checked_urdf, doubts, mimics
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
 POSITION_MARGIN = 2.0 * math.pi
@@ -166,6 +167,7 @@ class RobotModel:
     lowest_position, highest_position : (n,) a reading beyond cannot be true: limits of the URDF with a margin
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
     motors : that move the joints
+    identity : hash of names, limits and masses
     warnings : what the URDF has that is hardly true, one sentence each
     """
 
@@ -196,7 +198,14 @@ class RobotModel:
                     f"feet.{foot.name}.frame = {foot.frame!r} hangs on no joint of robot.joints: "
                     "list the joints of its limb, or leave the foot out"
                 )
+            for other, others in zip(config.feet, self.limb, strict=True):
+                if other.name != foot.name and (others >= joints).all():
+                    raise RobotModelError(
+                        f"the feet {foot.name!r} and {other.name!r} are on one limb: one foot a limb is supported, "
+                        "whose wrench is that of all its sensors together"
+                    )
         self.coupled = self._couplings(first_joint)
+        self.identity = self._hash()
         limit = np.array(self._model.effortLimit[self.base_dofs :])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
         self.lowest_position, self.highest_position = self._position_limits()
@@ -455,6 +464,16 @@ class RobotModel:
             limb[foot, self._supports(self._model.frames[frame].parentJoint, first_joint)] = True
         return limb
 
+    def _hash(self) -> str:
+        """Hash of names, limits and masses, by which parameters of another robot are recognised."""
+        model, rows = self._model, slice(-len(self.joint_names), None)
+        numbers = (
+            model.lowerPositionLimit[rows], model.upperPositionLimit[rows], model.effortLimit[rows],
+            [inertia.mass for inertia in model.inertias],
+        )  # fmt: skip
+        text = repr((self.joint_names, [[f"{number:.6g}" for number in row] for row in numbers]))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
     def _couplings(self, first_joint: int) -> BoolArray:
         n = len(self.joint_names)
         coupled = np.zeros((n, n), dtype=bool)
@@ -476,11 +495,14 @@ def _build_model(config: Config, urdf_xml: str) -> pin.Model:
             model = pin.buildModelFromXML(urdf_xml, pin.JointModelFreeFlyer())
     except (ValueError, RuntimeError) as error:
         raise RobotModelError(f"the URDF cannot be read: {error}") from None
-    wanted = config.robot.joints
-    if not wanted:
-        return model
     first_joint = 1 if config.robot.fixed_base else 2
-    movable = list(model.names[first_joint:])
+    movable, driven = list(model.names[first_joint:]), mimics(urdf_xml)
+    wanted = config.robot.joints or tuple(name for name in movable if name not in driven)
+    if without_motor := driven.intersection(config.robot.joints):
+        raise RobotModelError(
+            f"robot.joints names {choices(without_motor)}, which <mimic> other joints: they have no motor, and their "
+            "friction cannot be estimated; leave them out"
+        )
     missing = [name for name in wanted if name not in movable]
     if missing:
         raise RobotModelError(

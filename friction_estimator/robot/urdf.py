@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -130,7 +130,33 @@ def _check_links_and_joints(root: Element) -> None:
             _check_inertial(f"link {link.get('name')!r}", inertial)
     for joint in joints:
         _check_joint(f"joint {joint.get('name')!r}", joint, {link.get("name") for link in links})
+    _check_mimics(joints)
     _check_tree([link.get("name", "") for link in links], joints)
+
+
+def _check_mimics(joints: Sequence[Element]) -> None:
+    """Refuse joints that mimic themselves, one another in a circle, or a joint that does not exist."""
+    names = {joint.get("name", "") for joint in joints}
+    leaders = {
+        joint.get("name", ""): element.get("joint", "")
+        for joint in joints
+        if (element := joint.find("mimic")) is not None
+    }
+    for joint, leader in leaders.items():
+        if leader not in names:
+            raise RobotModelError(f"joint {joint!r} mimics {leader!r}, which is no joint of the URDF")
+        passed = {joint}
+        while leader in leaders and leader not in passed:
+            passed.add(leader)
+            leader = leaders[leader]
+        if leader in passed:
+            raise RobotModelError(f"joint {joint!r} mimics itself, or joints that mimic it: name a joint with a motor")
+
+
+def mimics(urdf_xml: str) -> set[str]:
+    """Joints of a checked URDF that follow another joint and have no motor of their own."""
+    joints = ElementTree.fromstring(urdf_xml).findall("joint")
+    return {joint.get("name", "") for joint in joints if joint.find("mimic") is not None}
 
 
 def _check_inertial(owner: str, inertial: Element) -> None:
@@ -240,13 +266,16 @@ _NEGLIGIBLE = 1e-4
 
 
 def doubts(urdf_xml: str) -> tuple[str, ...]:
-    """What a checked URDF has that is hardly true, one sentence for each kind, which names the links."""
+    """What a checked URDF has that is hardly true or not supported, one sentence for each kind, which names it."""
     found: dict[str, list[str]] = {}
     for link in ElementTree.fromstring(urdf_xml).findall("link"):
         inertial = link.find("inertial")
         for doubt in () if inertial is None else _doubts_of(inertial):
             found.setdefault(doubt, []).append(link.get("name", ""))
-    return tuple(f"{doubt}: {', '.join(names)}; check <inertial> in the URDF" for doubt, names in found.items())
+    texts = [f"{doubt}: {', '.join(names)}; check <inertial> in the URDF" for doubt, names in found.items()]
+    if followers := sorted(mimics(urdf_xml)):
+        texts.append(f"joints that <mimic> others have no motor, and are held at zero: {', '.join(followers)}")
+    return tuple(texts)
 
 
 def _doubts_of(inertial: Element) -> Iterator[str]:

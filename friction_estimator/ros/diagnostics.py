@@ -201,6 +201,8 @@ class NodeDiagnostics:
                 )
             if (late := self._new("late", health.late)) > _LATE_SHARE * frames:
                 problems.append(f"{joints}: {late} samples came too late to be used: raise synchronizer.max_wait")
+            if (stray := self._new("stray", health.stray)) > _LATE_SHARE * frames:
+                problems.append(f"{joints}: the stamps of {stray} samples are far from the others: check the clock")
             if config.has_friction and (without := self._new("without effort", health.without_effort)):
                 void = True
                 problems.append(
@@ -217,6 +219,7 @@ class NodeDiagnostics:
         values: dict[str, object] = {
             "late joint states dropped": health.late,
             "repeated samples dropped": health.repeated,
+            "samples with stray stamps dropped": health.stray,
             "contradicting samples dropped": health.contradicting,
             "publishers of joint states": ", ".join(publishers) or "none",
             "gaps in time": health.gaps,

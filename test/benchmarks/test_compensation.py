@@ -21,7 +21,7 @@ from benchmarks.compensation.walks import (
 )
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
-DURATION = 3.0
+DURATION = 4.0
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,17 @@ def test_a_crash_while_writing_leaves_the_old_file(
         ("law: coulomb_viscous", "law: makkar", "'values' of the joint 'hip' must hold 'gamma_1'"),
         ("  knee:", "  toe:", "'joints' must hold one entry for each of joint_names"),
         ("  knee:", "  hip:", "the key 'hip' is given twice"),
-        ("residual_variance:", "residual_variation:", "'residual_variance' of the joint 'hip' is missing"),
+        ("residual_variance:", "residual_variation:", "the joint 'hip' has 'residual_variation'; it may have"),
+        ("format_version: 1", "format_version: 99", "'format_version' is 99; this version reads 1"),
+        ("format_version: 1", "format_version: true", "'format_version' is True"),
+        (
+            "units: 'SI: torque in N m",
+            "units: 'SI: torque in lbf ft",
+            "'units' is .*this version reads 'SI: torque in N m",
+        ),
+        ("coulomb: N m", "coulomb: lbf ft", "'units' of the joint 'hip' are"),
+        ("sigma: {coulomb: ", "sigma: {coulomb: 9", "'sigma' of the joint 'hip' is not the root"),
+        ("samples: ", "samples: true #", "'samples' of the joint 'hip' is missing or not a number"),
         ("values: {coulomb:", "values: {dry:", "'values' of the joint 'hip' must hold 'coulomb', 'viscous'"),
         ("covariance:\n", "covariance: nothing\n", "YAML"),
     ],
@@ -455,6 +465,40 @@ def test_an_estimator_keeps_what_it_has_when_parameters_cannot_be_true(
     assert_same(estimator.identified, before)
 
 
+def test_a_friction_that_no_motor_overcomes_is_refused_and_another_robot_is_noted(urdf_xml: str) -> None:
+    config, urdf = _suralp()
+    estimator = Estimator(config, urdf)
+    saved = replace(estimator.identified, covariance=1e-6 * estimator.identified.covariance)
+    with pytest.raises(ConfigError, match=r"friction of 'l_hip_yaw' would be .* N m at 1 rad/s; its motor has 150 N m"):
+        estimator.restore(replace(saved, values=saved.values + 1e4))
+    heavier = Estimator(config, urdf.replace('mass value="', 'mass value="1'))
+    (note,) = heavier.restore(saved)
+    assert "identified with another robot model" in note and estimator.restore(saved) == ()
+
+
+def test_links_in_a_circle_pipes_and_a_lock_that_somebody_removed_are_one_error_or_none(
+    tmp_path: Path, identified: IdentifiedParameters
+) -> None:
+    loop, other, pipe = tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "pipe.yaml"
+    loop.symlink_to(other)
+    other.symlink_to(loop)
+    os.mkfifo(pipe)
+    for path in (loop, pipe):
+        with pytest.raises(ConfigError, match="cannot write the parameters"):
+            save_parameters(path, identified)
+        with pytest.raises(ConfigError, match="cannot read"):
+            load_parameters(path)
+    path = tmp_path / "law.yaml"
+    with closing(ParameterFile(path)) as file:
+        (tmp_path / ".law.yaml.lock").unlink()
+        file.save(identified)  # it locks the file again
+        with pytest.raises(ConfigError, match="is in use by process"):
+            ParameterFile(path)
+        (tmp_path / ".law.yaml.lock").unlink()
+        with closing(ParameterFile(path)), pytest.raises(ConfigError, match="is in use by process"):
+            file.save(identified)
+
+
 def test_joints_that_were_not_saved_start_anew_and_are_named() -> None:
     estimator = Estimator(*_suralp())
     saved = estimator.identified
@@ -470,6 +514,7 @@ def test_joints_that_were_not_saved_start_anew_and_are_named() -> None:
                 "residual_variance",
                 "measurement_variance",
                 "samples",
+                "velocity_range",
             )
         },
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -211,3 +213,41 @@ def test_names_that_are_not_in_the_urdf_are_answered_with_those_that_are(urdf_xm
 def test_unreadable_urdf_is_one_clear_error(broken):
     with pytest.raises(RobotModelError):
         RobotModel(suralp_config(), broken)
+
+
+def mimicking(urdf_xml: str, leader: str) -> str:
+    """The biped whose right knee follows another joint."""
+    end = f'<mimic joint="{leader}" multiplier="-2"/></joint>'
+    before, name, after = urdf_xml.partition('<joint name="r_knee"')
+    return before + name + after.replace("</joint>", end, 1)
+
+
+def test_joints_without_a_motor_are_held_still_with_a_warning_and_refused_by_name(urdf_xml):
+    model = RobotModel(suralp_config(), mimicking(urdf_xml, "l_knee"))
+    assert "r_knee" not in model.joint_names and len(model.joint_names) == 11
+    assert "joints that <mimic> others have no motor, and are held at zero: r_knee" in model.warnings
+    config = suralp_config(robot__joints=("l_knee", "r_knee"))
+    with pytest.raises(RobotModelError, match="robot.joints names 'r_knee', which <mimic> other joints"):
+        RobotModel(config, mimicking(urdf_xml, "l_knee"))
+
+
+@pytest.mark.parametrize(("leader", "reason"), [("r_knee", "mimics itself"), ("nope", "'nope', which is no joint")])
+def test_a_joint_that_mimics_itself_or_nothing_is_refused(urdf_xml, leader, reason):
+    with pytest.raises(RobotModelError, match=reason):
+        RobotModel(suralp_config(), mimicking(urdf_xml, leader))
+
+
+def test_two_feet_on_one_limb_are_refused(urdf_xml):
+    config = suralp_config()
+    left = config.feet[0]
+    feet = (left, dataclasses.replace(left, name="heel", frame="l_foot", wrench_topic="heel/wrench"))
+    with pytest.raises(RobotModelError, match="the feet .* are on one limb"):
+        RobotModel(dataclasses.replace(config, feet=feet), urdf_xml)
+
+
+def test_the_identity_of_a_robot_is_that_of_its_names_limits_and_masses(urdf_xml, robot):
+    assert RobotModel(suralp_config(), urdf_xml).identity == robot.identity
+    changes = (("l_knee", "knee_l"), ('mass value="', 'mass value="1'), ('effort="150', 'effort="151'))
+    for old, new in changes:
+        assert old in urdf_xml
+        assert RobotModel(suralp_config(), urdf_xml.replace(old, new)).identity != robot.identity
