@@ -135,16 +135,13 @@ def _check_links_and_joints(root: Element) -> None:
 
 
 def _check_mimics(joints: Sequence[Element]) -> None:
-    """Refuse joints that mimic themselves, one another in a circle, or a joint that does not exist."""
-    names = {joint.get("name", "") for joint in joints}
+    """Refuse joints that mimic themselves, or one another in a circle."""
     leaders = {
         joint.get("name", ""): element.get("joint", "")
         for joint in joints
         if (element := joint.find("mimic")) is not None
     }
     for joint, leader in leaders.items():
-        if leader not in names:
-            raise RobotModelError(f"joint {joint!r} mimics {leader!r}, which is no joint of the URDF")
         passed = {joint}
         while leader in leaders and leader not in passed:
             passed.add(leader)
