@@ -177,6 +177,9 @@ class RobotModel:
         first_joint = 1 if config.robot.fixed_base else 2
         _check_joints(self._model, first_joint)
         self.warnings = (*doubts(urdf_xml), *_massless(self._model, first_joint))
+        if (followers := sorted(mimics(urdf_xml))) and not config.robot.joints:
+            text = f"joints that <mimic> others have no motor, and are held at zero: {', '.join(followers)}"
+            self.warnings = (*self.warnings, text)
         self._data = self._model.createData()
         self.base_dofs = 0 if config.robot.fixed_base else 6
         self.joint_names = tuple(self._model.names[first_joint:])

@@ -263,16 +263,13 @@ _NEGLIGIBLE = 1e-4
 
 
 def doubts(urdf_xml: str) -> tuple[str, ...]:
-    """What a checked URDF has that is hardly true or not supported, one sentence for each kind, which names it."""
+    """What a checked URDF has that is hardly true, one sentence for each kind, which names the links."""
     found: dict[str, list[str]] = {}
     for link in ElementTree.fromstring(urdf_xml).findall("link"):
         inertial = link.find("inertial")
         for doubt in () if inertial is None else _doubts_of(inertial):
             found.setdefault(doubt, []).append(link.get("name", ""))
-    texts = [f"{doubt}: {', '.join(names)}; check <inertial> in the URDF" for doubt, names in found.items()]
-    if followers := sorted(mimics(urdf_xml)):
-        texts.append(f"joints that <mimic> others have no motor, and are held at zero: {', '.join(followers)}")
-    return tuple(texts)
+    return tuple(f"{doubt}: {', '.join(names)}; check <inertial> in the URDF" for doubt, names in found.items())
 
 
 def _doubts_of(inertial: Element) -> Iterator[str]:
