@@ -40,12 +40,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from friction_estimator.api.export import export
     from friction_estimator.api.identify import identify, load_identification
+    from friction_estimator.api.outputs import export, report
     from friction_estimator.api.plan import example, plan_excitation
     from friction_estimator.api.recordings import load_recording
     from friction_estimator.api.replay import replay
-    from friction_estimator.api.report import report
     from friction_estimator.api.simulate import simulate
     from friction_estimator.api.validate import validate
     from friction_estimator.control import SafeCompensation
@@ -90,14 +89,14 @@ _MODULES = {
     "SafeCompensation": "control",
     "WrenchSample": "types",
     "example": "api.plan",
-    "export": "api.export",
+    "export": "api.outputs",
     "identify": "api.identify",
     "load_identification": "api.identify",
     "load_recording": "api.recordings",
     "load_robot": "io.robot",
     "plan_excitation": "api.plan",
     "replay": "api.replay",
-    "report": "api.report",
+    "report": "api.outputs",
     "simulate": "api.simulate",
     "validate": "api.validate",
 }

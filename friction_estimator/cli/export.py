@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from friction_estimator.api.export import export
+from friction_estimator.api.outputs import export
 from friction_estimator.cli.arguments import finite, warn
 from friction_estimator.io.export import export_formats
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from friction_estimator.api.report import report
+from friction_estimator.api.outputs import report
 from friction_estimator.cli.arguments import progress_bar, seconds
 
 

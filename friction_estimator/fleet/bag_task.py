@@ -20,7 +20,7 @@ import numpy as np
 
 import friction_estimator
 from friction_estimator.api.identify import identify
-from friction_estimator.api.report import report
+from friction_estimator.api.outputs import report
 from friction_estimator.errors import BagError, FrictionEstimatorError
 from friction_estimator.fleet.robots import FleetRobot, FleetRobots
 from friction_estimator.fleet.sources import content_hash, local_copy
