@@ -302,10 +302,10 @@ def progress_bar(title: str) -> Iterator[Callable[..., None]]:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     except ModuleNotFoundError:
-        yield _lines(title)
+        yield progress_lines(title)
         return
     if not sys.stderr.isatty():
-        yield _lines(title)
+        yield progress_lines(title)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -323,7 +323,7 @@ _LINE_PERIOD = 5.0
 """Time between two lines of progress where stderr is no terminal [s]."""
 
 
-def _lines(title: str) -> Callable[..., None]:
+def progress_lines(title: str) -> Callable[..., None]:
     """Progress as lines: the first one after a few seconds, so that short work shows none."""
     latest = time.monotonic()
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from friction_estimator import fleet
-from friction_estimator.cli.arguments import look_ahead, output_console, positive, whole_number
+from friction_estimator.cli.arguments import look_ahead, output_console, positive, progress_lines, whole_number
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.fleet.bag_task import SKIPPED
 from friction_estimator.fleet.page import drift_table
@@ -154,7 +154,7 @@ def _run_bags(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress(title: str) -> Iterator[tuple[fleet.Progress, Callable[[str], None]]]:
-    """Bar on stderr with bags, rate and time left; without a terminal only the address of the dashboard."""
+    """Bar on stderr with bags, rate and time left; without a terminal a line every few seconds."""
     console = Console(stderr=True, highlight=False)
 
     def announce(address: str) -> None:
@@ -166,7 +166,7 @@ def _progress(title: str) -> Iterator[tuple[fleet.Progress, Callable[[str], None
         TextColumn("{task.fields[bags]} bags, {task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    hidden = not sys.stderr.isatty()
+    hidden, lines = not sys.stderr.isatty(), progress_lines(title)
     with Progress(*columns, console=console, transient=True, disable=hidden, speed_estimate_period=_RATE_PERIOD) as bar:
         task = bar.add_task(title, total=None, bags=0, rate="")
         worked = before = skipped = 0
@@ -178,6 +178,8 @@ def _progress(title: str) -> Iterator[tuple[fleet.Progress, Callable[[str], None
             else:
                 worked += 1
             before = done
+            if hidden:
+                lines(done, total)
             elapsed = bar.tasks[0].elapsed or 0.0
             rate = f"{60.0 * worked / elapsed:.1f} bags/min" if elapsed else ""
             bar.update(task, completed=done - skipped, total=total - skipped, bags=worked, rate=rate)

@@ -44,7 +44,7 @@ class RerunDisplay:
         log = self._recording.log
         self._recording.set_time("time", duration=frame.time)
         if frame.joint_names != self._joint_names:
-            self._arrange(frame.joint_names)
+            self._arrange(frame)
         colors = _COLD + frame.strength()[:, None] * (_HOT - _COLD)
         log("robot", rr.LineStrips3D(frame.segments, colors=colors.astype(np.uint8), radii=0.012))
         self._largest = np.fmax(self._largest, np.abs(frame.friction))
@@ -64,8 +64,11 @@ class RerunDisplay:
         """Send what is left."""
         self._recording.flush()
 
-    def _arrange(self, joint_names: tuple[str, ...]) -> None:
-        """Styles of the curves, and one plot a joint beside the robot."""
+    def _arrange(self, frame: ViewFrame) -> None:
+        """Styles of the curves, and one plot a joint beside the robot, which the camera sees whole."""
+        joint_names, ends = frame.joint_names, frame.segments.reshape(-1, 3)
+        middle, size = ends.mean(axis=0), float(np.ptp(ends, axis=0).max())
+        eye = rrb.EyeControls3D(position=middle + np.array([1.5, -1.5, 0.7]) * size, look_target=middle)
         self._joint_names, self._largest = joint_names, np.zeros(len(joint_names))
         styles = {"estimate": _ESTIMATE, "lower": _BAND, "upper": _BAND, "truth": _TRUTH}
         for name in joint_names:
@@ -78,7 +81,7 @@ class RerunDisplay:
             for name in joint_names
         ]
         robot = rrb.Vertical(
-            rrb.Spatial3DView(origin="/", contents="robot", name="robot"),
+            rrb.Spatial3DView(origin="/", contents="robot", name="robot", eye_controls=eye),
             rrb.TextLogView(origin="/", contents=["contact_phase", "events"], name="phases and events"),
             row_shares=[3, 1],
         )
