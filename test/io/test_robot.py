@@ -16,6 +16,7 @@ from friction_estimator.io.robot import (
     read_node_parameters,
     read_parameters,
 )
+from friction_estimator.robot.model import RobotModel
 
 URDF = '<?xml version="1.0" encoding="utf-8"?>\n<robot name="arm"><link name="base"/></robot>\n'
 
@@ -34,6 +35,7 @@ def test_every_shipped_robot_loads_with_its_urdf(name: str) -> None:
     robot = load_robot(name)
     assert robot.urdf_path is not None
     assert robot.urdf_xml == robot.urdf_path.read_text()
+    assert RobotModel(robot.config, robot.urdf_xml).joint_names  # its frames and joints are in the URDF
 
 
 def test_a_robot_is_found_by_name_and_by_path_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
