@@ -127,6 +127,8 @@ def _bridged(walk: Walk) -> list[Fault]:
         ("stalls", "all messages of 50 ms arrive together, four times a second", streams.stalls(0.050, 0.25), ""),
         ("duplicates", "every third message comes twice", streams.duplicates(0.33), ""),
         ("reordered", "messages are up to 4 ms late and overtake each other", streams.jitter(0.004), ""),
+        ("efforts_apart", "efforts come in a second message of the same stamp", streams.efforts_apart(), ""),
+        ("old_messages", "a joint state of long ago comes again, twice a second", streams.old_messages(0.6), ""),
         ("reordered_imu", "IMU messages are up to 30 ms late and overtake each other", streams.jitter(0.03, IMU), ""),
     ]
     larger: list[Row] = [
@@ -166,6 +168,11 @@ def _named() -> list[Fault]:
         (f"rate_{hertz}", f"all sensors deliver at {hertz} Hz", rate(float(hertz)), f"joint_states, {hertz} Hz")
         for hertz in (25, 10)
     ]
+    zeros = "a second node sends zeros"
+    publishers: list[Row] = [
+        ("publishers", f"{zeros} after every fifth joint state", streams.second_publisher(5, 4e-4), "second node"),
+        ("publishers_all", f"{zeros} with every stamp", streams.second_publisher(1, 0.0, first=True), "second node"),
+    ]
     one: Row = "rate_1", "all sensors deliver at 1 Hz", rate(1.0), "restarted"
     never_set = "imu_stamps_zero", "stamps of the IMU are never set", same_stamp(IMU, 0), "imu, do not advance"
     standing: Row = "stamps_standing", "all stamps stand still", same_stamp(ALL), "stamp"
@@ -175,6 +182,7 @@ def _named() -> list[Fault]:
     return [
         *_faults([*late, never_set], status="sensors", error=math.inf),
         *_faults([standing], status="sensors", error=math.inf, friction="none"),
+        *_faults(publishers, status="sensors"),
         *_faults(slow, status="sensors", error=math.inf, seconds=4.0),
         *_faults([one], status="sensors", error=math.inf, friction="none", seconds=4.0),
         *_faults([clock], status="sensors", error=math.inf, friction="none"),

@@ -232,6 +232,50 @@ def outliers(
     return alone(change)
 
 
+def second_publisher(every: int, delay: float, first: bool = False) -> Change:
+    """A second node sends zeros with, or before, one in ``every`` joint states, with stamps later by ``delay`` [s]."""
+    offset = round(delay * SECOND)
+
+    def change(during: Readings, rng: np.random.Generator) -> Iterable[Reading]:
+        for one in during:
+            zeros = []
+            if is_of(one, JOINTS) and one.index % every == 0:
+                nothing = np.zeros_like(one.sample.position)
+                sample = JointSample(one.sample.stamp_ns + offset, nothing, nothing, nothing)
+                zeros = [replace(one, sample=sample, arrival_ns=one.arrival_ns + offset)]
+            yield from (*zeros, one) if first else (one, *zeros)
+
+    return alone(change)
+
+
+def efforts_apart() -> Change:
+    """Positions come first and efforts in a second message of the same stamp, as from two drivers."""
+
+    def change(during: Readings, rng: np.random.Generator) -> Iterable[Reading]:
+        for one in during:
+            if is_of(one, JOINTS):
+                yield replace(one, sample=replace(one.sample, effort=np.full_like(one.sample.effort, np.nan)))
+            yield one
+
+    return alone(change)
+
+
+def old_messages(every: float) -> Change:
+    """Now and then [s] the first joint state of the fault comes again."""
+    period = round(every * SECOND)
+
+    def change(during: Readings, rng: np.random.Generator) -> Iterable[Reading]:
+        first = next(one for one in during if is_of(one, JOINTS))
+        due = first.arrival_ns + period
+        for one in during:
+            yield one
+            if one.arrival_ns >= due:
+                due += period
+                yield replace(first, arrival_ns=one.arrival_ns)
+
+    return alone(change)
+
+
 def no_efforts() -> Change:
     """Joint states carry no efforts."""
     return map_field(JOINTS, "effort", partial(np.full_like, fill_value=np.nan))

@@ -197,8 +197,9 @@ class Synchronizer:
         return frames
 
     def _is_complete(self, stamp: int) -> bool:
-        if len(self._joints) == 1 and abs(stamp - self._completed_ns) < _COMPLETES_FOR:
-            if math.isnan(self._joints[0].effort[0]):
+        if len(self._joints) == 1 and math.isnan(self._joints[0].effort[0]):
+            had_efforts = self._emitted_ns is not None and not self._without_effort
+            if had_efforts or abs(stamp - self._completed_ns) < _COMPLETES_FOR:
                 return False  # a second message with this stamp has the efforts
         if self._joints[-1].stamp_ns >= stamp + self._max_wait or len(self._joints) > LONGEST_QUEUE:
             return True
