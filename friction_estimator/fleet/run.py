@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import signal
@@ -188,6 +189,7 @@ def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterat
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="localhost:0",
+                security=_local_security(),
                 silence_logs=logging.CRITICAL,
             )
         # Dask replaces a worker that dies, but gives it up where that takes long or where it dies at its start
@@ -205,6 +207,13 @@ def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterat
         raise FleetError(f"there is no Dask scheduler at {scheduler}: {error}") from None
     with client:
         yield client
+
+
+def _local_security() -> distributed.Security | None:
+    """Certificates of this run alone, so that nobody else connects; None where ``cryptography`` is not installed."""
+    if importlib.util.find_spec("cryptography") is None:
+        return None
+    return distributed.Security.temporary()
 
 
 @contextmanager

@@ -100,7 +100,7 @@ class NodeDiagnostics:
         self._name, self._publishers = name, publishers
         self._queue = queue
         self._joints = InputCounters()
-        self._queue_before = (0, 0, 0.0)
+        self._queue_before = queue.used, queue.left_out, queue.idle
         self._estimator = estimator
         self._inputs: dict[str, InputCounters] = {}
         self._arrivals: dict[int, float] = {}
@@ -110,6 +110,13 @@ class NodeDiagnostics:
         self._newest: FrictionEstimate | None = None
         self._before: dict[str, int] = {}
         self._reported = time.monotonic()
+
+    def begin(self) -> None:
+        """Begin a period now: what came before the node was activated belongs to no report."""
+        queue, self._reported = self._queue, time.monotonic()
+        self._queue_before = queue.used, queue.left_out, queue.idle
+        for item in self._inputs.values():
+            item.report()
 
     def input_counters(self, topic: str, joints: bool = False) -> InputCounters:
         """Counters of a topic, for its callback; ``joints``: True for the joint states."""

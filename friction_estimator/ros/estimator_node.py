@@ -156,6 +156,7 @@ class EstimatorNode(ManagedNode):
         self._active, self._next_save = True, time.monotonic() + self._own["save_period"]
         undo.callback(self._save_at_end, estimator)
         undo.callback(self._end_estimates, estimator)
+        self._diagnostics.begin()
         self._timer.reset()  # the first report comes after a whole period
         joints = f"{len(estimator.joint_names)} joints with the {config.observer} observer"
         self.get_logger().info(f"estimating {joints if config.has_friction else 'base state and contact phase'}")

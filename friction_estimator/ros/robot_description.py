@@ -5,8 +5,11 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
+from rclpy.qos import qos_policy_name_from_kind
 from std_msgs.msg import String
 
 from friction_estimator.errors import FrictionEstimatorError
@@ -51,7 +54,15 @@ def await_robot_description(node: Node, start: Callable[[str], None]) -> None:
             return
         node.destroy_subscription(subscription)
 
-    subscription = node.create_subscription(String, TOPIC, receive, LATCHED)
+    def mismatch(event: Any) -> None:
+        node.get_logger().error(
+            f"a publisher of {subscription.topic_name} offers another QoS "
+            f"({qos_policy_name_from_kind(event.last_policy_kind)}), so its URDF does not arrive: publish it transient "
+            "local, as robot_state_publisher does, or set the parameter robot.urdf"
+        )
+
+    events = SubscriptionEventCallbacks(incompatible_qos=mismatch)
+    subscription = node.create_subscription(String, TOPIC, receive, LATCHED, event_callbacks=events)
 
 
 def friction_urdf(urdf_xml: str, effort_fraction: float) -> str:

@@ -21,7 +21,9 @@ def fleet_bags(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scheduler():
     """Address of a scheduler with two workers."""
-    from friction_estimator.fleet.run import local_or_given_cluster
+    from friction_estimator.fleet import run
 
-    with local_or_given_cluster(None, 2) as client:
-        yield client.cluster.scheduler_address
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_local_security", lambda: None)  # the tests connect to it by its address
+        with run.local_or_given_cluster(None, 2) as client:
+            yield client.cluster.scheduler_address

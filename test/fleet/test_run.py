@@ -74,7 +74,7 @@ def test_two_workers_give_the_rows_of_one_by_one_and_a_second_run_does_nothing(
         fleet_bags, robots, output=tmp_path, scheduler=scheduler, progress=lambda *now: done.append(now[1:])
     )
     assert (len(first.finished), len(first.failed)) == (WHOLE, BROKEN)
-    assert "holds no .mcap or .db3 file" in first.failed[0].reason and first.failed[0].bag.endswith("lost")
+    assert "which its metadata.yaml names" in first.failed[0].reason and first.failed[0].bag.endswith("lost")
     assert read_table([str(tmp_path)]).equals(one_by_one) and one_by_one.num_rows == WHOLE * JOINTS
     size = sum(bag.size for bag in find_bags([str(fleet_bags)]))
     assert len(done) == WHOLE + BROKEN and done[-1] == (size, size)

@@ -19,7 +19,7 @@ from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.resources import robot_file
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages import topics
-from friction_estimator.ros.middleware import HEARTBEAT, LATCHED
+from friction_estimator.ros.middleware import HEARTBEAT, LATCHED, OUTPUT
 
 from .conftest import TalkingRobot
 
@@ -243,6 +243,9 @@ def test_every_event_is_logged_once_however_fast_the_next_one_comes(talking, pro
 def test_the_urdf_may_come_on_the_topic_and_a_broken_one_is_named(talking, processes, tmp_path, robot):
     process = NodeProcess(tmp_path, "robot.urdf:=''", "inputs_reliable:=true", namespace="lifecycle")
     processes.append(process)
+    volatile = talking.node.create_publisher(String, "robot_description", OUTPUT)
+    talking.spin_until(lambda: "offers another QoS (DURABILITY" in process.output, "volatile publisher")
+    talking.node.destroy_publisher(volatile)
     publisher = talking.node.create_publisher(String, "robot_description", LATCHED)
     talking.spin_until(lambda: publisher.get_subscription_count() == 1, "waiting node")
     publisher.publish(String(data="<robot name='x'><link name='a'></robot>"))

@@ -19,7 +19,8 @@ from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
-from friction_estimator.errors import BagError
+from friction_estimator.errors import BagError, ConfigError, choices
+from friction_estimator.io.documents import read_yaml
 from friction_estimator.types import FloatArray
 
 
@@ -276,7 +277,7 @@ def open_storages(path: Path) -> list[Storage]:
     Raises
     ------
     BagError
-        When there is no bag, or nothing of it can be read.
+        When there is no bag, a file of it is missing, or nothing of it can be read.
     """
     if not path.exists():
         raise BagError(f"there is no bag at {path}")
@@ -286,6 +287,11 @@ def open_storages(path: Path) -> list[Storage]:
         return [WholeStorage(path)]
     except Exception as error:  # the reader lets many kinds of errors through for damaged files
         reason = _reason(error)
+    if missing := missing_files(path):
+        raise BagError(
+            f"the bag {path} lacks {choices(missing)}, which its metadata.yaml names: copy them into the folder, or "
+            "read the files that are there one by one"
+        )
     files = [path] if path.is_file() else storage_files(path)
     if not files:
         raise BagError(f"{path} is not a rosbag2: it holds no .mcap or .db3 file") from None
@@ -296,6 +302,15 @@ def open_storages(path: Path) -> list[Storage]:
     if not any(storage.damage for storage in storages):
         storages[0].damage = f"metadata.yaml of {path} is missing or damaged: its files were read one by one"
     return storages
+
+
+def missing_files(path: Path) -> list[str]:
+    """Storage files that the metadata of a bag name and that are not there; none where it cannot be read."""
+    try:
+        information = read_yaml(path / "metadata.yaml")["rosbag2_bagfile_information"]
+        return [name for name in map(str, information["relative_file_paths"]) if not (path / name).exists()]
+    except (ConfigError, KeyError, TypeError):
+        return []
 
 
 def storage_files(folder: Path) -> list[Path]:

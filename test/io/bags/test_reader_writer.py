@@ -276,3 +276,12 @@ def test_unknown_storage_is_refused_with_the_choices(tmp_path: Path) -> None:
 def test_sqlite_bags_are_sqlite(messages: Recorded, write_bag: WriteBag) -> None:
     with sqlite3.connect(storage_file(write_bag("bag", messages, "sqlite3"))) as database:
         assert database.execute("select count(*) from messages").fetchone() == (len(messages),)
+
+
+def test_a_bag_that_lacks_one_of_its_files_is_refused_by_the_name_of_the_file(write_bag, messages) -> None:
+    bag = write_bag("split", messages[:50])
+    metadata = bag / "metadata.yaml"
+    (name,) = re.findall(r"^ *- (\S+\.mcap)$", metadata.read_text(), re.MULTILINE)
+    metadata.write_text(metadata.read_text().replace(f"- {name}", f"- {name}\n  - split_1.mcap", 1))
+    with pytest.raises(BagError, match="lacks 'split_1.mcap', which its metadata.yaml names"):
+        BagReader(bag)
