@@ -98,7 +98,7 @@ def test_the_command_lists_the_failed_bags_and_ends_with_one(
     assert printed == f"{tmp_path}/replay: 2 bags finished, 0 were finished before, 1 failed\n"
     assert "Dask's dashboard, where bokeh is installed: http://" in errors
     table = " ".join(errors.split("Bags that failed")[1].split())
-    assert f"{fleet_bags}/unit_1/lost" in table and "holds no .mcap or .db3 file" in table and "unit_2" not in table
+    assert f"{fleet_bags}/unit_1/lost" in table and "which its metadata.yaml" in table and "unit_2" not in table
     assert main(["fleet", "replay", bags[0], *options]) == 0
 
 
