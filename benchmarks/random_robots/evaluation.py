@@ -27,6 +27,10 @@ _FIT_STEP = 10  # milliseconds between the samples of the fit
 _KNOWN = 0.05  # standard deviation of a parameter that is known, as a part of its size
 
 
+FIGURES = ("uncertainty", "law_error", "consistency", "disturbed", "driving")
+"""Figures of the diagnosis that every record has, one a joint."""
+
+
 def causes(robot: RandomRobot) -> tuple[str, ...]:
     """Kinds of problems that are right for a wrong joint of this robot."""
     found = ["uncertainty", "consistency"]  # noise and errors of the sensors, which every robot has
@@ -63,7 +67,7 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
             estimator.restore(_identified(walk, estimator))
         friction, sigma, rows = estimate(estimator, walk, robot, draw_errors(robot))
     record = score(PERIOD * rows.astype(np.float64), friction, sigma, walk.friction[rows], walk.stance[rows])
-    diagnoses = estimator.diagnose()
+    diagnoses, figures = estimator.diagnose(), estimator.monitor.figures()
     return {
         "seed": robot.seed,
         "simulator": robot.simulator,
@@ -74,6 +78,7 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
         "kind": robot.kind,
         **record,
         "problems": [list(one.kinds) for one in diagnoses],
+        "figures": {name: getattr(figures, name).tolist() for name in FIGURES},
         "notes": [list(one.noted) for one in diagnoses],
         "causes": list(causes(walk.robot)),
         "findings": list(estimator.health.findings),

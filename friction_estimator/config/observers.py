@@ -22,6 +22,14 @@ class KalmanConfig(Validated):
         0.0,
         1.0,
     )
+    asymmetry_std: float = parameter(
+        0.2,
+        "Relative standard deviation of the dry friction of one direction from the mean of both. 0: both directions "
+        "have the same friction.",
+        "",
+        0.0,
+        1.0,
+    )
     calibrate_sensors: bool = advanced(
         True, "Identify usual biases and gain errors of the sensors, even where the section sensors has smaller ones."
     )

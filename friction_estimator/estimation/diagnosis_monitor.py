@@ -29,8 +29,9 @@ _SLOWEST = 0.02
 _PASSIVITY_GATE = 3.0
 """Friction drives a joint when it points along the motion by more than this many standard deviations; an external
 torque pushes it when it is larger than this many."""
-_KNOWN = 0.3
-"""A law becomes the reference for drift once its standard deviation is below this fraction of its torque."""
+_KNOWN = 0.4
+"""A law becomes the reference for drift once its standard deviation is below this fraction of its torque; a fifth is
+that of friction which differs between the directions."""
 _CONFIDENCE = 0.999
 """Probability below the upper end of the chi-square band of the mean innovation."""
 _CONSISTENCY_SLACK = 1.15

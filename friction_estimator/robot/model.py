@@ -164,6 +164,7 @@ class RobotModel:
     imu_lever : (3, 3) of the cross product with ``imu_position_in_base`` [m]
     limb : (k, n) True where a joint lies between the base and that foot
     effort_limit : (n,) of the motors by the URDF, infinite where it gives none [N m]
+    armature : (n,) rotor inertia that the configuration gives, reflected to the joint; 0: none [kg m^2]
     lowest_position, highest_position : (n,) a reading beyond cannot be true: limits of the URDF with a margin
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
     motors : that move the joints
@@ -211,6 +212,7 @@ class RobotModel:
         self.identity = self._hash()
         limit = np.array(self._model.effortLimit[self.base_dofs :])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
+        self.armature: FloatArray = np.array(self._model.armature[self.base_dofs :])
         self.lowest_position, self.highest_position = self._position_limits()
         self._no_gravity = np.zeros(self._model.nv)
         if self.base_dofs:

@@ -301,6 +301,6 @@ def test_a_first_period_that_is_far_too_short_does_not_stop_the_identification()
     """Twelve joint states with a period of a nanosecond, and then good data."""
     estimator = new_estimator("kalman")
     feed(estimator, [dataclasses.replace(sample, stamp_ns=k // 4) for k, sample in enumerate(messages(0, 12))])
-    estimates = feed(estimator, messages(1, 1 + GOOD))
+    estimates = feed(estimator, messages(1, 1 + 2 * GOOD))
     assert estimates[-1].measured.all()
-    assert rms_error(estimates, 2 + GOOD) < 1.5 * usual("kalman")[0] + 0.02
+    assert rms_error(estimates, 2 + 2 * GOOD) < 1.5 * usual("kalman")[0] + 0.02

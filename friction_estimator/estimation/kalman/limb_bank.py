@@ -21,6 +21,7 @@ from friction_estimator.estimation.kalman.limb_state import (
     Limb,
     LimbState,
     LimbWindow,
+    MotorPriors,
     find_limbs,
     joint_state_indices,
     law_bounds,
@@ -64,6 +65,7 @@ class LimbEstimates:
     calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart
     calibration_variance : (n,) of all calibration [(N m)^2]
     explained_torque : (n,) of all calibration, the wrenches' too [N m]
+    offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
     consistency : (n,) squared innovation over its variance, NaN before the first window
     measured_at : (n,) since the restart, when a window was last used [s]
     sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
@@ -82,6 +84,8 @@ class LimbEstimates:
     calibration_torque: FloatArray
     calibration_variance: FloatArray
     explained_torque: FloatArray
+    offset: FloatArray
+    offset_variance: FloatArray
     consistency: FloatArray
     measured_at: FloatArray
     sliding_variance: FloatArray
@@ -220,7 +224,7 @@ def gather_limb(
     return True
 
 
-@kernel("I I I V M M V f8 V V V V V M M")
+@kernel("I I I V M M V f8 V V V V V V V M M")
 def write_calibration(
     rows: IntArray,
     feet: IntArray,
@@ -233,6 +237,8 @@ def write_calibration(
     torque: FloatArray,
     variance: FloatArray,
     explained: FloatArray,
+    offset: FloatArray,
+    offset_variance: FloatArray,
     consistency: FloatArray,
     measured_at: FloatArray,
     wrench_bias: FloatArray,
@@ -269,6 +275,8 @@ def write_calibration(
         for j in range(spread.size):
             variance[joint] += spread[j] * columns[a, first + j]
         consistency[joint], measured_at[joint] = limb_consistency[a], time
+        own = starts[10] + a
+        offset[joint], offset_variance[joint] = x[own], P[own, own]
     for place in range(feet.size):
         for axis in range(6):
             wrench_bias[feet[place], axis] = x[foot_bias + 6 * place + axis]
@@ -322,7 +330,7 @@ class LimbBank:
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         group = robot.motors.group.shape[1]
         self._config, self._floating = config, bool(robot.base_dofs)
-        self._names = robot.joint_names
+        self._names, self.priors = robot.joint_names, MotorPriors.of(robot)
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
         self._bounds = law_bounds(laws)
@@ -363,7 +371,7 @@ class LimbBank:
         self.refresh()
 
     def _layout(self, limb: Limb, laws: JointLaws) -> LimbState:
-        return lay_out(limb, laws, self._config.kalman, self._config.sensors, self._floating)
+        return lay_out(limb, laws, self._config.kalman, self._config.sensors, self._floating, self.priors)
 
     def shows_no_presliding(self) -> bool:
         """True when the data show that no motor has presliding; see :func:`presliding_evidence`.
@@ -441,11 +449,13 @@ class LimbBank:
         self.missed.fill(np.nan)
         return self.newest
 
-    def link_columns(self, terms: WindowTerms) -> FloatArray:
-        """Torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
+    def link_columns(self, terms: WindowTerms) -> tuple[FloatArray, FloatArray]:
+        """As of :meth:`WindowDynamics.link_columns`."""
         return self._dynamics.link_columns(terms)
 
-    def use(self, index: int, terms: WindowTerms, link_columns: FloatArray, usable: bool, frozen: bool) -> None:
+    def use(
+        self, index: int, terms: WindowTerms, link_columns: tuple[FloatArray, FloatArray], usable: bool, frozen: bool
+    ) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.
 
         Parameters
@@ -539,7 +549,7 @@ class LimbBank:
             self._gather(index)
         self.publish()
 
-    def _step(self, index: int, terms: WindowTerms, link_columns: FloatArray, frozen: bool) -> bool:
+    def _step(self, index: int, terms: WindowTerms, link_columns: tuple[FloatArray, FloatArray], frozen: bool) -> bool:
         limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
         layout, state = limb_filter.layout, limb_filter.state
         limb_window = self._dynamics.of_limb(
@@ -579,6 +589,8 @@ class LimbBank:
             estimates.calibration_torque,
             estimates.calibration_variance,
             estimates.explained_torque,
+            estimates.offset,
+            estimates.offset_variance,
             estimates.consistency,
             estimates.measured_at,
             estimates.wrench_bias,

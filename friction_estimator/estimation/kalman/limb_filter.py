@@ -472,7 +472,8 @@ class LimbFilter:
     variance_at_rest : (m,) what motors that rest in the newest window have more [(N m)^2]
     rest_evidence : (m,) log-likelihood ratio of friction that is free at rest
     free_at_rest : (m,) True where that is positive, and for motors whose dry friction is not known yet
-    consistency : (m,) squared innovation of the newest window over its variance, joint by joint; NaN before it
+    consistency : (m,) squared innovation of the newest window over its variance without errors that last longer than
+        the window, joint by joint; NaN before it
     missed : (2, m) torque of the motors in the newest window that their laws do not explain [N m], and its variance
     windows : number of windows used for identification
     running : False until :meth:`begin`
@@ -613,7 +614,10 @@ class LimbFilter:
         )
         if math.isnan(distance):
             return False
-        self.consistency = consistency
+        noise = window.duration**2 * np.diagonal(window.force_variance) + np.diagonal(window.momentum_covariance)
+        lasting = (1.0 - 1.0 / window.repeats) * noise
+        variance = np.diagonal(S)
+        self.consistency = consistency * (variance / (variance - lasting))
         impact = distance > self._config.innovation_gate * self._joints
         if impact:
             self._impacts.add(innovation, S, distance, window.duration)

@@ -27,10 +27,17 @@ WRENCH_DELAY_STD, TORQUE_DELAY_STD = 3e-3, 3e-4
 """Usual standard deviations of delays [s]: of wrenches after motor torques, and of both after the joint motion."""
 _BLOCKS = (
     "momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias",
-    "wrench_delay", "torque_delay",
+    "wrench_delay", "torque_delay", "effort_offset", "armature",
 )  # fmt: skip
 _REST_SPEED = 2e-3
 """Speed below which dry friction may hold a joint at rest [rad/s]."""
+_OFFSET_PART = 0.005
+"""Standard deviation of a torque sensor's constant error, over the effort limit: that of usual strain gauges."""
+_ARMATURE_TIME, _ARMATURE_PART = 1e-4, 0.1
+"""Standard deviations of a rotor inertia that the configuration lacks, over the effort limit [s^2], and of one that it
+gives, over its value: motors of humanoids accelerate their rotors by 1e3 to 1e5 rad/s^2."""
+_LEVER = 0.3
+"""Of the robot's weight, for the strength of motors without effort limit [m]."""
 _STEPS, _MET = 4, 1e-9
 """Bounds that begin to bind, for each bound, before the search ends; a bound is met to this part of its standard
 deviation."""
@@ -62,19 +69,46 @@ def find_limbs(robot: RobotModel) -> tuple[Limb, ...]:
     return tuple(sorted(limbs, key=lambda limb: int(limb.joints[0])))
 
 
+@dataclass(frozen=True, slots=True)
+class MotorPriors:
+    """What the size of the motors says about errors of their torques.
+
+    Attributes
+    ----------
+    offset_std : (n,) of the torque sensors' constant errors [N m]
+    armature_std : (n,) of the rotor inertia, reflected to the joint, beyond that of the model [kg m^2]
+    """
+
+    offset_std: FloatArray
+    armature_std: FloatArray
+
+    @staticmethod
+    def of(robot: RobotModel) -> MotorPriors:
+        """Priors in proportion to the effort limits of the URDF.
+
+        A joint without a limit is taken for as strong as the robot's weight on a lever of :data:`_LEVER`.
+        """
+        strength = np.where(np.isfinite(robot.effort_limit), robot.effort_limit, _LEVER * robot.weight)
+        given = robot.armature
+        return MotorPriors(
+            _OFFSET_PART * strength, np.where(given > 0.0, _ARMATURE_PART * given, _ARMATURE_TIME * strength)
+        )
+
+
 @record(frozen=True, slots=True)
 class LimbState:
     """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
 
     ``[momentum (m), model error (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
-    accelerometer bias (3), wrench delay (f), torque delay (1)]``; everything from ``links`` on is called calibration.
-    Law and links are joint by joint; model error and law of joints that share motors are motor by motor. The torque
-    delay is that of motor torques and wrenches after the joint motion, the wrench delay comes on top of it.
+    accelerometer bias (3), wrench delay (f), torque delay (1), torque offset (m), rotor inertia (m)]``; everything from
+    ``links`` on is called calibration. Law and links are joint by joint; model error and law of joints that share
+    motors are motor by motor. The torque delay is that of motor torques and wrenches after the joint motion, the wrench
+    delay comes on top of it.
 
     Attributes
     ----------
     size : of the state
-    starts : (10,) first state of each block
+    starts : (12,) first state of each block
     prior_std : (size,) before any data; zero for what is known, or switched off
     """
 
@@ -88,6 +122,8 @@ class LimbState:
     accelerometer_bias: slice
     wrench_delay: slice
     torque_delay: slice
+    effort_offset: slice
+    armature: slice
     size: int
     starts: IntArray
     prior_std: FloatArray
@@ -120,12 +156,15 @@ def sensor_errors(config: KalmanConfig, noise: SensorNoise) -> SensorNoise:
     return replace(noise, **{name: max(usual, getattr(noise, name)) for name, usual in _SENSOR_ERRORS.items()})
 
 
-def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNoise, floating: bool) -> LimbState:
+def lay_out(
+    limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNoise, floating: bool, motors: MotorPriors
+) -> LimbState:
     """State of a limb.
 
     Parameters
     ----------
     floating : False for a fixed base, which has no accelerometer
+    motors : of all joints
     """
     m, f = limb.joints.size, limb.feet.size
     errors = sensor_errors(config, noise)
@@ -140,6 +179,8 @@ def lay_out(limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNois
         np.full(3, errors.specific_force_bias_std if floating else 0.0),
         np.full(f, WRENCH_DELAY_STD if config.calibrate_sensors else 0.0),
         np.full(1, TORQUE_DELAY_STD if config.calibrate_sensors else 0.0),
+        motors.offset_std[limb.joints] * config.calibrate_sensors,
+        motors.armature_std[limb.joints] * (config.link_mass_std > 0.0),
     )
     ends = np.cumsum([block.size for block in blocks]).tolist()
     parts = dict(
@@ -164,6 +205,7 @@ class LimbWindow:
     dry_friction : (m,) largest friction that may hold a motor at rest [N m]
     rest_variance : (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
     dry_is_known : (m,) True for motors whose law shows it
+    repeats : (m,) factor on the variances of force and momentum for errors that last longer than the window
     """
 
     duration: float
@@ -175,6 +217,7 @@ class LimbWindow:
     dry_friction: FloatArray
     rest_variance: FloatArray
     dry_is_known: BoolArray
+    repeats: FloatArray
 
 
 @kernel

@@ -189,6 +189,7 @@ class KalmanFriction:
         self._publish_law()
         self.time = self._looked_at = self._searched_at = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
+        self._one_sided, self._one_sided_variance = np.zeros((2, len(self._motors.names)))
         self._velocity: FloatArray = np.zeros(len(self._motors.names))
         self._window_length = self._window
         self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), self._distances)), np.ones(shape)
@@ -321,6 +322,7 @@ class KalmanFriction:
         )
         if window is not None:
             self._note_unmodelled_torque(window)
+            self._share_offset()
             motors = self._motors
             self.bank.visited.visit(
                 law.regressor,
@@ -341,6 +343,21 @@ class KalmanFriction:
             load = self._motors.torque(window.effort)
             missed = load_presliding_variance(self.terms, self.bank.estimates.parameters, load)
             self.unmodelled_variance += self._motors.variance_at_joints(missed)
+
+    def _share_offset(self) -> None:
+        """Share of the constant torque that is friction.
+
+        Dry friction that differs between the directions is a constant torque while a motor slides, and so is an error
+        of the torque sensor: no motion separates them. With priors of both, the share of friction has the mean
+        ``w offset`` and the variance ``(1 - w) asymmetry^2 + w^2 var(offset)`` with
+        ``w = asymmetry^2 / (asymmetry^2 + prior^2)``.
+        """
+        estimates = self.bank.estimates
+        asymmetry = (self._config.kalman.asymmetry_std * self._motors.coulomb_at_joints(estimates.dry_friction)) ** 2
+        both = asymmetry + self.bank.priors.offset_std**2
+        share = np.divide(asymmetry, both, out=np.zeros_like(both), where=both > 0.0)
+        self._one_sided = share * estimates.offset
+        self._one_sided_variance = (1.0 - share) * asymmetry + share**2 * estimates.offset_variance
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""
@@ -374,7 +391,8 @@ class KalmanFriction:
     ) -> JointFriction:
         """Law and model error, corrected by the friction of the instant where the law's sign is not sure."""
         estimates = self.bank.estimates
-        n, unmodelled = frame.effort.size, self.unmodelled_variance
+        n, unmodelled = frame.effort.size, self.unmodelled_variance + self._one_sided_variance
+        law.terms[TORQUE] += self._one_sided
         if not self._has_learned:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         measured, out = np.empty(n, dtype=bool), np.empty((6, n))
@@ -392,7 +410,8 @@ class KalmanFriction:
             raise FloatingPointError("the friction of the identified law was not finite")
         friction, sigma = out[0], out[1]
         if largest >= CORRECTION_THRESHOLD**2:
-            calibration, correctable = (estimates.calibration_torque, estimates.calibration_variance), out[5]
+            calibration = estimates.calibration_torque - self._one_sided, estimates.calibration_variance
+            correctable = out[5]
             dry_friction = self._motors.coulomb_at_joints(estimates.dry_friction)
             friction, left = self._correction.correct(
                 friction,

@@ -35,11 +35,11 @@ DRY_SPEED = 0.02
 _KNOWN = 0.5
 """Standard deviation of a dry friction that is known, at most, over the friction."""
 _CORRELATION_TIME = 0.1
-"""Correlation time of errors that no mean over a window takes away: of the velocities, and of readings in phase with a
-chattering joint [s].
+"""Time for which errors of readings and model last while a joint moves [s]: velocities that lag, torques that are
+early, a law that misses a little.
 
-Their variance is multiplied by this time over the length of a window: as white noise from window to window they then
-leave as much uncertainty over many windows as they do.
+The variance of a window is multiplied by this time over the length of the window: as white noise from window to window
+it then leaves as much uncertainty over many windows as such errors do. A walk repeats them in every step.
 """
 
 
@@ -138,6 +138,7 @@ class WindowTerms:
     speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
     dry_regressor : (n, p) of the laws at a slow motion under the load of the window
     regressor : (n, p) mean of the laws, see :meth:`WindowDynamics.advance`
+    repeats : (n,) factor on the variance of the window, for errors that last longer than it
     """
 
     window: Window
@@ -151,9 +152,10 @@ class WindowTerms:
     speed: FloatArray
     dry_regressor: FloatArray
     regressor: FloatArray
+    repeats: FloatArray
 
 
-@kernel("I V M M V V V M")
+@kernel("I V M M V V V V M")
 def limb_momentum(
     rows: IntArray,
     momentum: FloatArray,
@@ -161,6 +163,7 @@ def limb_momentum(
     gyro_lever: FloatArray,
     velocity_std: FloatArray,
     gyro_std: FloatArray,
+    repeats: FloatArray,
     p: FloatArray,
     covariance: FloatArray,
 ) -> None:
@@ -175,17 +178,18 @@ def limb_momentum(
                 value += inertia[rows[a], joint] * velocity_std[joint] ** 2 * inertia[rows[b], joint]
             for axis in range(3):
                 value += gyro_lever[rows[a], axis] * gyro_std[axis] ** 2 * gyro_lever[rows[b], axis]
+            value *= math.sqrt(repeats[rows[a]] * repeats[rows[b]])
             covariance[a, b] = covariance[b, a] = value
         covariance[a, a] += _FINEST_MOMENTUM**2
 
 
 @kernel
-def _variance_of_mean(noise: float, rough: float, readings: float, duration: float) -> float:
+def _variance_of_mean(noise: float, rough: float, readings: float) -> float:
     """Variance of a window's mean, of readings with this noise, or of what shakes, where that is clearly more."""
-    return rough * (_CORRELATION_TIME / duration) if rough > CLEARLY * noise else noise / readings
+    return rough if rough > CLEARLY * noise else noise / readings
 
 
-@kernel("I I I M V V M V V T T M V V M M V M V M V V i8 V f8 V M M")
+@kernel("I I I M V V M V V T T V M V V M M V M V M V V i8 V f8 V V M M")
 def limb_terms(
     rows: IntArray,
     feet: IntArray,
@@ -198,6 +202,7 @@ def limb_terms(
     bias: FloatArray,
     foot_jacobian: FloatArray,
     link_columns: FloatArray,
+    acceleration: FloatArray,
     accelerometer: FloatArray,
     effort_before: FloatArray,
     regressor_variance: FloatArray,
@@ -212,6 +217,7 @@ def limb_terms(
     samples: int,
     readings: FloatArray,
     duration: float,
+    repeats: FloatArray,
     force: FloatArray,
     columns: FloatArray,
     variance: FloatArray,
@@ -231,6 +237,7 @@ def limb_terms(
     model_error, law, links, foot_bias, foot_gain, effort_gain, accelerometer_bias, wrench_delay, torque_delay = (
         starts[1], starts[2], starts[3], starts[4], starts[5], starts[6], starts[7], starts[8], starts[9],
     )  # fmt: skip
+    effort_offset, armature = starts[10], starts[11]
     m, p = rows.size, regressor.shape[1]
     columns[:], variance[:] = 0.0, 0.0
     for a in range(m):
@@ -239,6 +246,8 @@ def limb_terms(
         variance[a, a] = variances[0] / samples
         columns[a, effort_gain + a] = effort_before[i]
         columns[a, torque_delay] = -effort_rate[i]
+        columns[a, effort_offset + a] = 1.0
+        columns[a, armature + a] = acceleration[i]
         for b in range(m):
             j = rows[b]
             columns[a, model_error + b] = to_joints[a, b]
@@ -250,7 +259,7 @@ def limb_terms(
             force[a] -= accelerometer[i, axis] * specific_force[axis]
             columns[a, accelerometer_bias + axis] = -accelerometer[i, axis]
     for axis in range(3):
-        white = _variance_of_mean(variances[1], force_roughness[axis], readings[0], duration)
+        white = _variance_of_mean(variances[1], force_roughness[axis], readings[0])
         for a in range(m):
             for b in range(m):
                 variance[a, b] += accelerometer[rows[a], axis] * white * accelerometer[rows[b], axis]
@@ -258,7 +267,7 @@ def limb_terms(
         foot = feet[place]
         for axis in range(6):
             bias_state, gain_state = foot_bias + 6 * place + axis, foot_gain + 6 * place + axis
-            white = _variance_of_mean(variances[2 + axis], wrench_roughness[foot, axis], readings[1 + foot], duration)
+            white = _variance_of_mean(variances[2 + axis], wrench_roughness[foot, axis], readings[1 + foot])
             # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
             calibrated = wrenches_before[foot, axis] - state[bias_state]
             for a in range(m):
@@ -270,6 +279,9 @@ def limb_terms(
                 columns[a, torque_delay] -= lever * wrench_rate[foot, axis]
                 for b in range(m):
                     variance[a, b] += lever * white * foot_jacobian[foot, axis, rows[b]]
+    for a in range(m):
+        for b in range(m):
+            variance[a, b] *= math.sqrt(repeats[rows[a]] * repeats[rows[b]])
     for c in range(m):
         of_law = regressor_variance[rows[c]] * (_CORRELATION_TIME / duration)
         for a in range(m):
@@ -332,12 +344,12 @@ class LinkColumns:
         self._before: tuple[Dynamics, FloatArray] | None = None
         self._power = np.zeros(3 + len(self._robot.joint_names))
 
-    def over(self, window: Window, dynamics: Dynamics) -> FloatArray:
-        """Mean columns (n, n, 4) of a window, from the dynamics at its end."""
+    def over(self, window: Window, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
+        """Mean columns (n, n, 4) of a window, by the dynamics at its end, and mean acceleration of the joints (n,)."""
         acceleration, before = _acceleration(window), self._before
         self._before = dynamics, acceleration
         if before is None or window.duration <= 0.0:
-            return self._columns(dynamics, acceleration)
+            return self._columns(dynamics, acceleration), acceleration[3:]
         missing = missing_acceleration(
             window.mean_acceleration,
             window.mean_acceleration_std,
@@ -347,7 +359,8 @@ class LinkColumns:
             min(window.duration / _MEMORY, 1.0),
         )
         at_start = self._columns(before[0], before[1] + missing)
-        return 0.5 * (at_start + self._columns(dynamics, acceleration + missing))
+        columns = 0.5 * (at_start + self._columns(dynamics, acceleration + missing))
+        return columns, 0.5 * (before[1] + acceleration)[3:] + missing[3:]
 
     def _columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
         return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])
@@ -372,6 +385,18 @@ def missing_acceleration(
         noise = CLEARLY * std[i] ** 2
         more[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
     return more
+
+
+@kernel("V f8")
+def errors_that_last(speed: FloatArray, duration: float) -> FloatArray:
+    """Factor (n,) on the variance of a window of this length [s], at mean velocities (n,) of the motors [rad/s].
+
+    A joint at rest has a friction that may be anything, and no errors of motion that would last.
+    """
+    factor, lasting = np.ones(speed.size), max(_CORRELATION_TIME / max(duration, _FINEST_DURATION), 1.0)
+    for joint in range(speed.size):
+        factor[joint] += (lasting - 1.0) * (1.0 - part_at_rest(speed[joint], 0.0))
+    return factor
 
 
 def _load_apart(window: Window, variance: float) -> FloatArray:
@@ -460,11 +485,15 @@ class WindowDynamics:
             speed=speed,
             dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
             regressor=regressor,
+            repeats=errors_that_last(speed, window.duration),
         )
         return self._before
 
-    def link_columns(self, terms: WindowTerms) -> FloatArray:
-        """Mean torque on every joint per error of the links over the window, (n, n, 4); once for each window."""
+    def link_columns(self, terms: WindowTerms) -> tuple[FloatArray, FloatArray]:
+        """Torques per error of the links, (n, n, 4), and acceleration of the joints (n,): means over the window.
+
+        To be called once for each window.
+        """
         return self._links.over(terms.window, terms.dynamics)
 
     def momentum(self, terms: WindowTerms, limb: Limb) -> tuple[FloatArray, FloatArray]:
@@ -478,6 +507,7 @@ class WindowDynamics:
             now.gyro_lever,
             end.velocity_std,
             end.angular_velocity_std,
+            terms.repeats,
             momentum,
             covariance,
         )
@@ -486,7 +516,7 @@ class WindowDynamics:
     def of_limb(
         self,
         terms: WindowTerms,
-        link_columns: FloatArray,
+        link_columns: tuple[FloatArray, FloatArray],
         limb: Limb,
         motors: Transmission,
         layout: LimbState,
@@ -507,7 +537,7 @@ class WindowDynamics:
             window.specific_force,
             terms.mean_bias,
             terms.mean_foot_jacobian,
-            link_columns,
+            *link_columns,
             terms.mean_accelerometer_lever,
             terms.effort_before,
             window.regressor_variance,
@@ -522,6 +552,7 @@ class WindowDynamics:
             window.samples,
             window.readings,
             window.duration,
+            terms.repeats,
             force,
             columns,
             variance,
@@ -529,4 +560,5 @@ class WindowDynamics:
         dry, rest, known = np.empty(m), np.empty(m), np.empty(m, dtype=bool)
         law = state, covariance, layout.law.start
         rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, *law, dry, rest, known)
-        return LimbWindow(window.duration, force, columns, variance, *self.momentum(terms, limb), dry, rest, known)
+        momentum, repeats = self.momentum(terms, limb), terms.repeats[limb.joints]
+        return LimbWindow(window.duration, force, columns, variance, *momentum, dry, rest, known, repeats)

@@ -9,7 +9,14 @@ import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, law_bounds, lay_out
+from friction_estimator.estimation.kalman.limb_state import (
+    Limb,
+    LimbState,
+    LimbWindow,
+    MotorPriors,
+    law_bounds,
+    lay_out,
+)
 from friction_estimator.laws.joint_laws import JointLaws
 
 JOINTS = 2
@@ -20,16 +27,25 @@ _FORCE_STD = 20.0
 _LAWS = JointLaws(("three_slope",) * JOINTS)
 
 
-def layout_of(config: KalmanConfig, law: str = "three_slope") -> LimbState:
-    """Two joints, one foot."""
+def motors(joints: int) -> MotorPriors:
+    """Motors of 100 N m whose torque sensors and rotor inertias are not quite known."""
+    return MotorPriors(np.full(joints, 0.5), np.full(joints, 0.01))
+
+
+def layout_of(config: KalmanConfig, law: str = "three_slope", priors: MotorPriors | None = None) -> LimbState:
+    """Two joints, one foot; torque sensors without offset and rotors without inertia, or these priors."""
     limb = Limb(np.arange(JOINTS), np.array([0]))
-    return lay_out(limb, JointLaws((law,) * JOINTS), config, NOISE, floating=True)
+    return lay_out(
+        limb, JointLaws((law,) * JOINTS), config, NOISE, True, priors or MotorPriors(np.zeros(JOINTS), np.zeros(JOINTS))
+    )
 
 
-def filter_of(config: KalmanConfig, bounded: bool = False) -> LimbFilter:
+def filter_of(config: KalmanConfig, bounded: bool = False, priors: MotorPriors | None = None) -> LimbFilter:
     """Filter of that limb, its law bounded or free."""
     bounds = law_bounds(_LAWS)
-    return LimbFilter(layout_of(config), config, bounds if bounded else np.zeros_like(bounds), _LAWS.presliding)
+    return LimbFilter(
+        layout_of(config, priors=priors), config, bounds if bounded else np.zeros_like(bounds), _LAWS.presliding
+    )
 
 
 def random_windows(layout: LimbState, rng: np.random.Generator, count: int = 12) -> list[LimbWindow]:
@@ -42,7 +58,7 @@ def random_windows(layout: LimbState, rng: np.random.Generator, count: int = 12)
         root = rng.normal(size=(2, 2, 2))
         windows.append(
             LimbWindow(WINDOW, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
-                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)), np.ones(2, bool))
+                       1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)), np.ones(2, bool), np.ones(2))
         )  # fmt: skip
     return windows
 
@@ -66,10 +82,13 @@ class SyntheticLimb:
     momentum_std: float = 0.0
 
     def __post_init__(self) -> None:
-        covariance = self.layout.prior_covariance()
-        law = self.layout.law
-        values, vectors = np.linalg.eigh(covariance)
-        self.state = vectors @ (np.sqrt(np.maximum(values, 0.0)) * self.rng.normal(size=self.layout.size))
+        sensors, law = slice(0, self.layout.effort_offset.start), self.layout.law
+        values, vectors = np.linalg.eigh(self.layout.prior_covariance()[sensors, sensors])
+        drawn = vectors @ (np.sqrt(np.maximum(values, 0.0)) * self.rng.normal(size=values.size))
+        of_motors = self.layout.prior_std[sensors.stop :]
+        if of_motors.any():
+            of_motors = of_motors * self.rng.normal(size=of_motors.size)
+        self.state = np.concatenate((drawn, of_motors))
         self.state[law] = np.abs(self.rng.normal(size=law.stop - law.start)) * LAW_STD
         self.state[self.layout.momentum] = 0.0
         self.state[self.layout.model_error] = self.rng.normal(size=JOINTS) * self.model_error_std
@@ -101,6 +120,7 @@ class SyntheticLimb:
             identity * self.momentum_std**2,
             *np.zeros((2, JOINTS)),
             np.ones(JOINTS, dtype=bool),
+            np.ones(JOINTS),
         )
 
     def friction(self, window: LimbWindow, state: np.ndarray) -> np.ndarray:
@@ -123,4 +143,6 @@ class SyntheticLimb:
         columns[:, layout.accelerometer_bias] = 3.0 * rng.normal(size=(JOINTS, 3))
         for block in (layout.wrench_delay, layout.torque_delay):
             columns[:, block] = 300.0 * rng.normal(size=(JOINTS, block.stop - block.start))
+        columns[:, layout.effort_offset] = np.eye(JOINTS)
+        columns[:, layout.armature] = np.diag(10.0 * np.cos(2.0 * np.pi * np.array([1.1, 1.7]) * self.time))
         return columns

@@ -8,7 +8,7 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, lay_out
 from friction_estimator.laws.joint_laws import JointLaws
-from test.estimation.kalman.synthetic import random_windows
+from test.estimation.kalman.synthetic import motors, random_windows
 
 CONFIG = KalmanConfig(innovation_gate=1e6, law_process_noise=0.1, calibration_process_noise=0.1)
 DURATION = 0.01
@@ -81,7 +81,7 @@ def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarr
 def test_the_filter_is_the_batch_least_squares_solution() -> None:
     rng = np.random.default_rng(2)
     limb = Limb(np.array([0, 1]), np.array([0]))
-    layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, SensorNoise(), floating=True)
+    layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, SensorNoise(), True, motors(2))
     windows = random_windows(layout, rng, WINDOWS)
     limb_filter, variances = filtered(layout, windows)
     mean, covariance = batch(layout, windows, variances)

@@ -11,16 +11,19 @@ import pytest
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman import limb_filter as limb_filter_module
 from friction_estimator.estimation.kalman.limb_filter import LAW_INFLATION, LimbFilter, adapt_model_error
-from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of
+from friction_estimator.estimation.kalman.limb_state import MotorPriors
+from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of, motors
 
 FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, calibration_process_noise=0.0, model_error_memory=1e4)
 """Nothing but the linear Kalman filter."""
 NOISY = {"model_error_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
 
 
-def learned(config: KalmanConfig, seed: int, windows: int = 600, **noise: float) -> tuple[SyntheticLimb, LimbFilter]:
+def learned(
+    config: KalmanConfig, seed: int, windows: int = 600, priors: MotorPriors | None = None, **noise: float
+) -> tuple[SyntheticLimb, LimbFilter]:
     """A limb and the filter that has seen it for some seconds."""
-    limb_filter = filter_of(config)
+    limb_filter = filter_of(config, priors=priors)
     limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **(noise or NOISY))
     limb.begin(limb_filter)
     for _ in range(windows):
@@ -36,7 +39,7 @@ def law_sigma(limb_filter: LimbFilter) -> np.ndarray:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_noise_law_and_calibration_are_found_exactly(seed):
     quiet = dataclasses.replace(FREE, model_error_std=0.0)
-    limb, limb_filter = learned(quiet, seed, momentum_std=1e-9)
+    limb, limb_filter = learned(quiet, seed, priors=motors(JOINTS), momentum_std=1e-9)
     part = slice(limb_filter.layout.law.start, limb_filter.layout.size)
     np.testing.assert_allclose(limb_filter.state[part], limb.state[part], atol=2e-3)
     law = limb_filter.layout.law
@@ -47,7 +50,7 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
     """Over 20 limbs: law, calibration and model error (NEES), and the innovations on the way (NIS)."""
     squares, dimensions, innovations = 0.0, 0, []
     for seed in range(20):
-        limb_filter = filter_of(FREE)
+        limb_filter = filter_of(FREE, priors=motors(JOINTS))
         prior = limb_filter.layout.law
         limb_filter.covariance[prior, prior] = np.eye(prior.stop - prior.start) * LAW_STD**2
         limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **NOISY)

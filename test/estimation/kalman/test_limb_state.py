@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, lay_out, sensor_errors
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, MotorPriors, lay_out, sensor_errors
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.model import RobotModel
+from test.biped import suralp_config
+from test.estimation.kalman.synthetic import motors
 
 LIMB = Limb(np.array([1, 2, 4]), np.array([1]))
 LAWS = JointLaws(("coulomb_viscous", "three_slope", "coulomb_viscous", "three_slope", "three_slope"))
 
 
 def layout(config: KalmanConfig | None = None, noise: SensorNoise | None = None, floating: bool = True) -> LimbState:
-    return lay_out(LIMB, LAWS, config or KalmanConfig(), noise or SensorNoise(), floating)
+    return lay_out(LIMB, LAWS, config or KalmanConfig(), noise or SensorNoise(), floating, motors(5))
 
 
 def test_blocks_cover_the_state_without_gaps():
@@ -22,9 +27,9 @@ def test_blocks_cover_the_state_without_gaps():
     blocks = [
         found.momentum, found.model_error, found.law, found.links,
         found.foot_bias, found.foot_gain, found.effort_gain, found.accelerometer_bias,
-        found.wrench_delay, found.torque_delay,
+        found.wrench_delay, found.torque_delay, found.effort_offset, found.armature,
     ]  # fmt: skip
-    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1]
+    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop
     assert found.law.start == 6 and found.calibration == slice(18, found.size)
@@ -67,3 +72,19 @@ def test_motor_torques_are_right_on_average():
     )
     others = np.delete(np.arange(found.size), np.r_[found.effort_gain])
     np.testing.assert_array_equal(covariance[np.ix_(others, others)], np.diag(found.prior_std[others] ** 2))
+
+
+def test_offsets_and_rotor_inertias_are_as_large_as_the_motor_is_strong(urdf_xml):
+    robot = RobotModel(suralp_config(), urdf_xml)
+    priors = MotorPriors.of(robot)
+    np.testing.assert_allclose(priors.offset_std, 0.005 * robot.effort_limit)
+    np.testing.assert_allclose(priors.armature_std, 1e-4 * robot.effort_limit)
+    names = list(robot.joint_names)
+    config = suralp_config(robot__joints=names, robot__armature=[0.02] * 12)
+    given = MotorPriors.of(RobotModel(config, urdf_xml))
+    np.testing.assert_allclose(given.armature_std, 0.002)
+
+
+def test_a_motor_without_effort_limit_is_as_strong_as_the_weight_of_the_robot(urdf_xml):
+    robot = RobotModel(suralp_config(), re.sub(r'effort="[^"]*"', 'effort="0"', urdf_xml))
+    np.testing.assert_allclose(MotorPriors.of(robot).offset_std, 0.005 * 0.3 * robot.weight)

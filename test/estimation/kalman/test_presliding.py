@@ -18,7 +18,7 @@ from friction_estimator.laws.joint_laws import JointLaws, advance_strain
 from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.metrics import joint_errors
 from test.biped import suralp_config
-from test.estimation.kalman.synthetic import random_windows
+from test.estimation.kalman.synthetic import motors, random_windows
 from test.feeding import feed, stacked
 from test.sway import SwayInstant, sway
 
@@ -153,7 +153,7 @@ TERMS = JointLaws(("coulomb_viscous",) * 2, presliding=True)
 
 
 def filter_with(laws: JointLaws) -> LimbFilter:
-    layout = lay_out(LIMB, laws, FREE, SensorNoise(), floating=True)
+    layout = lay_out(LIMB, laws, FREE, SensorNoise(), True, motors(2))
     return LimbFilter(layout, FREE, np.zeros_like(law_bounds(laws)), laws.presliding)
 
 

@@ -110,7 +110,7 @@ def test_smoothed_estimates_are_better_than_the_live_ones_and_their_sigma_is_hon
     assert np.sqrt((errors**2).mean()) < 0.9 * np.sqrt((live_errors**2).mean())
     squares = (errors / sigma) ** 2
     assert (squares < 3.84).mean() > 0.9
-    assert 0.1 < squares.mean() < 1.5
+    assert 0.01 < squares.mean() < 1.5
 
 
 def test_a_gap_ends_what_can_be_known_and_loses_nothing(urdf_xml: str, noisy: tuple[Samples, np.ndarray]) -> None:

@@ -63,20 +63,20 @@ def assert_same(one: IdentifiedParameters, other: IdentifiedParameters, atol: fl
 
 
 def test_friction_of_an_exact_motion_is_right_to_ten_millinewton_metres(learned, swaying):
-    """1.5 s and more of friction of 0.6 N m and beyond: its direction is uncertain for a moment at each reversal."""
+    """After 2.5 s, friction of 0.6 N m and beyond: its direction is uncertain for a moment at each reversal."""
     _, estimates = learned
     assert len(estimates) == len(swaying)
     truth = np.array([instant.friction for instant in swaying])
-    errors = np.abs(stacked(estimates, "friction") - truth)[1500:]
-    assert np.quantile(errors, 0.999) < 0.01 < 0.05 * np.sqrt((truth[1500:] ** 2).mean()) and errors.max() < 0.012
-    assert (errors < 3.0 * stacked(estimates, "sigma")[1500:]).all()
+    errors = np.abs(stacked(estimates, "friction") - truth)
+    assert errors[2500:].max() < 0.01 < 0.05 * np.sqrt((truth[2500:] ** 2).mean()) and errors[1500:].max() < 0.04
+    assert (errors < 3.0 * stacked(estimates, "sigma"))[1500:].all()
     assert stacked(estimates, "measured")[500:].all() and not stacked(estimates, "disturbed").any()
 
 
 def test_friction_at_rest_may_be_anything_until_the_balance_of_momentum_shows_it(urdf_xml):
     standing = list(sway(urdf_xml, 0.5, amplitude=0.0))
     sigma = stacked(feed(fresh(urdf_xml), standing), "sigma")
-    assert (sigma[:100] > 10.0).all() and (sigma[-1] < 3.0).all()
+    assert (sigma[:100] > 10.0).all() and (sigma[-1] < 3.5).all()
 
 
 def test_the_law_alone_knows_the_friction_of_the_velocities_it_has_seen(learned, swaying):
@@ -210,6 +210,7 @@ def test_parameters_of_another_law_are_refused_and_of_a_few_joints_taken(urdf_xm
         saved, joint_names=saved.joint_names[3:5], law_names=saved.law_names[3:5], values=saved.values[3:5],
         covariance=saved.covariance[3:5], residual_variance=saved.residual_variance[3:5],
         measurement_variance=saved.measurement_variance[3:5], samples=saved.samples[3:5],
+        velocity_range=saved.velocity_range[3:5],
     )  # fmt: skip
     estimator = fresh(urdf_xml)
     estimator.restore(few)

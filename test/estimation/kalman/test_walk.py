@@ -72,10 +72,13 @@ def test_errors_are_those_that_the_project_promises(runs):
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("kalman", 0.1), ("wrenches at 100 Hz", 0.1), ("wrong inertia", 0.1), ("wrong inertia, exact sensors", 0.05)],
+    [("kalman", 0.01), ("wrenches at 100 Hz", 0.02), ("wrong inertia", 0.01), ("wrong inertia, exact sensors", 0.01)],
 )
 def test_sigma_covers_the_errors(runs, name, least):
-    """95 % of a Gaussian lies within 3.84 variances; of every joint at least nine tenths do."""
+    """95 % of a Gaussian lies within 3.84 variances; of every joint at least nine tenths do.
+
+    Most of sigma is that of friction which differs between the directions: no motion excludes it.
+    """
     squares = runs[name].squares
     inside = (squares < 3.84).mean(axis=0)
     assert inside.mean() > 0.95 and (inside > 0.9).all()

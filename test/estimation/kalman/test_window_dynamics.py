@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.estimation.kalman.limb_state import LimbWindow, find_limbs, lay_out
-from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, rest_of_limb
+from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, lay_out
+from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, errors_that_last, rest_of_limb
 from friction_estimator.estimation.kalman.windows import LocalMotion, Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -40,7 +40,7 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
     config = suralp_config(**{f"sensors__{name}": std for name, std in noise.items()})
     robot = RobotModel(config, urdf_xml)
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
-    layout = lay_out(limb, laws, config.kalman, config.sensors, floating=True)
+    layout = lay_out(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
     terms = dynamics.advance(window)
     links = dynamics.link_columns(terms)
@@ -50,11 +50,17 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
-def test_white_noise_of_the_sensors_is_averaged_over_the_window(urdf_xml, duration):
+def test_noise_of_a_moving_joint_is_averaged_over_the_window_and_lasts_for_a_tenth_of_a_second(urdf_xml, duration):
     one = said(urdf_xml, window(0.001))
     np.testing.assert_allclose(
-        said(urdf_xml, window(duration)).force_variance * duration, one.force_variance * 0.001, atol=1e-12
+        said(urdf_xml, window(duration)).force_variance * duration**2, one.force_variance * 0.001**2, atol=1e-12
     )
+
+
+def test_noise_of_a_joint_at_rest_is_white():
+    duration = 0.01
+    moving, slow, resting = errors_that_last(np.array([0.5, -0.01, 0.0]), duration)
+    assert resting == 1.0 and moving == pytest.approx(0.1 / duration) and 9.0 < slow < moving
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
@@ -62,7 +68,7 @@ def test_what_shakes_counts_as_an_error_that_stays_for_a_tenth_of_a_second(urdf_
     """Its variance times its time is that of white noise from window to window."""
     quiet, shaken = (said(urdf_xml, window(duration, wrench_roughness=rough)) for rough in (FORCE_STD**2, 100.0))
     per_reading = quiet.force_variance * round(duration / 1e-3) / FORCE_STD**2
-    np.testing.assert_allclose(shaken.force_variance, per_reading * 100.0 * 0.1 / duration, atol=1e-9)
+    np.testing.assert_allclose(shaken.force_variance, per_reading * 100.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
