@@ -73,6 +73,28 @@ def test_friction_of_an_exact_motion_is_right_to_ten_millinewton_metres(learned,
     assert stacked(estimates, "measured")[500:].all() and not stacked(estimates, "disturbed").any()
 
 
+def test_a_constant_error_of_a_torque_sensor_is_hardly_taken_for_friction_and_sigma_holds_the_rest(urdf_xml, swaying):
+    offset = np.where(np.arange(12) == 3, 1.0, 0.0)
+    shifted = [
+        dataclasses.replace(one, joints=dataclasses.replace(one.joints, effort=one.joints.effort + offset))
+        for one in swaying
+    ]
+    estimates = feed(fresh(urdf_xml), shifted)
+    errors = np.abs(stacked(estimates, "friction") - np.array([one.friction for one in swaying]))[2000:]
+    assert errors[:, 3].max() < 0.3 and np.delete(errors, 3, axis=1).max() < 0.1
+    assert (errors < 2.0 * stacked(estimates, "sigma")[2000:]).all()
+
+
+def test_sigma_holds_friction_that_differs_between_the_directions(urdf_xml, swaying):
+    friction = np.sqrt((np.array([one.friction for one in swaying[2000:]]) ** 2).mean(axis=0))
+    both, same = (
+        np.sqrt((stacked(feed(fresh(urdf_xml, kalman__asymmetry_std=std), swaying), "sigma")[2000:] ** 2).mean(axis=0))
+        for std in (0.2, 0.0)
+    )
+    more = np.sqrt(both**2 - same**2)
+    assert (more > 0.1 * friction).all() and (more < 0.25 * friction).all()
+
+
 def test_friction_at_rest_may_be_anything_until_the_balance_of_momentum_shows_it(urdf_xml):
     standing = list(sway(urdf_xml, 0.5, amplitude=0.0))
     sigma = stacked(feed(fresh(urdf_xml), standing), "sigma")
