@@ -23,7 +23,6 @@ from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.sampling import usual_period
-from friction_estimator.identification.recording.zero_phase import usual_treatment
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import FloatArray
@@ -76,21 +75,16 @@ def found(log: JointLog, word: str) -> bool:
         return word in str(error) or "NaN" in str(error)
 
 
-def filters(log: JointLog) -> tuple[str, str]:
-    usual = usual_treatment([log])
-    return f"{usual.cutoff_hz:.3g}", f"{usual.band_hz:.3g}"
-
-
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("damaged_recordings", __doc__)
     parser.add_argument("logs", nargs="+", type=existing_path, metavar="LOG")
     logs = [read(path) for path in parser.parse_args(arguments).logs]
-    print(header(("recording", "rate [Hz]", "motion up to [Hz]", "torque up to [Hz]", "warnings")))
+    print(header(("recording", "rate [Hz]", "warnings")))
     counts: dict[str, list[int]] = {}
     for log in logs:
         warnings = "; ".join(text.split(": ", 1)[1] for text in data_warnings(log)) or "none"
-        print(row((log.name, f"{1.0 / usual_period(log.time):.4g}", *filters(log), warnings)), flush=True)
+        print(row((log.name, f"{1.0 / usual_period(log.time):.4g}", warnings)), flush=True)
         for kind, damaged, word in mistakes(log):
             total = counts.setdefault(kind, [0, 0])
             counts[kind] = [total[0] + found(damaged, word), total[1] + 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from friction_estimator.io.bags.reader import storage_files
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
-from friction_estimator.io.export.exporter import unknown_ranges
+from friction_estimator.io.export.exporter import unknown_ranges, unseen_joints
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot, load_coupling
 from friction_estimator.messages.description import RunDescription
@@ -81,6 +82,12 @@ def export(
         None if coupling is None else load_coupling(Path(coupling)),
     )
     made = export_friction(to, request, **options)
+    if unseen := unseen_joints(identification):
+        text = (
+            f"the recordings show no friction of {', '.join(unseen)} (it stood, or its torque was not measured): what "
+            "the model has stays"
+        )
+        made = replace(made, warnings=(text, *made.warnings))
     try:
         write_atomically(output, made.text)
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from friction_estimator.config.robot import Coupling
@@ -196,6 +197,7 @@ def _select(
             raise ConfigError(f"{logs[0].name} has the joints {choices(recorded)}, the robot has {choices(there)}")
         missing = [name for name in there if name not in names]
         if strange and missing and joints is None:
+            _refuse_misspelt(strange, missing)
             warn(
                 f"the robot has no joint {choices(strange)}, so its columns are left out; the robot's joints are "
                 f"{choices(there)}: is a name misspelt?"
@@ -205,6 +207,21 @@ def _select(
         if missing and robot.config.robot.fixed_base:
             warn(f"the robot's joints {choices(missing)} are not in the data: they are assumed to stand still at zero")
     return [log.select(names) for log in logs]
+
+
+def _refuse_misspelt(recorded: Sequence[str], missing: Sequence[str]) -> None:
+    """Refuse columns whose joint has nearly the name of one that was not recorded."""
+    pairs = {name: get_close_matches(name, missing, 1, _SIMILAR) for name in recorded}
+    likely = [f"{name!r} (is it {near[0]!r}?)" for name, near in pairs.items() if near]
+    if likely:
+        raise ConfigError(
+            f"the robot has no joint {', '.join(likely)}: correct the name of the columns, or name the joints "
+            "that count (--joints)"
+        )
+
+
+_SIMILAR = 0.75
+"""Likeness of two names (`difflib`) above which one of them is misspelt."""
 
 
 def _common(logs: Sequence[JointLog]) -> tuple[str, ...]:

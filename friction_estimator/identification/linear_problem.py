@@ -305,7 +305,8 @@ def solve_values(
         When there are fewer rows than parameters, and the prior does not make up for it.
     """
     r, p = problem.W.shape
-    if r <= p and (prior is None or not prior.informed.all()):
+    unknown = p if prior is None else int(np.count_nonzero(~prior.informed))
+    if r <= unknown:
         raise InputError(
             f"{r} usable samples are too few for {p} parameters: record more motion, or take a simpler law"
         )

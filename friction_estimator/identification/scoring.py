@@ -196,9 +196,14 @@ class Scores:
 
 
 def choose(
-    decision: str, settings: Sequence[str], scores: Sequence[Scores]
+    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0
 ) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
     """The simplest candidate within one standard error of the best; candidates are in the order of simplicity.
+
+    Parameters
+    ----------
+    decision, settings : words for the table
+    slack : difference of the logarithms of the errors that counts as none, even where it is certain
 
     Returns
     -------
@@ -212,7 +217,7 @@ def choose(
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
-    rivals = np.flatnonzero(excess <= spread + _FLOOR)
+    rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + _FLOOR)
     chosen = int(rivals[0])
     table = tuple(
         Candidate(decision, words, float(np.exp(error)), float(np.expm1(more)), float(sigma), k == chosen)
@@ -275,13 +280,20 @@ class FoldedProblem:
             free &= ~below
         return np.where(nonnegative, np.maximum(values, 0.0), values)
 
-    def held_out_error(self, columns: IntArray, prior: Prior) -> FloatArray:
-        """Measurement minus prediction (r,) of every row by the other folds."""
-        error = np.empty_like(self.problem.y)
+    def held_out_error(
+        self, columns: IntArray, prior: Prior, rows: LinearProblem | None = None, fold: IntArray | None = None
+    ) -> FloatArray:
+        """Measurement minus prediction (r,) of every row by the other folds.
+
+        Parameters
+        ----------
+        rows, fold : of another problem with the same columns, (r,); None: the rows of the fit
+        """
+        problem, folds = self.problem if rows is None else rows, self._fold if fold is None else fold
+        error = np.empty_like(problem.y)
         for number in range(len(self._grams)):
-            rows = self._fold == number
-            prediction = self.problem.W[np.ix_(rows, columns)] @ self.values(columns, prior, number)
-            error[rows] = self.problem.y[rows] - prediction
+            these = folds == number
+            error[these] = problem.y[these] - problem.W[np.ix_(these, columns)] @ self.values(columns, prior, number)
         return error
 
     def freedom(self, columns: IntArray, prior: Prior) -> float:

@@ -260,7 +260,10 @@ def _check_members(archive: zipfile.ZipFile) -> None:
         if dtype.kind not in "biuf":
             raise InputError(f"the array {name!r} does not hold numbers: its type is {dtype}")
         if len(shape) != 1:
-            raise InputError(f"the array {name!r} has the shape {shape}; one column (N,) a name is expected")
+            raise InputError(
+                f"the array {name!r} has the shape {shape}; one column (N,) a name is expected: save the columns of "
+                f"{name!r} as '{name}/<joint>', each by itself"
+            )
         if shape[0] * dtype.itemsize > member.file_size:
             raise InputError(f"the array {name!r} is cut off: it has less than {shape[0]} numbers")
 

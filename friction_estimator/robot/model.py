@@ -425,7 +425,8 @@ class RobotModel:
         if frame.parentJoint != 1:
             raise RobotModelError(
                 f"imu.frame = {config.imu.frame!r} moves with joint {self._model.names[frame.parentJoint]!r}; "
-                "the IMU must be on the trunk, rigidly connected to the root link of the URDF"
+                "the IMU must be on the trunk, rigidly connected to the root link of the URDF: name an IMU of that "
+                "link, or, where the joint is held still, make it fixed in the URDF"
             )
         self.imu_position_in_base = frame.placement.translation.copy()
         self.rotation_imu_to_base = frame.placement.rotation.copy()

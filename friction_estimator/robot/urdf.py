@@ -79,11 +79,24 @@ def parse_urdf(text: str, origin: str = "") -> Element:
         raise RobotModelError(f"{urdf} has no <link>")
     if "<!ENTITY" in text:
         raise RobotModelError(f"{urdf} declares XML entities, which URDF parsers do not expand: write their texts out")
+    _declare_world(root)
     try:
         _check_links_and_joints(root)
     except (ConfigError, RobotModelError) as error:
         raise RobotModelError(f"{urdf}: {error}") from None
     return root
+
+
+_WORLD = "world"
+"""Link that need not be declared: Drake and MuJoCo weld a robot to it."""
+_SHAPES = ("visual", "collision", "material")
+"""Elements that no dynamics use; the parser of pinocchio prints lines about some that are valid elsewhere."""
+
+
+def _declare_world(root: Element) -> None:
+    parents = {end_of(joint, "parent") for joint in root.findall("joint")}
+    if _WORLD in parents and not any(link.get("name") == _WORLD for link in root.findall("link")):
+        root.insert(0, Element("link", {"name": _WORLD}))
 
 
 def _depth(root: Element) -> int:
@@ -96,7 +109,7 @@ def _depth(root: Element) -> int:
 def checked_urdf(text: str) -> str:
     """A URDF as pinocchio must get it: after :func:`parse_urdf`, with blanks for line breaks and tabs in attributes.
 
-    The parser of pinocchio would not read ``xyz="0<tab>0 1"``, and drop the inertia of that link.
+    Shapes are left out. The parser of pinocchio would not read ``xyz="0<tab>0 1"``, and drop the inertia of that link.
 
     Raises
     ------
@@ -109,6 +122,9 @@ def checked_urdf(text: str) -> str:
             raise RobotModelError(
                 f"the URDF: joint {joint.get('name')!r} has no <limit>: add one with lower, upper, effort and velocity"
             )
+    for owner in (root, *root.findall("link")):
+        for shape in [child for child in owner if child.tag in _SHAPES]:
+            owner.remove(shape)
     return ElementTree.tostring(root, encoding="unicode")
 
 

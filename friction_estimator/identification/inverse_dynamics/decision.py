@@ -35,7 +35,7 @@ from friction_estimator.identification.linear_problem import (
     with_columns,
 )
 from friction_estimator.identification.recording import zero_phase as filters
-from friction_estimator.identification.recording.sampling import usual_period
+from friction_estimator.identification.recording.sampling import FLAT, comparison_band, usual_period
 from friction_estimator.identification.recording.zero_phase import (
     LADDER,
     Progress,
@@ -45,7 +45,7 @@ from friction_estimator.identification.recording.zero_phase import (
 )
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
-from friction_estimator.identification.scoring import FoldedProblem, choice_covariance, choose, scores_of
+from friction_estimator.identification.scoring import FoldedProblem, Scores, choice_covariance, choose, scores_of
 from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -73,51 +73,131 @@ class TreatmentChoice:
     spread: FloatArray | None = None
 
 
-def treatments(logs: Sequence[JointLog], options: InverseDynamicsOptions) -> tuple[Treatment, list[Treatment]]:
-    """The usual treatment, and all candidates in the order of simplicity."""
-    usual = usual_treatment(logs, options.parallel_hz)
-    highest = min(0.5 * filters.FULL_BAND / usual_period(log.time) for log in logs)
-    cutoffs = sorted({min(factor * usual.band_hz, highest) for factor in LADDER})
+SHARES = (1.0, 0.5, 0.3)
+"""Bands in which the model is fitted, in usual ones, that which leaves most of the torque first."""
+_ROWS_A_COLUMN = 5
+"""Rows that a band must leave, in columns: fewer decide nothing."""
+_MOST_TRAVEL = 0.99
+"""Share of the variance of the position that a vibration of the joint is no part of."""
+_VIBRATES = float(np.log(1.5))
+"""By how much the logarithm of the error must fall, where vibrations are left out: a band always fits itself best."""
+
+
+def _choose_band(
+    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions
+) -> tuple[float, tuple[Candidate, ...]]:
+    """Band that predicts best [Hz], and the candidates.
+
+    A wide band shows more of friction's steps, and more of what is in no model: vibrations, a base that moves. Bands
+    are compared by the errors in the narrowest one; first usual ones with one that leaves vibrations out.
+    """
+    usual = usual_treatment(logs, options.parallel_hz).band_hz
+    if options.parallel_hz is not None:
+        return usual, ()
+    bands = [share * usual for share in SHARES]
+    slow = SHARES[-1] * max(comparison_band(log, _MOST_TRAVEL) for log in logs)
+    table: tuple[Candidate, ...] = ()
+    for compared, slack in (((bands[-1], slow), _VIBRATES), (bands, 0.0)):
+        usable = [band for band in compared if _is_enough(logs, model, options, band)]
+        tried = [
+            Treatment(options.cutoff_hz or min(FLAT * band, _highest(logs)), band, source)
+            for band in usable
+            for source in _sources(logs)
+        ]
+        if len(usable) > 1 and usable[-1] < usable[0]:
+            found = _Compared.of(logs, model, options, tried, usable[-1])
+            words = [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried]
+            chosen, _, more = choose("band", words, found.scores, slack)
+            table += more
+            usual = tried[chosen].band_hz
+            if slack and usual == slow:
+                break
+    return usual, table
+
+
+def _is_enough(
+    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, band_hz: float
+) -> bool:
+    """Whether a band leaves rows for all columns."""
+    try:
+        made = treated_rows(logs, model, options, Treatment(min(FLAT * band_hz, _highest(logs)), band_hz))
+    except InputError:  # nothing is left between the edges
+        return False
+    return made.problem.y.size > _ROWS_A_COLUMN * made.problem.W.shape[1]
+
+
+def _treatments(logs: Sequence[JointLog], band_hz: float, options: InverseDynamicsOptions) -> list[Treatment]:
+    """All candidates of the motion, in the order of simplicity."""
+    cutoffs = sorted({min(factor * band_hz, _highest(logs)) for factor in LADDER})
     if options.cutoff_hz is not None:
         cutoffs = [options.cutoff_hz]
-    sources = (False, True) if all(velocity_is_complete(log) for log in logs) else (False,)
-    return usual, [Treatment(cutoff, usual.band_hz, source) for cutoff in cutoffs for source in sources]
+    return [Treatment(cutoff, band_hz, source) for cutoff in cutoffs for source in _sources(logs)]
+
+
+def _sources(logs: Sequence[JointLog]) -> tuple[bool, ...]:
+    return (False, True) if all(velocity_is_complete(log) for log in logs) else (False,)
+
+
+def _highest(logs: Sequence[JointLog]) -> float:
+    return min(0.5 * filters.FULL_BAND / usual_period(log.time) for log in logs)
 
 
 def choose_treatment(
     logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None = None
 ) -> TreatmentChoice:
-    """Velocity source and cut-off that predict best, for all recordings and joints of a limb.
-
-    Every candidate is fitted to all rows that its filter leaves, and all are compared at the rows that they share.
-    """
-    usual, candidates = treatments(logs, options)
-    if len(candidates) == 1:
-        return TreatmentChoice(candidates[0])
+    """Band, then velocity source and cut-off that predict best, for all recordings and joints of a limb."""
     compared = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False)
-    reference = treated_rows(logs, model, compared, usual)
-    weights = solve_values(reference.problem, options.solver, reference.prior).weights
-    fold = folds_of(reference.problem, options.folds)
-    columns = np.arange(reference.problem.W.shape[1])
-    values, errors, rows = [], [], []
-    for count, candidate in enumerate(candidates):
-        made = treated_rows(logs, model, compared, candidate)
-        near = reference.nearest(made.time)
-        folded = FoldedProblem(made.problem, weights[near], fold[near])
-        errors.append(folded.held_out_error(columns, made.prior))
-        values.append(folded.values(columns, made.prior))
-        rows.append(replace(made, problem=replace(made.problem, W=made.problem.W[:, :0])))
-        if progress is not None:
-            progress(count + 1, len(candidates))
-    shared = reduce(np.intersect1d, [one.time for one in rows])
-    places = [np.searchsorted(one.time, shared) for one in rows]
-    errors = [error[place] for error, place in zip(errors, places, strict=True)]
-    same = select_rows(rows[0].problem, places[0])
-    chosen, rivals, table = choose(
-        "motion", [str(one) for one in candidates], [scores_of(error, same) for error in errors]
-    )
-    spread = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
-    return TreatmentChoice(candidates[chosen], table, reference.problem.names, spread)
+    band, table = _choose_band(logs, model, compared)
+    candidates = _treatments(logs, band, options)
+    if len(candidates) == 1:
+        return TreatmentChoice(candidates[0], table)
+    found = _Compared.of(logs, model, compared, candidates, band, progress)
+    chosen, rivals, motions = choose("motion", [str(one) for one in candidates], found.scores)
+    spread = choice_covariance(found.values[chosen], [found.values[k] for k in rivals if k != chosen])
+    return TreatmentChoice(candidates[chosen], (*table, *motions), found.names, spread)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Held-out scores and parameters of candidates, and the names of the parameters."""
+
+    scores: list[Scores]
+    values: list[FloatArray]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        logs: Sequence[JointLog],
+        model: FixedBaseModel,
+        options: InverseDynamicsOptions,
+        candidates: Sequence[Treatment],
+        band_hz: float,
+        progress: Progress | None = None,
+    ) -> _Compared:
+        """Fit every candidate to all rows of its own, and compare all at the rows of one band that they share."""
+        reference = treated_rows(logs, model, options, max(candidates, key=lambda one: one.band_hz))
+        weights = solve_values(reference.problem, options.solver, reference.prior).weights
+        fold = folds_of(reference.problem, options.folds)
+        columns = np.arange(reference.problem.W.shape[1])
+        values, errors, rows = list[FloatArray](), list[FloatArray](), list[TreatedRows]()
+        for count, candidate in enumerate(candidates):
+            made = treated_rows(logs, model, options, candidate)
+            near = reference.nearest(made)
+            folded = FoldedProblem(made.problem, weights[near], fold[near])
+            judged = made
+            if candidate.band_hz != band_hz:
+                judged = treated_rows(logs, model, options, replace(candidate, band_hz=band_hz))
+            errors.append(folded.held_out_error(columns, made.prior, judged.problem, fold[reference.nearest(judged)]))
+            values.append(folded.values(columns, made.prior))
+            rows.append(replace(judged, problem=replace(judged.problem, W=judged.problem.W[:, :0])))
+            if progress is not None:
+                progress(count + 1, len(candidates))
+        shared = reduce(np.intersect1d, [one.time for one in rows])
+        places = [np.searchsorted(one.time, shared) for one in rows]
+        same = select_rows(rows[0].problem, places[0])
+        scores = [scores_of(error[place], same) for error, place in zip(errors, places, strict=True)]
+        return cls(scores, values, reference.problem.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +208,27 @@ class TreatedRows:
     ----------
     problem : its rows in the order of ``time``
     prior : what is known of its parameters
-    time : (r,) rising number of the sample, recording by recording, and joint of every row
+    time : (r,) rising number of every row: sample, recording by recording, times the joints n, plus joint
+    joints : n
     """
 
     problem: LinearProblem
     prior: Prior
     time: IntArray
+    joints: int
 
-    def nearest(self, time: IntArray) -> IntArray:
-        """Rows (r,) of this problem that are nearest to those of another one."""
-        after = np.clip(np.searchsorted(self.time, time), 1, self.time.size - 1)
-        return np.asarray(after - (time - self.time[after - 1] < self.time[after] - time))
+    def nearest(self, other: TreatedRows) -> IntArray:
+        """Rows (r,) of this problem that are nearest in time to those of another one, of the same joint."""
+        found = np.zeros(other.time.size, dtype=np.intp)
+        for joint in range(self.joints):
+            own, rows = (np.flatnonzero(one.time % self.joints == joint) for one in (self, other))
+            if own.size > 1:
+                after = np.clip(np.searchsorted(self.time[own], other.time[rows]), 1, own.size - 1)
+                left = other.time[rows] - self.time[own[after - 1]]
+                found[rows] = own[after - (left < self.time[own[after]] - other.time[rows])]
+            elif own.size:
+                found[rows] = own[0]
+        return found
 
 
 def treated_rows(
@@ -166,7 +256,7 @@ def treated_rows(
     late = measured_slope(observations, usable)[:, None] * (problem.joint[:, None] == np.arange(n))
     prior = model_prior(torque, observations, 1.0).joined(delay_prior(np.zeros(n)))
     problem = with_columns(problem, late, [f"{name}/delay" for name in motors.names], "s")
-    return TreatedRows(problem, prior, _row_times(logs, observations, usable))
+    return TreatedRows(problem, prior, _row_times(logs, observations, usable), n)
 
 
 def _row_times(logs: Sequence[JointLog], observations: Sequence[Observation], usable: Sequence[BoolArray]) -> IntArray:

@@ -225,7 +225,7 @@ _ENOUGH = 10
 def usable_rows(
     observations: Sequence[Observation], friction: FrictionColumns, dead_zone: FloatArray
 ) -> list[BoolArray]:
-    """Rows (K, n) of every motion whose joint is moved by sites that all were fast enough while the row was sampled.
+    """Rows (K, n) of every motion whose torque was measured, and whose sites all were fast enough meanwhile.
 
     Parameters
     ----------
@@ -239,7 +239,8 @@ def usable_rows(
             window = observation.filter.decimate + 1 - observation.filter.decimate % 2
             spread[start:stop] = maximum_filter1d(slow[start:stop], window, axis=0, mode="nearest")
         touched = spread[observation.filter.kept].astype(float) @ (friction.directions != 0.0)
-        masks.append(touched == 0.0)
+        measured = (observation.load != 0.0).any(axis=0)  # a torque that is zero all along is none
+        masks.append((touched == 0.0) & measured)
     return masks
 
 

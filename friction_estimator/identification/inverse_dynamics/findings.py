@@ -115,6 +115,10 @@ OTHER_SCALE = (
     "the inertial parameters are {:.3g} times those of the URDF: check unit and sign of the torque, whether it is "
     "that of the motor before its gear, and the masses of the URDF"
 )
+OTHER_MASS = (
+    "the inertial parameters are {:.2g} times those of the URDF: check the masses of the URDF, a payload, and the gain "
+    "of the torque"
+)
 LEFT_OVER = "a constant torque that is no part of the law was found; check the zero of the torque and gravity: {}"
 WRONG_SHAPE = (
     "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has "
@@ -136,6 +140,8 @@ _WRONG_SHAPE = 0.05
 """Share of the friction that goes with the velocity and is in no law."""
 _SCALE = 5.0
 """Factor from the URDF's inertia that no wrong URDF explains."""
+_OTHER_MASS = 1.5
+"""Factor that rounded masses of a URDF do not explain."""
 _FLEXIBLE = "six_slope"
 """Law without load that follows most shapes."""
 
@@ -156,6 +162,8 @@ def inverse_dynamics_findings(
     scale = _scale(solution)
     if not 1.0 / _SCALE < scale < _SCALE:
         found.append(Finding(1.91, OTHER_SCALE.format(scale)))
+    elif not 1.0 / _OTHER_MASS < scale < _OTHER_MASS:
+        found.append(Finding(1.0, OTHER_MASS.format(scale)))
     names = solution.observations[0].motion.joint_names
     for name, share in zip(names, outlier_shares(solution), strict=True):
         if share > _MANY_OUTLIERS:
@@ -182,9 +190,8 @@ def _about_delay(solution: Estimate) -> list[Finding]:
     found = []
     if solution.delay.any():
         names = solution.observations[0].motion.joint_names
-        late = sorted({f"{1e3 * seconds:.2f}" for seconds in solution.delay})
         each = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in zip(names, solution.delay, strict=True))
-        found.append(Finding(1.12, LATE.format(late[0] if len(late) == 1 else each, 1e3 * solution.delay_sigma)))
+        found.append(Finding(1.12, LATE.format(each, 1e3 * solution.delay_sigma)))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, late, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):

@@ -134,7 +134,26 @@ def run(
         own = _options_of(options, joints)
         share = None if progress is None else _share(progress, number, len(limbs))
         parts.append(_identify(chosen_logs, model, own, share))
+    _refuse_moving_base(parts, len(whole.limbs))
     return _merged(parts)
+
+
+def _refuse_moving_base(parts: Sequence[_Part], limbs: int) -> None:
+    """Refuse torques of several limbs, most of which no fixed base explains: the robot walks, or stands on them.
+
+    Raises
+    ------
+    InputError
+        With what to do.
+    """
+    scores = [score for part in parts for score in part.found.scores if score.samples]
+    bad = [score.joint for score in scores if not score.relative_error < 1.0]
+    if limbs > 1 and 2 * len(bad) > len(scores):
+        raise InputError(
+            f"torques of {choices(bad)} are predicted no better than by zero: the base of this robot is not fixed, or "
+            "its limbs touch something. Friction of a walking robot needs its YAML and a bag with IMU and foot "
+            "wrenches (friction_curve)"
+        )
 
 
 def _share(progress: Progress, number: int, count: int) -> Progress:
@@ -143,19 +162,28 @@ def _share(progress: Progress, number: int, count: int) -> Progress:
 
 
 def _limbs(model: FixedBaseModel, logs: Sequence[JointLog], options: InverseDynamicsOptions) -> list[tuple[str, ...]]:
-    """Joints that move links, or have motors, together; a limb that stands still belongs to the first that moves."""
+    """Joints that move links, or have motors, together; limbs without motion or torque belong to the first other."""
     groups = [set(limb) for limb in model.limbs]
     for joints, _ in () if options.coupling is None else options.coupling.groups:
         touched = [group for group in groups if group & set(joints)]
         groups = [group for group in groups if not group & set(joints)] + [set().union(*touched)]
     moves = {
-        name for log in logs for name, span in zip(log.joint_names, np.ptp(log.position, axis=0), strict=True) if span
+        name
+        for log in logs
+        for name, span, torque in zip(log.joint_names, np.ptp(log.position, axis=0), _torque_sizes(log), strict=True)
+        if span and torque > 0.0
     }
     moving = [group for group in groups if group & moves]
     if not moving:
         return [model.joint_names]
     moving[0] |= set(model.joint_names).difference(*moving)
     return [tuple(name for name in model.joint_names if name in group) for group in moving]
+
+
+def _torque_sizes(log: JointLog) -> FloatArray:
+    """Largest size (n,) of every torque; beyond what floating point squares it is zero."""
+    effort = np.zeros_like(log.position) if log.effort is None else log.effort
+    return np.asarray(np.nan_to_num(effort**2).max(axis=0))
 
 
 def _options_of(options: InverseDynamicsOptions, joints: Sequence[str]) -> InverseDynamicsOptions:

@@ -78,6 +78,7 @@ def check_torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = No
     inertia = "its own acceleration" if rigid_body_torque is None else "the torque of the rigid-body model"
     found = [_wrong_sign(sign, inertia) for sign in signs if sign.reversed]
     named = {sign.joint for sign in signs if sign.reversed}
+    found += [_other_unit(sign) for sign in signs if sign.other_unit]
     found += [_takes_energy(work) for work in net_works(motion) if work.reversed and work.joint not in named]
     pairs = dict.fromkeys(exchanged_torques(motion), "velocity")
     if rigid_body_torque is not None:
@@ -89,6 +90,13 @@ def _wrong_sign(sign: TorqueSign, inertia: str) -> str:
     return (
         f"effort/{sign.joint} acts against {inertia} ({sign.inertia:.1f} sigma) and along the velocity like a negative "
         f"friction ({sign.friction:.1f} sigma): has it the wrong sign? effort is the torque of the motor on the joint"
+    )
+
+
+def _other_unit(sign: TorqueSign) -> str:
+    return (
+        f"effort/{sign.joint} is {sign.scale:.3g} times the torque of the rigid-body model: is it in another unit, a "
+        "current, or the torque of the motor before its gear?"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +17,7 @@ from friction_estimator.types import FloatArray
 
 _ROWS_A_COLUMN = 4
 _WEAK = 1e3  # sigma of what is known before, in the norm of the torque: only what columns share is decided by it
+_CERTAIN, _FOLLOWS, _OTHER_UNIT = 10.0, 0.5, 4.0  # sigma, share of the variance, factor that no wrong URDF explains
 _EACH, _BOTH = 1.5, 5.0  # standard deviations from zero: either sign alone, and both together
 _STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
 _SEEN = 0.02  # of the variance of a torque that the motion must explain
@@ -32,12 +33,20 @@ class TorqueSign:
     inertia : part that follows the own acceleration (or the torque of the model); positive in every real joint
     friction : power of the part that follows the own velocity; positive in every real joint
     seen : share of the variance of the torque that both explain beyond gravity
+    scale : torque over that of the rigid-body model; NaN without a model
     """
 
     joint: str
     inertia: float
     friction: float
     seen: float
+    scale: float = math.nan
+
+    @property
+    def other_unit(self) -> bool:
+        """Whether the torque surely follows the model, with another size."""
+        certain = self.inertia > _CERTAIN and self.seen > _FOLLOWS
+        return certain and max(self.scale, 1.0 / self.scale) > _OTHER_UNIT  # False without a model
 
     @property
     def reversed(self) -> bool:
@@ -76,8 +85,10 @@ def torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = None) ->
         if np.isfinite(motion.effort[:, joint]).all():
             columns = common if rigid_body_torque is None else [rigid_body_torque[:, joint]]
             W = np.column_stack([*columns, np.ones(motion.time.size)])
-            found.append(_sign(motion, motion.effort[:, joint], joint, W, place if rigid_body_torque is None else 0))
-    return tuple(sign for sign in found if sign is not None)
+            sign = _sign(motion, motion.effort[:, joint], joint, W, place if rigid_body_torque is None else 0)
+            if sign is not None:
+                found.append(sign if rigid_body_torque is not None else replace(sign, scale=math.nan))
+    return tuple(found)
 
 
 def _moving(motion: Motion) -> list[int]:
@@ -101,7 +112,8 @@ def _sign(motion: Motion, effort: FloatArray, joint: int, W: FloatArray, inertia
     without = np.mean((y - rest @ np.linalg.lstsq(rest, y, rcond=None)[0]) ** 2)
     with_all = np.mean((y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]) ** 2)
     z = values / np.maximum(sigma, np.finfo(float).tiny)
-    return TorqueSign(motion.joint_names[joint], float(z[0]), float(z[1]), float((without - with_all) / np.var(y)))
+    seen, size = float((without - with_all) / np.var(y)), float(values[0] / (scale[inertia] or 1.0))
+    return TorqueSign(motion.joint_names[joint], float(z[0]), float(z[1]), seen, size)
 
 
 def _asked(columns: FloatArray, inertia: int) -> FloatArray:

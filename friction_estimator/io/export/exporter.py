@@ -97,6 +97,7 @@ class JointFriction:
     velocity : (m,) those velocities, ascending [rad/s]
     drive_inertia : inertia of motor and gear seen at the joint, None when it was not identified [kg m^2 or kg]
     drive : torque by PWM or current, None when it was not identified
+    constant : identified constant torque that is no part of the law [N m]
     """
 
     joint: str
@@ -107,6 +108,7 @@ class JointFriction:
     velocity: FloatArray
     drive_inertia: float | None
     drive: DriveGain | None = None
+    constant: float = 0.0
 
     @property
     def reduction(self) -> str:
@@ -140,15 +142,34 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
     ranges = {one.joint: operating_range(one) for one in identification.samples}
     known = _speeds(friction)
     joints = []
+    unseen = unseen_joints(identification)
     for row, joint in enumerate(friction.joint_names):
+        if joint in unseen:
+            continue
         one = JointLaw.of(friction, joint)
         law, values = one.law, one.values
         velocity, load = _motion(ranges.get(joint), known[row], speed)
         simple = fit_coulomb_viscous(law, values, velocity, load)
         inertia = _drive_inertia(identification.parameters, joint)
         drive = identification.drives.get(joint)
-        joints.append(JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive))
+        constant = 0.0 if law.has_offset else _value(identification.parameters, f"{joint}/offset")
+        joints.append(
+            JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive, constant)
+        )
     return tuple(joints)
+
+
+def unseen_joints(identification: Identification) -> tuple[str, ...]:
+    """Joints that recordings of an identification show no friction of; it is unknown, not zero."""
+    friction = identification.friction
+    if not identification.provenance.method:
+        return ()
+    return tuple(name for name, count in zip(friction.joint_names, friction.samples, strict=True) if count == 0)
+
+
+def _value(parameters: ParameterTable, name: str) -> float:
+    """A parameter by its name, zero where there is none."""
+    return float(parameters.values[parameters.names.index(name)]) if name in parameters.names else 0.0
 
 
 def unknown_ranges(identification: Identification) -> tuple[str, ...]:

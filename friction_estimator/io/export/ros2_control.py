@@ -87,7 +87,7 @@ def _friction(joint: JointFriction) -> dict[str, Any]:
         **({"drive": known} if known else {}),
         "coulomb": joint.simple.coulomb,
         "viscous": joint.simple.viscous,
-        "offset": joint.simple.offset,
+        "offset": joint.simple.offset + joint.constant,
         "law": joint.law.name,
         "parameter_names": list(joint.law.parameter_names),
         "parameters": joint.values.tolist(),
