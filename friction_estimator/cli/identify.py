@@ -25,14 +25,15 @@ from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.identification.motor.problem import ZERO_SLOPES
 from friction_estimator.identification.motor.samples import DRIVES
-from friction_estimator.reports.identification_tables import parameter_table, score_table
+from friction_estimator.identification.result import Candidate
+from friction_estimator.reports.identification_tables import candidate_table, parameter_table, score_table
 from friction_estimator.tables import number, terminal_table
 
 SEARCH = "search"
 _OPTIONS = (
     "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
-    "parallel_cutoff", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma", "zero_slope",
-    "identify_inertia", "offset", "drive", "inertia", "known_gain",
+    "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma",
+    "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain",
 )  # fmt: skip
 """Keywords of the methods; those that are not given keep the default of the method."""
 
@@ -94,9 +95,15 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_data_options(group: argparse._ArgumentGroup) -> None:
-    _option(group, "--cutoff", type=positive, metavar="HZ", help="cut-off of the zero-phase filter; else from the data")
+    _option(
+        group,
+        "--cutoff",
+        type=positive,
+        metavar="HZ",
+        help="cut-off of the zero-phase filter; else chosen by held-out errors",
+    )
     _option(group, "--parallel-cutoff", type=positive, metavar="HZ", help="cut-off of the filter on both sides of the "
-            "equation of inverse_dynamics; else from the data")  # fmt: skip
+            "equation of inverse_dynamics; else chosen by held-out errors")  # fmt: skip
     _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; else found from "
             "the residuals")  # fmt: skip
     _option(group, "--robust", action=argparse.BooleanOptionalAction, help="outliers count less (default)")
@@ -106,8 +113,12 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
         type=whole_number(2, "a number of folds: "),
         help=f"folds of the cross-validation; {FOLDS} when not given",
     )
-    _option(group, "--delay", type=seconds, metavar="S", help="delay of the friction against the velocity, for "
-            "friction_curve; else found from the data")  # fmt: skip
+    _option(group, "--delay", type=seconds, metavar="S", help="by which torques, or measured friction, are late; else "
+            "chosen by held-out errors")  # fmt: skip
+    _option(group, "--offset", action=argparse.BooleanOptionalAction, help="a constant torque that the law lacks is "
+            "identified; else chosen joint by joint. Of the method motor: in the logs without drive, too")  # fmt: skip
+    _option(group, "--urdf-sigma", type=positive, metavar="SHARE", help="relative standard deviation of the URDF's "
+            "inertial parameters, for inverse_dynamics; else chosen by held-out errors")  # fmt: skip
     _option(group, "--max-sigma", type=positive, metavar="N_M", help="friction less certain than this is left out by "
             "friction_curve, where the data has its standard deviation")  # fmt: skip
 
@@ -132,12 +143,6 @@ def _add_motor_options(group: argparse._ArgumentGroup) -> None:
         choices=ZERO_SLOPES,
         help="directions in which the friction of asymmetric_stribeck leaves standstill with zero slope; none when not "
         "given",
-    )
-    _option(
-        group,
-        "--offset",
-        action=argparse.BooleanOptionalAction,
-        help="a constant torque acts in the logs without drive, too; else where the law can be distinguished from it",
     )
     _option(group, "--drive", choices=DRIVES, help="column that drives the motors, where both were recorded")
     group.add_argument(
@@ -199,12 +204,19 @@ def _print(result: IdentificationResult) -> None:
     console.print()
     console.print(terminal_table(parameter_table(found.parameters)))
     console.print(terminal_table(score_table(found.scores)))
+    if found.candidates:
+        console.print(terminal_table(candidate_table([one for one in found.candidates if _is_close(one)])))
     condition = number(found.condition, digits=4)
     console.print(f"condition number of the observation matrix, columns of unit norm: {condition}")
     console.print()
     console.print("verdict", style="bold")
     for text in (*result.verdicts, *result.next_steps):
         console.print(f"- {text}", markup=False, soft_wrap=True)
+
+
+def _is_close(candidate: Candidate) -> bool:
+    """Whether a candidate was chosen, or predicts as well as the best one; the others are on the page."""
+    return candidate.chosen or candidate.excess <= candidate.sigma
 
 
 def _flag(group: argparse._ArgumentGroup, name: str, help: str) -> None:

@@ -29,6 +29,7 @@ from friction_estimator.reports.drawing import (
 )
 from friction_estimator.reports.identification_tables import (
     QUADRANT_NAMES,
+    candidate_table,
     data_table,
     is_significant,
     joint_quadrants,
@@ -65,6 +66,7 @@ def render_identification(identification: Identification, title: str) -> str:
     sections = [
         *_verdict_section(identification),
         *_score_section(identification),
+        *_candidate_section(identification),
         *_range_section(identification),
         *_velocity_sections(identification),
         *_quadrant_section(identification),
@@ -92,6 +94,18 @@ def _score_section(identification: Identification) -> Iterator[Section]:
             "baselines: predicting zero, and the rigid body without friction. Green: below 0.3 of the "
             "better baseline; red: no better than it.",
             html_table(score_table(identification.scores)),
+        )
+
+
+def _candidate_section(identification: Identification) -> Iterator[Section]:
+    if identification.candidates:
+        yield Section(
+            "candidates",
+            "Candidates",
+            "What was not estimated was decided by the error on data that the fit has not seen: of all candidates the "
+            "simplest within one standard error of the best. Candidates are in the order of simplicity; what changes "
+            "within one standard error is part of the standard deviations.",
+            html_table(candidate_table(identification.candidates)),
         )
 
 

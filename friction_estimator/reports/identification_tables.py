@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from friction_estimator.identification.result import (
+    Candidate,
     FrictionSamples,
     Identification,
     JointLaw,
@@ -45,6 +46,28 @@ def score_table(scores: tuple[JointScore, ...]) -> Table:
         Column("samples", "", "data of the fit"),
     )
     return Table("RMS error of the joint torque", columns, tuple(map(_score_row, scores)))
+
+
+def candidate_table(candidates: Sequence[Candidate]) -> Table:
+    """What was compared by held-out errors, and chosen: the simplest within one standard error of the best."""
+    columns = (
+        Column("decision", align="left"),
+        Column("candidate", align="left"),
+        Column("held-out error", "", "relative to the torque"),
+        Column("above the best", "", "relative to it"),
+        Column("standard error", "", "relative to it"),
+        Column("chosen", align="left"),
+    )
+    rows = tuple(
+        (
+            Cell(one.decision),
+            Cell(one.settings),
+            *(Cell(percent(value)) for value in (one.error, one.excess, one.sigma)),
+            Cell("chosen" if one.chosen else ""),
+        )
+        for one in candidates
+    )
+    return Table("Candidates", columns, rows)
 
 
 def range_table(friction: IdentifiedParameters) -> Table | None:
