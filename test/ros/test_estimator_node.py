@@ -136,7 +136,8 @@ def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
     talking.await_report(lambda d: all(text in d["sensors"].message for text in words), str(words))
     talking.send(650)
     talking.await_estimate(talking.sent[-1])
-    assert talking.estimated()[before - len(talking.sent) :] == talking.sent[before:]
+    missing = set(talking.sent[before:]) - set(talking.estimated())
+    assert len(missing) <= 3  # where the walk begins anew: a jump of the positions is believed after three periods
     talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "data of all sensors")
 
 
