@@ -64,7 +64,7 @@ class FrictionCurveOptions:
 
     Attributes
     ----------
-    law : any friction law of the registry, of every joint; ``auto``: the one that predicts best
+    law : any friction law of the registry, of every joint
     joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`
     coupling : of motors that move several joints together; their friction is then fitted motor by motor
     fit : loss and starts
