@@ -8,13 +8,13 @@ Arms: a planned motion of 10 s with known friction and noise. Takes a minute.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 import numpy as np
 
 import friction_estimator as fe
+from benchmarks.shared.command import command, make_parser
 from benchmarks.shared.pages import DOCS, Page, add_page, number, table
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
@@ -32,9 +32,10 @@ _COULOMB, _VISCOUS, _NOISE = 0.03, 0.03, 0.005
 """Friction and noise of an arm, as parts of the effort limit: Coulomb, viscous at the velocity limit, noise."""
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all robots, and fill the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser("robots", __doc__)
     add_page(parser, PAGE, "robots")
     page: Page = parser.parse_args(arguments).output
     heading = ("robot", "joints", "contacts", "in simulation", "error / friction", "largest", "within 2 sigma")

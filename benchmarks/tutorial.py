@@ -1,12 +1,13 @@
-"""Runs the commands of the tutorial in the order of the page, and writes what they print into it.
+"""Does the tutorial show what its commands print? They run in the order of the page, and their output goes into it.
 
-python -m benchmarks.tutorial            fills docs/tutorial.md
-python -m benchmarks.tutorial --check    compares its numbers with those that the commands print now
+    python -m benchmarks.tutorial            fills docs/tutorial.md
+    python -m benchmarks.tutorial --check    compares its numbers with those that the commands print now
+
+Takes two minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shlex
@@ -14,10 +15,11 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.shared.pages import DOCS, Page
+from benchmarks.shared.command import command, make_parser
+from benchmarks.shared.pages import DOCS, add_page
 
 ROOT = DOCS.parent
 TUTORIAL = DOCS / "tutorial.md"
@@ -38,12 +40,14 @@ _NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?")
 _WIDTH = 130
 
 
-def main() -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> int:
     """Fill the page, or check it; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser("tutorial", __doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 where the page is wrong")
-    check = parser.parse_args().check
-    page = Page(TUTORIAL, tuple(OUTPUTS))
+    add_page(parser, TUTORIAL, *OUTPUTS)
+    options = parser.parse_args(arguments)
+    check, page = options.check, options.output
     with tempfile.TemporaryDirectory() as folder:
         printed = run(Path(folder))
     for name, lines in printed.items():
@@ -62,13 +66,13 @@ def run(folder: Path) -> dict[str, list[str]]:
     (folder / "start.py").write_text(program[1], encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": str(_WIDTH)}
     outputs = {}
-    for command in commands(text):
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-        outputs[shlex.join(command)] = done.stdout + done.stderr
+    for one in commands(text):
+        done = subprocess.run(one, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+        outputs[shlex.join(one)] = done.stdout + done.stderr
     return {
         name: [part for line in output.splitlines() if re.fullmatch(lines, line) for part in _wrapped(line)]
         for name, (part, lines) in OUTPUTS.items()
-        for output in [next(text for command, text in outputs.items() if part in command)]
+        for output in [next(text for one, text in outputs.items() if part in one)]
     }
 
 
@@ -93,12 +97,12 @@ def differences(name: str, lines: list[str]) -> Iterator[str]:
     place = text.partition(f"<!-- begin of the {name} -->")[2].partition(f"<!-- end of the {name} -->")[0]
     shown = [line.strip() for line in place.splitlines() if line.strip()]
     if len(shown) != len(lines):
-        yield f"{name}: the page has {len(shown)} lines, the command prints {len(lines)}"
+        yield f"{name}: the page has {len(shown)} lines, the one prints {len(lines)}"
     for old, new in zip(shown, lines, strict=False):
         before, after = ([float(number) for number in _NUMBER.findall(line)] for line in (old, new))
         same = _words(old) == _words(new) and len(before) == len(after)
         if not same or any(abs(a - b) > max(SMALL, TOLERANCE * abs(b)) for a, b in zip(before, after, strict=True)):
-            yield f"{name}: the page has {old!r}, the command prints {new.strip()!r}"
+            yield f"{name}: the page has {old!r}, the one prints {new.strip()!r}"
 
 
 def _words(line: str) -> list[str]:

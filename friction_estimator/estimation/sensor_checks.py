@@ -91,8 +91,8 @@ _BLOCKS = 4
 _FORCES, _FELT = slice(0, 3), slice(3, 6)
 """Rows of ``moments``: sum of the foot forces over the mass, and specific force."""
 
-_DEVIATIONS = 15.0
-"""Standard deviations beyond which an identified error is named: they do not hold all errors of the robot model."""
+_DEVIATIONS = 6.0
+"""Standard deviations beyond which an identified error is named."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
 _SETTLED = 0.2

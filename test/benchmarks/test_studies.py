@@ -27,7 +27,7 @@ FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.
 WRONG = {
     **dict.fromkeys(("export_models", "icub", "pendulum", "tx40"), ["no/such/folder"]),
     **dict.fromkeys(
-        ("accuracy", "compensation", "constrained", "egle", "guedelha", "kalman", "real_robots"),
+        ("accuracy", "compensation", "constrained", "egle", "guedelha", "kalman", "real_robots", "robots", "tutorial"),
         ["-o", "no/such/page.md"],
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
@@ -44,6 +44,7 @@ WRONG = {
     "torque_step": ["walks", "model.safetensors", "other.safetensors", "--walks", "0"],
     "unknown_motions": ["model.safetensors", "--seconds", "0"],
     "walk_stability": ["--scenario", "dance"],
+    "wrong_sensors": ["--random", "0"],
 }
 
 
