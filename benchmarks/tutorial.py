@@ -27,7 +27,7 @@ OUTPUTS = {  # place in the page: command whose output it has, and the lines of 
     "bag": ("simulate -o walk", r"walk: .*"),
     "warnings": ("replay walk -o estimates", r"friction_estimator: warning.*"),
     "parameters": ("identify smoothed", r" +(value ± 2|parameter|l_hip_yaw/|l_hip_roll/).*"),
-    "errors of the laws": ("identify smoothed", r" +(held-out|segments|predict|joint|l_\w+) +[^/]*"),
+    "errors of the laws": ("identify smoothed", r" +(held-out(?! +above)|segments|predict|joint|l_\w+) +[^/]*"),
     "validation": ("validate", r"- r_hip.*"),
     "first second": ("start.py", r"(without|from) .*"),
     "compensation": ("compensate.py", r"RMS .*"),
@@ -97,12 +97,12 @@ def differences(name: str, lines: list[str]) -> Iterator[str]:
     place = text.partition(f"<!-- begin of the {name} -->")[2].partition(f"<!-- end of the {name} -->")[0]
     shown = [line.strip() for line in place.splitlines() if line.strip()]
     if len(shown) != len(lines):
-        yield f"{name}: the page has {len(shown)} lines, the one prints {len(lines)}"
+        yield f"{name}: the page has {len(shown)} lines, the command prints {len(lines)}"
     for old, new in zip(shown, lines, strict=False):
         before, after = ([float(number) for number in _NUMBER.findall(line)] for line in (old, new))
         same = _words(old) == _words(new) and len(before) == len(after)
         if not same or any(abs(a - b) > max(SMALL, TOLERANCE * abs(b)) for a, b in zip(before, after, strict=True)):
-            yield f"{name}: the page has {old!r}, the one prints {new.strip()!r}"
+            yield f"{name}: the page has {old!r}, the command prints {new.strip()!r}"
 
 
 def _words(line: str) -> list[str]:
