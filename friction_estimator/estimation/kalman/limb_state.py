@@ -71,7 +71,7 @@ def find_limbs(robot: RobotModel) -> tuple[Limb, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MotorPriors:
-    """What the size of the motors says about errors of their torques.
+    """Priors of the errors that grow with the size of a motor.
 
     Attributes
     ----------
