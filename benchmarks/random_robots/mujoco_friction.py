@@ -86,7 +86,7 @@ def solved_dry_friction(model: mujoco.MjModel, data: mujoco.MjData, dofs: IntArr
 
 
 class ElasticGears:
-    """Motors behind springs with play, integrated beside MuJoCo: friction and encoder are on the motor's side.
+    """Motors behind springs with play, integrated in steps with MuJoCo: friction and encoder are on the motor's side.
 
     Coulomb friction is implicit: within its limit, it stops the motor in one step.
     """

@@ -117,7 +117,8 @@ class RandomRobot:
         """The same robot without the errors of these :data:`PARTS`: white noise, rounding and the rates remain."""
         right = {"effort_offset": (0.0,) * len(self.dry), "armature_known": True}
         names = [name for part in parts for name in PARTS[part]]
-        return replace(self, **{name: right.get(name, 0.0) for name in names})  # type: ignore[arg-type]
+        changes: dict[str, Any] = {name: right.get(name, 0.0) for name in names}
+        return replace(self, **changes)
 
     @property
     def gait(self) -> Gait:

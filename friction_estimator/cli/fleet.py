@@ -83,7 +83,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="YAML",
         help="serial number and robot of each bag; or one robot, by name or YAML, for all bags; when not given, "
-        "fleet.yaml beside the bags, else each bag names its robot",
+        "fleet.yaml in the folder of the bags, else each bag names its robot",
     )
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="Dask scheduler; when not given, a cluster on this machine is started"

@@ -44,7 +44,7 @@ def replay(
     Parameters
     ----------
     bags : paths, globs or URLs (fsspec) of bags, or of folders below which bags are
-    robots : YAML of the fleet, or one robot by name or YAML for all bags; None: ``fleet.yaml`` beside the bags, else
+    robots : YAML of the fleet, or one robot by name or YAML for all bags; None: ``fleet.yaml`` in their folder, else
         each bag names its robot
     output : folder or URL of the results; workers on other machines need it, too
     smooth : fixed-lag smoothing: seconds of later data that each estimate also uses; None: as live

@@ -149,7 +149,10 @@ def run(
     """
     motors = Transmission.of(options.coupling, logs[0].joint_names)
     laws = laws_of_joints(options.law, options.joint_laws, motors.names, linear=False)
-    made = lambda treatment: [at_motors(one, motors) for one in to_motions(logs, treatment, options.folds)]  # noqa: E731
+
+    def made(treatment: Treatment) -> list[Motion]:
+        return [at_motors(one, motors) for one in to_motions(logs, treatment, options.folds)]
+
     treatment, table = choose_treatment(logs, made, [make_law(law) for law in laws], options, progress)
     return identify_friction_curve(made(treatment), laws, options, table)
 
