@@ -41,8 +41,7 @@ ROOMS = {
     "api": BELOW_ROS,
     "fleet": BELOW_ROS | {"api"},
     "ros": BELOW_ROS | {"views"},
-    "benchmark": BELOW_ROS | {"api", "ros", "views"},
-    "cli": BELOW_ROS | {"views", "api", "fleet", "ros", "benchmark"},
+    "cli": BELOW_ROS | {"views", "api", "fleet", "ros"},
 }
 OPTIONAL = {
     "learning",
@@ -67,7 +66,7 @@ ROS = {
     "sensor_msgs", "std_msgs", "std_srvs", "visualization_msgs",
 }  # fmt: skip
 LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
-    "pinocchio": {"robot", "identification", "simulation", "benchmark", "views"},
+    "pinocchio": {"robot", "identification", "simulation", "views"},
     "mujoco": {"simulation"},
     "rosbags": {"io.bags"},
     "mcap": {"io.bags"},
@@ -85,7 +84,7 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "matplotlib": {"api.notebook"},
     "rerun": {"views.rerun_view"},
     "foxglove": {"views.foxglove_view"},
-    **{name: {"ros", "benchmark"} for name in ROS},
+    **{name: {"ros"} for name in ROS},
 }
 NOT_IN_HOT_ROOMS = {"time", "datetime", "logging", "pathlib", "os", "io", "sys", "subprocess", "threading", "random"}
 

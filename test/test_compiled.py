@@ -19,7 +19,7 @@ from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.types import FrictionEstimate
 from test.feeding import feed
 
-walks = pytest.importorskip("friction_estimator.benchmark.yardsticks", reason="MuJoCo is not installed")
+walks = pytest.importorskip("benchmarks.speed.yardsticks", reason="MuJoCo is not installed")
 pytest.importorskip("numba", reason="numba is not installed: there are no compiled kernels to compare with")
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -49,6 +49,11 @@ class Page:
         folder.mkdir(exist_ok=True)
         return folder
 
+    def lines(self, name: str) -> list[str]:
+        """Lines of a place."""
+        _, _, rest = self.path.read_text(encoding="utf-8").partition(_begin(name))
+        return rest.partition(_end(name))[0].strip("\n").split("\n")
+
     def fill(self, name: str, lines: Iterable[str]) -> None:
         """Write these lines into a place, in place of those that are there."""
         text = self.path.read_text(encoding="utf-8")

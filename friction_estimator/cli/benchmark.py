@@ -1,132 +1,105 @@
-"""``benchmark``: speed of step, replay, node and demo, as ratios to yardsticks that are measured in the same run."""
+"""``benchmark [BAG]``: whether this computer estimates at the rate of the joint states."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from friction_estimator.benchmark.rows import (
-    ROWS,
-    BenchmarkError,
-    Options,
-    RowResult,
-    Run,
-    describe_machine,
-    fill,
-    measure,
-    measured,
-    number,
-    target,
-)
-from friction_estimator.cli.arguments import output_console, positive_seconds, progress_bar, warn, whole_number
-from friction_estimator.io.documents import write_atomically
-from friction_estimator.ros.processes import load_average
-from friction_estimator.tables import Cell, Column, Table, terminal_table
+import numpy as np
 
-_DEFAULTS = Options()
+from friction_estimator import compiled
+from friction_estimator.api.simulate import simulate
+from friction_estimator.cli.arguments import add_robot_arguments, output_console, progress_bar, robot_of
+from friction_estimator.config import OBSERVERS
+from friction_estimator.errors import BagError, InputError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.replay import input_handlers, input_topics
+from friction_estimator.tables import Cell, Column, Table, number, terminal_table
+from friction_estimator.types import FrictionEstimate
 
-
-class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the list of the rows as it is written, and shows defaults."""
+_WARM_UP = 2.0
+"""First part of a bag, whose messages are used without a pause and are not timed [s]."""
+_WALK = 12.0
+"""Duration of the simulated walk [s]."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
-    parser.formatter_class = _HelpFormatter
-    listed = "\n".join(f"  {name:10} {row.description}" for name, row in ROWS.items())
-    parser.description = f"{parser.description}\n\nrows:\n{listed}"
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=ROWS,
-        metavar="ROW",
-        default=argparse.SUPPRESS,
-        help="measure these rows; without it all but tests",
-    )
+    parser.add_argument("bag", type=Path, nargs="?", help="rosbag2 of the robot; without it a walk is simulated")
+    add_robot_arguments(parser)
+    parser.add_argument("--observer", choices=tuple(OBSERVERS), help="method that measures friction")
+    parser.add_argument("--namespace", default="", help="namespace of the topics in the bag")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument(
-        "--page",
-        type=Path,
-        default=argparse.SUPPRESS,
-        help="also write the table into this Markdown page, between its markers",
-    )
-    parser.add_argument(
-        "--blocks", type=whole_number(1), default=_DEFAULTS.blocks, help="alternating blocks of 100 steps"
-    )
-    for name, what in (("replay", "duration of the replayed bag"), ("node", "measured time of the live node")):
-        default = getattr(_DEFAULTS, f"{name}_seconds")
-        parser.add_argument(f"--{name}-seconds", type=positive_seconds, default=default, help=f"{what} [s]")
-    parser.add_argument(
-        "--demo-seconds", type=positive_seconds, default=_DEFAULTS.demo_seconds, help="simulated time of the demo [s]"
-    )
-    parser.add_argument(
-        "--steps", type=whole_number(1), default=_DEFAULTS.steps, help="number of steps of the row endurance"
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure, print, and fill the page."""
-    path: Path | None = getattr(arguments, "page", None)
-    if path is not None:  # a page without markers is refused before the work, not after it
-        if not path.is_file():
-            raise BenchmarkError(f"--page {path}: there is no such file; the table goes between the markers of a page")
-        fill(path.read_text(encoding="utf-8"), (), ())
-    options = Options(
-        arguments.blocks, arguments.replay_seconds, arguments.node_seconds, arguments.demo_seconds, arguments.steps
-    )
-    chosen = getattr(arguments, "only", [name for name, row in ROWS.items() if row.by_default])
-    names = [name for name in ROWS if name in chosen]
-    facts = {"command": arguments.command, **describe_machine(), "load average before": f"{load_average():.2f}"}
-    results = []
+    """Play the bag in real time into an estimator, and print what an estimate costs."""
+    robot = robot_of(arguments, observer=arguments.observer)
     with tempfile.TemporaryDirectory(prefix="friction_estimator_benchmark_") as folder:
-        work = Run(options, Path(folder))
-        for name in names:
-            with progress_bar(name) as progress:
-                results.append(measure(name, work, progress))
-    facts["load average after"] = f"{load_average():.2f}"
+        bag = arguments.bag
+        if bag is None:
+            bag = Path(folder) / "walk"
+            with progress_bar("simulating") as progress:
+                simulate(robot, duration=_WALK, progress=progress).save(bag)
+        estimator = Estimator(robot.config, robot.urdf_xml)
+        figures = _measure(estimator, BagReader(bag, arguments.namespace))
     if arguments.json:
-        print(json.dumps({"machine": facts, "rows": [result.to_json() for result in results]}, indent=2))
-    else:
-        _print(results, facts)
-    if path is not None:
-        write_atomically(path, fill(path.read_text(encoding="utf-8"), results, _sentences(facts)))
-    for result in results:
-        if result.skipped:
-            warn(f"the row {result.name} is not measured: {result.skipped}")
-    failures = [f"the row {result.name} failed: {result.failed}" for result in results if result.failed]
-    if failures:
-        raise BenchmarkError("; ".join(failures))
-
-
-def _print(results: Sequence[RowResult], facts: dict[str, str]) -> None:
-    """Table on stdout, and the machine below it."""
+        print(json.dumps({"robot": robot.name, "observer": robot.config.observer, **figures}, indent=2))
+        return
+    title = f"{robot.name}, {len(estimator.joint_names)} joints, observer {robot.config.observer}"
+    rows = tuple((Cell(name), Cell(number(value))) for name, value in figures.items())
     console = output_console()
-    console.print(terminal_table(_table(results)))
-    for sentence in _sentences(facts):
-        console.print(sentence.replace("`", ""), markup=False, soft_wrap=True)
+    console.print(terminal_table(Table(title, (Column(""), Column("measured")), rows)))
+    period = 1e3 / figures["joint states [Hz]"]
+    late = figures["delay, p99 [ms]"] > period
+    console.print(
+        f"99 % of the estimates are ready {figures['delay, p99 [ms]']:.2f} ms after their joint state, "
+        f"{'more' if late else 'less'} than its period of {period:.2f} ms: this computer "
+        f"{'does not hold' if late else 'holds'} the rate. A node needs further time for its messages; `/diagnostics` "
+        "shows it, status `load`.",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
-def _table(results: Sequence[RowResult]) -> Table:
-    rows = []
-    for result in results:
-        for figure in result.figures:
-            value = Cell(measured(figure), "bad" if figure.missed else "good" if figure.must is not None else "")
-            limits = (Cell(target(figure, limit)) for limit in (figure.must, figure.aim))
-            rows.append((Cell(result.name), Cell(figure.what), value, *limits))
-            for name, detail in figure.details.items():
-                rows.append((Cell(""), Cell(f"  {name}"), Cell(number(detail)), Cell(""), Cell("")))
-    columns = tuple(Column(heading, align="left") for heading in ("row", "what", "measured", "must", "aim"))
-    return Table("Speed", columns, tuple(rows))
+def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
+    """Rate, CPU time and delay of the estimates, by name with unit.
 
-
-def _sentences(facts: dict[str, str]) -> list[str]:
-    return [
-        f"Measured by `{facts['command']}`.",
-        f"Machine: {facts['processor']}, {facts['cores']} cores, Python {facts['python']}, NumPy {facts['numpy']}, "
-        f"numerical kernels: {facts['kernels']}.",
-        f"Load average of the machine before the run {facts['load average before']}, after it "
-        f"{facts['load average after']}.",
-    ]
+    Between two messages the process sleeps as that of a robot does: the caches are then as cold as there.
+    """
+    inputs, _ = input_topics(reader, estimator.config)
+    handlers = input_handlers(estimator, inputs, estimator.add_joints)
+    compiled.prepare()
+    estimates: list[FrictionEstimate] = []
+    costs, delays, cost, begun = [], [], 0.0, 0.0
+    for message in reader.messages(handlers):
+        at = 1e-9 * (message.time_ns - reader.start_ns) - _WARM_UP
+        if at >= 0.0:
+            begun = begun or time.perf_counter() - at
+            time.sleep(max(0.0, begun + at - time.perf_counter()))
+        before, estimates = time.thread_time(), []
+        with suppress(InputError):  # counted and left out by node and replay as well
+            estimates = handlers[message.topic](message.raw)
+        cost += time.thread_time() - before
+        if at < 0.0:
+            cost = 0.0
+        elif estimates:
+            costs.append(cost / len(estimates))
+            delays.append(time.perf_counter() - begun - at)
+            cost = 0.0
+    if not costs:
+        raise BagError(f"{reader.path} gives no estimate later than {_WARM_UP:g} s: give a longer bag of walking")
+    rate = len(costs) / (time.perf_counter() - begun)
+    return {
+        "joint states [Hz]": rate,
+        "CPU time of an estimate, median [us]": 1e6 * float(np.median(costs)),
+        "CPU time of an estimate, p99 [us]": 1e6 * float(np.quantile(costs, 0.99)),
+        "share of one core [%]": 100.0 * rate * float(np.mean(costs)),
+        "delay, median [ms]": 1e3 * float(np.median(delays)),
+        "delay, p99 [ms]": 1e3 * float(np.quantile(delays, 0.99)),
+    }

@@ -36,7 +36,7 @@ VERBS = {
     "evaluate": "errors of the external torque of MOB-Net and of the momentum observer alone, on other data",
     "collisions": "learn thresholds of normal walking from bags, or detect collisions in bags with them",
     "view": "show the topics of a running estimator in a browser, in Rerun or in Foxglove",
-    "benchmark": "speed of step, replay, node and demo against yardsticks of the same run",
+    "benchmark": "what an estimate costs on this computer, and whether it holds the rate of the joint states",
     "parameters": "list every parameter of the YAML with default, unit and range",
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
 }

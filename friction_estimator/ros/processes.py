@@ -1,4 +1,4 @@
-"""Processes of the demo and the benchmark: start, check and end of Python modules, and CPU time from ``/proc``."""
+"""Processes of the demo: start, check and end of Python modules, and CPU time from ``/proc``."""
 
 from __future__ import annotations
 

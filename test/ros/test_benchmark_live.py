@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.benchmark import live
-from friction_estimator.benchmark.live_nodes import with_stamp
-from friction_estimator.benchmark.rows import Options, Run, measure
-from friction_estimator.benchmark.yardsticks import simulate
+from benchmarks.speed import live
+from benchmarks.speed.live_nodes import with_stamp
+from benchmarks.speed.rows import Options, Run, measure
+from benchmarks.speed.yardsticks import simulate
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics

@@ -13,7 +13,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from friction_estimator.benchmark.live_nodes import with_stamp
+from benchmarks.speed.live_nodes import with_stamp
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.cdr import CdrScanner, stamp_of

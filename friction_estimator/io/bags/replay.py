@@ -24,13 +24,14 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.outputs import OutputMessages
-from friction_estimator.types import FrictionEstimate
+from friction_estimator.types import FrictionEstimate, JointSample
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of messages done and of all."""
 
 
-_Handler = Callable[[bytes], list[FrictionEstimate]]
+Handler = Callable[[bytes], list[FrictionEstimate]]
+"""Adds one serialized message to an estimator, and returns the estimates that are complete by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,24 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
         )
     outcome = {name: "friction is not compensated" if name in commands else "its limb is not measured" for name in full}
     return found, tuple(f"the bag lacks the topic {text}: {outcome[name]}" for name, text in missing.items())
+
+
+def input_handlers(
+    estimator: Estimator, inputs: Mapping[str, str], add_joints: Callable[[JointSample], list[FrictionEstimate]]
+) -> dict[str, Handler]:
+    """Functions that feed an estimator, by full topic name, of the topics that :func:`input_topics` has found.
+
+    ``add_joints`` takes the joint samples: the method of the estimator, or a function that calls it.
+    """
+    config, read = estimator.config, InputReader(estimator.config, estimator.joint_names)
+    by_topic: dict[str, Handler] = {
+        config.output.joint_states_topic: lambda raw: add_joints(read.joint_state(raw)),
+        config.imu.topic: lambda raw: estimator.add_imu(read.imu(raw)),
+        config.compensation.desired_topic: lambda raw: estimator.add_command(read.command(raw)),
+    }
+    for number, foot in enumerate(config.feet):
+        by_topic[foot.wrench_topic] = partial(_add_wrench, estimator, read, number)
+    return {inputs[topic]: handler for topic, handler in by_topic.items() if topic in inputs}
 
 
 def replay(
@@ -215,7 +234,8 @@ class _Replay:
         self._on_message = on_message
         names = estimator.joint_names
         self._outputs = OutputMessages(estimator.config, names, urdf_xml)
-        self._handlers = self._input_handlers(inputs)
+        self._smoothed = isinstance(estimator, SmoothedEstimator)
+        self._handlers = input_handlers(estimator, inputs, self._add_joints)
         self._copied: set[str] = set()
         if writer is not None:
             self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
@@ -223,7 +243,6 @@ class _Replay:
         self.refused = Refused()
         self.estimates = 0
         self._stamp_ns = 0
-        self._smoothed = isinstance(estimator, SmoothedEstimator)
         self._time_ns = 0
         self._arrived: dict[int, int] = {}
 
@@ -254,25 +273,10 @@ class _Replay:
             "; ".join(reasons) or "there is no joint-state message in it"
         )
 
-    def _input_handlers(self, inputs: Mapping[str, str]) -> dict[str, _Handler]:
-        estimator, config = self._estimator, self._estimator.config
-        read = InputReader(config, estimator.joint_names)
-
-        def add_joints(raw: bytes) -> list[FrictionEstimate]:
-            sample = read.joint_state(raw)
-            if self._smoothed:
-                self._arrived[sample.stamp_ns] = self._time_ns
-            return estimator.add_joints(sample)
-
-        handlers: dict[str, _Handler] = {inputs[config.output.joint_states_topic]: add_joints}
-        if config.imu.topic in inputs:
-            handlers[inputs[config.imu.topic]] = lambda raw: estimator.add_imu(read.imu(raw))
-        for number, foot in enumerate(config.feet):
-            if foot.wrench_topic in inputs:
-                handlers[inputs[foot.wrench_topic]] = partial(_add_wrench, estimator, read, number)
-        if (commands := config.compensation.desired_topic) in inputs:
-            handlers[inputs[commands]] = lambda raw: estimator.add_command(read.command(raw))
-        return handlers
+    def _add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
+        if self._smoothed:
+            self._arrived[sample.stamp_ns] = self._time_ns
+        return self._estimator.add_joints(sample)
 
     def _end_compensation(self, time_ns: int) -> None:
         """Zero torque is the last message, as when the live node ends: the result may be played to a robot."""

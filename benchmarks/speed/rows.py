@@ -1,24 +1,19 @@
-"""Rows of the benchmark: names, measurement and figures, and their table in a Markdown page."""
+"""Rows of the table of speeds: names, measurement and figures."""
 
 from __future__ import annotations
 
 import importlib
-import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from friction_estimator.benchmark.yardsticks import Walk, simulate
+from benchmarks.speed.yardsticks import Walk, simulate
 from friction_estimator.compiled import COMPILED
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.ros.processes import core_count
-
-BEGIN, END = "<!-- begin of the benchmark -->", "<!-- end of the benchmark -->"
-_HEAD = ["| what | measured | must | aim |", "|---|---|---|---|"]
 
 Progress = Callable[[float, float], None]
 """Called repeatedly with the completed and the whole amount of work."""
@@ -30,7 +25,7 @@ class Row:
 
     Attributes
     ----------
-    function : ``module.function`` of this room; the function takes a :class:`Run` and a progress callback
+    function : ``module.function`` of this folder; the function takes a :class:`Run` and a progress callback
     description : what the row measures
     by_default : False for rows that run only when they are named
     """
@@ -163,26 +158,12 @@ class RowResult:
     skipped: str = ""
     failed: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for a JSON file; a number that is not finite becomes null."""
-        figures = [{**_finite(asdict(figure)), "missed": figure.missed} for figure in self.figures]
-        return {**asdict(self), "figures": figures}
-
-
-def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy of nested numbers with None for those that JSON cannot hold."""
-    return {name: _finite(value) if isinstance(value, Mapping) else _number(value) for name, value in values.items()}
-
-
-def _number(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
 
 def measure(name: str, run: Run, progress: Progress) -> RowResult:
     """Measure one row; a missing requirement or a failure becomes text in the result, so that other rows still run."""
     module, function = ROWS[name].function.split(".")
     try:
-        row = getattr(importlib.import_module(f"friction_estimator.benchmark.{module}"), function)
+        row = getattr(importlib.import_module(f"benchmarks.speed.{module}"), function)
         return RowResult(name, tuple(row(run, progress)))
     except NotMeasurableError as reason:
         return RowResult(name, skipped=str(reason))
@@ -190,37 +171,6 @@ def measure(name: str, run: Run, progress: Progress) -> RowResult:
         return RowResult(name, skipped=f"the Python package {(error.name or '').split('.')[0]!r} is not installed")
     except FrictionEstimatorError as error:
         return RowResult(name, failed=str(error))
-
-
-class PageError(FrictionEstimatorError):
-    """A page lacks the markers of the table."""
-
-
-def fill(page: str, results: Sequence[RowResult], facts: Sequence[str]) -> str:
-    """Return the page with a new table between its markers.
-
-    Parameters
-    ----------
-    page : Markdown text
-    results : measured rows; lines of the old table that they do not replace stay
-    facts : command, machine and load, one line each
-
-    Raises
-    ------
-    PageError
-        When the page does not have both markers.
-    """
-    before, begin, rest = page.partition(BEGIN)
-    old, end, after = rest.partition(END)
-    if not begin or not end:
-        raise PageError(f"the page has no lines {BEGIN!r} and {END!r}: add them where the table shall be")
-    lines = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
-    lines.pop("what", None)
-    measured_now = {figure.what: _line(figure) for result in results for figure in result.figures}
-    earlier = [] if lines.keys() <= measured_now.keys() else ["Lines of other rows are from earlier runs."]
-    lines.update(measured_now)
-    listed = [f"- {fact}" for fact in (*facts, *earlier, *_not_measured(results))]
-    return "\n".join([f"{before}{begin}", "", *_HEAD, *lines.values(), "", *listed, "", f"{end}{after}"])
 
 
 def measured(figure: Figure) -> str:
@@ -244,16 +194,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100.0 or value == round(value) else f"{value:.3g}"
 
 
-def _line(figure: Figure) -> str:
-    value = measured(figure)
-    details = "; ".join(f"{name} {number(value)}" for name, value in figure.details.items())
-    value = f"**{value}**" if figure.missed else value
-    cells = (figure.what, f"{value}; {details}" if details else value)
-    return f"| {' | '.join(cells)} | {target(figure, figure.must)} | {target(figure, figure.aim)} |"
-
-
-def _not_measured(results: Sequence[RowResult]) -> list[str]:
-    return [f"`{r.name}` is not measured: {r.skipped or r.failed}" for r in results if not r.figures]
+def row(figure: Figure) -> tuple[str, str, str, str]:
+    """Cells of a figure in the table: what, measured, must, aim."""
+    value = f"**{measured(figure)}**" if figure.missed else measured(figure)
+    details = "".join(f"; {name} {number(detail)}" for name, detail in figure.details.items())
+    return figure.what, value + details, target(figure, figure.must), target(figure, figure.aim)
 
 
 def describe_machine() -> dict[str, str]:

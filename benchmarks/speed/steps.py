@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.benchmark.rows import Figure, NotMeasurableError, Progress, Run
-from friction_estimator.benchmark.yardsticks import (
+from benchmarks.speed.rows import Figure, NotMeasurableError, Progress, Run
+from benchmarks.speed.yardsticks import (
     STEPS,
     Floor,
     Walk,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from friction_estimator.benchmark import yardsticks
-from friction_estimator.benchmark.yardsticks import STEPS, interleave, ratio, simulate
+from benchmarks.speed import yardsticks
+from benchmarks.speed.yardsticks import STEPS, interleave, ratio, simulate
 from friction_estimator.robot.model import RobotModel
 
 

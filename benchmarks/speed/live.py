@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-import friction_estimator
-from friction_estimator.benchmark.live_nodes import RELAYED
-from friction_estimator.benchmark.rows import BenchmarkError, Figure, NotMeasurableError, Progress, Run
-from friction_estimator.benchmark.yardsticks import spread
+from benchmarks.speed.live_nodes import RELAYED
+from benchmarks.speed.rows import BenchmarkError, Figure, Progress, Run
+from benchmarks.speed.yardsticks import spread
 from friction_estimator.config import Config
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.resources import robot_file
@@ -25,6 +24,7 @@ from friction_estimator.ros.processes import LoadMeter, Processes, children, cpu
 from friction_estimator.types import FloatArray, IntArray
 
 ROBOT = "suralp"
+_ROOT = Path(__file__).parents[2]
 _WARM_UP = 3.0
 """Time before the measured window: discovery is over and the robot has begun to walk [s]."""
 _MARGIN = 1.0
@@ -213,7 +213,7 @@ def _estimator(processes: Processes, stages: str) -> subprocess.Popen[bytes]:
 
 
 def _role(processes: Processes, role: str, settings: dict[str, object]) -> subprocess.Popen[bytes]:
-    return processes.start(role, "friction_estimator.benchmark.live_nodes", role, json.dumps(settings))
+    return processes.start(role, "benchmarks.speed.live_nodes", role, json.dumps(settings))
 
 
 def _robot(
@@ -291,12 +291,9 @@ def demo(run: Run, progress: Progress) -> list[Figure]:
 
 def tests(run: Run, progress: Progress) -> list[Figure]:
     """Tests as README runs them, in the environment of this Python."""
-    root = Path(friction_estimator.__file__).resolve().parent.parent
-    if not (root / "test").is_dir():
-        raise NotMeasurableError(f"the row needs the sources: there is no folder {root / 'test'}")
     before = os.times()
     with Processes(run.folder) as processes:
-        processes.wait(processes.start("tests", "pytest", cwd=root), math.inf)
+        processes.wait(processes.start("tests", "pytest", cwd=_ROOT), math.inf)
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
     duration = {"duration [min]": (after.elapsed - before.elapsed) / 60.0}

@@ -1,6 +1,6 @@
 """Processes around the measured node: a robot that sends sensor messages, the yardstick node, and a listener.
 
-Each is started as ``python -m friction_estimator.benchmark.live_nodes ROLE SETTINGS``, settings as JSON.
+Each is started as ``python -m benchmarks.speed.live_nodes ROLE SETTINGS``, settings as JSON.
 """
 
 from __future__ import annotations
