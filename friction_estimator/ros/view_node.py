@@ -1,4 +1,4 @@
-"""A live view of the topics: of a run that is recorded, or of any running estimator, in a process beside it."""
+"""A live view of the topics: of a run that is recorded, or of any running estimator, in a process of its own."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ class StateView:
         if not state.joint_names:
             return
         if self._skeleton is None:
-            config = self._robot.config
-            feet = tuple(foot.frame for foot in config.feet)
-            self._skeleton = Skeleton(self._robot.urdf_xml, state.joint_names, feet, config.robot.fixed_base)
+            self._skeleton = Skeleton(self._robot, state.joint_names)
         new, self._events = state.collisions[self._events :], len(state.collisions)
         segments = self._skeleton.segments(state.position, state.base_position, state.base_quaternion)
         colors = self._skeleton.segment_joints

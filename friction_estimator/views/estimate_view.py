@@ -26,10 +26,8 @@ class EstimateView:
     """
 
     def __init__(self, robot: Robot, view: LiveView) -> None:
-        config = robot.config
-        self._joint_names = RobotModel(config, robot.urdf_xml).joint_names
-        feet = tuple(foot.frame for foot in config.feet)
-        self._skeleton = Skeleton(robot.urdf_xml, self._joint_names, feet, config.robot.fixed_base)
+        self._joint_names = RobotModel(robot.config, robot.urdf_xml).joint_names
+        self._skeleton = Skeleton(robot, self._joint_names)
         self._view = view
         self._first_ns = self._next_ns = 0
         self._started = 0.0

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import foxglove
-import numpy as np
 from foxglove import channels, messages
 
-from friction_estimator.errors import ConfigError
 from friction_estimator.types import FloatArray
-from friction_estimator.views.frame import ViewFrame
+from friction_estimator.views.frame import ViewFrame, json_numbers
 
 _WORLD = "odom"
-_COLD, _HOT = np.array([0.15, 0.4, 0.8]), np.array([0.85, 0.15, 0.15])
 
 
 class FoxgloveDisplay:
@@ -22,24 +17,13 @@ class FoxgloveDisplay:
     Parameters
     ----------
     port : of the WebSocket
-    file : must be None
-
-    Raises
-    ------
-    ConfigError
-        When the port is in use, or a file is given.
     """
 
     keeps = False
 
-    def __init__(self, port: int, file: Path | None = None) -> None:
-        if file is not None:
-            raise ConfigError("the view 'foxglove' writes no file: open the bag of the run, which is an MCAP file")
-        try:
-            self._server = foxglove.start_server(name="friction_estimator", port=port, message_backlog_size=64)
-        except RuntimeError as error:
-            raise ConfigError(f"the view cannot use port {port}: {error}; choose another one") from None
-        self.address = f"Foxglove, connection ws://localhost:{self._server.port}"
+    def __init__(self, port: int) -> None:
+        self._server = foxglove.start_server(name="friction_estimator", port=port, message_backlog_size=64)
+        self.address = f"Foxglove, connection ws://localhost:{port}"
         self._scene = channels.SceneUpdateChannel("/robot")
         self._log = channels.LogChannel("/events")
         self._joints = {
@@ -51,13 +35,13 @@ class FoxgloveDisplay:
     def draw(self, frame: ViewFrame) -> None:
         """Publish one frame under its own time."""
         nanoseconds = round(1e9 * frame.time)
+        stamp = messages.Timestamp(*divmod(nanoseconds, 1_000_000_000))
         signals = (frame.friction, frame.sigma, frame.truth)
         for channel, values in zip(self._joints.values(), signals, strict=True):
             channel.log(_joint_state(frame.joint_names, values), log_time=nanoseconds)
         self._phase.log({"data": frame.phase}, log_time=nanoseconds)
-        self._scene.log(_scene(frame, nanoseconds), log_time=nanoseconds)
+        self._scene.log(_scene(frame, stamp), log_time=nanoseconds)
         for text in frame.events:
-            stamp = messages.Timestamp(*divmod(nanoseconds, 1_000_000_000))
             self._log.log(messages.Log(timestamp=stamp, level=messages.LogLevel.Warning, message=text))
 
     def close(self) -> None:
@@ -67,13 +51,12 @@ class FoxgloveDisplay:
 
 def _joint_state(names: tuple[str, ...], effort: FloatArray) -> dict[str, object]:
     """The fields of a sensor_msgs/JointState that the topics of the node fill."""
-    return {"name": list(names), "effort": [value if np.isfinite(value) else None for value in effort.tolist()]}
+    return {"name": list(names), "effort": json_numbers(effort)}
 
 
-def _scene(frame: ViewFrame, nanoseconds: int) -> messages.SceneUpdate:
+def _scene(frame: ViewFrame, stamp: messages.Timestamp) -> messages.SceneUpdate:
     """One line a link, coloured by the friction of its joint."""
-    inks = _COLD + frame.strength()[:, None] * (_HOT - _COLD)
-    pairs = zip(frame.segments.tolist(), inks.tolist(), strict=True)
+    pairs = zip(frame.segments.tolist(), (frame.colors() / 255.0).tolist(), strict=True)
     lines = [
         messages.LinePrimitive(
             type=messages.LinePrimitiveLineType.LineStrip,
@@ -83,7 +66,6 @@ def _scene(frame: ViewFrame, nanoseconds: int) -> messages.SceneUpdate:
         )
         for ends, ink in pairs
     ]
-    stamp = messages.Timestamp(*divmod(nanoseconds, 1_000_000_000))
     return messages.SceneUpdate(
         entities=[messages.SceneEntity(timestamp=stamp, frame_id=_WORLD, id="robot", lines=lines)]
     )

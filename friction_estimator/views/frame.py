@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
+from friction_estimator.io.robot import Robot
 from friction_estimator.robot.urdf import checked_urdf
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, IntArray
+
+_COLD, _HOT = np.array([40.0, 100.0, 200.0]), np.array([220.0, 40.0, 40.0])
+"""Colours (red, green, blue) of a line without friction, and of the line with the largest friction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,18 @@ class ViewFrame:
     segment_joints: tuple[int, ...]
     events: tuple[str, ...] = ()
 
-    def strength(self) -> FloatArray:
-        """Size of the friction of the joint of each line, (s,), from 0 to 1 for the largest one."""
+    def colors(self) -> IntArray:
+        """Colours of the lines, (s, 3) from 0 to 255, by the size of the friction against the largest one."""
         size = np.nan_to_num(np.abs(np.append(self.friction, 0.0)))
-        return size[list(self.segment_joints)] / max(float(size.max()), 1e-9)
+        strength = size[list(self.segment_joints)] / max(float(size.max()), 1e-9)
+        return np.rint(_COLD + strength[:, None] * (_HOT - _COLD)).astype(np.int64)
+
+
+def json_numbers(values: FloatArray) -> Any:
+    """Nested lists of an array, with four decimals; None for NaN and infinity, which JSON does not have."""
+    numbers = np.round(values, 4).astype(object)
+    numbers[~np.isfinite(values)] = None
+    return numbers.tolist()
 
 
 class Skeleton:
@@ -48,21 +61,19 @@ class Skeleton:
 
     Parameters
     ----------
-    urdf_xml : text of the URDF
+    robot : configuration and URDF
     joint_names : (n) joints of the frames; all others stay at zero
-    feet : URDF frames of the soles
-    fixed_base : True for a robot that is bolted to the ground
     """
 
-    def __init__(self, urdf_xml: str, joint_names: tuple[str, ...], feet: tuple[str, ...], fixed_base: bool) -> None:
-        xml = checked_urdf(urdf_xml)
+    def __init__(self, robot: Robot, joint_names: tuple[str, ...]) -> None:
+        xml, fixed_base = checked_urdf(robot.urdf_xml), robot.config.robot.fixed_base
         self._model = (
             pin.buildModelFromXML(xml) if fixed_base else pin.buildModelFromXML(xml, pin.JointModelFreeFlyer())
         )
         self._data, self._q = self._model.createData(), pin.neutral(self._model)
         self._fixed_base = fixed_base
         self._joints = [self._model.joints[self._model.getJointId(name)] for name in joint_names]
-        self._feet = [self._model.getFrameId(frame) for frame in feet]
+        self._feet = [self._model.getFrameId(foot.frame) for foot in robot.config.feet]
         first = 1 if fixed_base else 2
         moved = [joint for joint in range(first, self._model.njoints) if self._model.parents[joint] >= first - 1]
         self._lines = [(self._model.parents[joint], joint) for joint in moved]

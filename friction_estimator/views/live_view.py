@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -10,10 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
+from friction_estimator.errors import ConfigError
 from friction_estimator.views.frame import ViewFrame
 
 VIEWS = {"web": "WebDisplay", "rerun": "RerunDisplay", "foxglove": "FoxgloveDisplay"}
 """Class of each view, in the module ``<name>_view``."""
+_KEEPS = "rerun"
+"""The view that writes recordings."""
 _WAITING = 20
 """Frames that wait at most: one second."""
 
@@ -43,10 +47,35 @@ def make_display(name: str, port: int, file: Path | None = None) -> Display:
     name : one of :data:`VIEWS`
     port : of the local server that a browser or viewer opens; 0: a free one
     file : recording (.rrd) that is written in place of a server; for ``rerun`` only
+
+    Raises
+    ------
+    ConfigError
+        When the port is in use, or the view writes no file.
     """
-    make: Callable[[int, Path | None], Display]
-    make = getattr(import_module(f"friction_estimator.views.{name}_view"), VIEWS[name])
+    make: Callable[..., Display] = getattr(import_module(f"friction_estimator.views.{name}_view"), VIEWS[name])
+    if file is None:
+        return make(usable_port(port))
+    if name != _KEEPS:
+        raise ConfigError(f"the view {name!r} writes no file: leave it out, or choose the view {_KEEPS!r}")
     return make(port, file)
+
+
+def usable_port(port: int) -> int:
+    """The port, or a free one for 0.
+
+    Raises
+    ------
+    ConfigError
+        When it is in use.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ConfigError(f"the view cannot use port {port}: {error.strerror}; choose another one") from None
+        return int(probe.getsockname()[1])
 
 
 class LiveView:

@@ -10,9 +10,9 @@ import rerun.blueprint as rrb
 
 from friction_estimator.types import FloatArray
 from friction_estimator.views.frame import ViewFrame
+from friction_estimator.views.live_view import usable_port
 
 _ESTIMATE, _BAND, _TRUTH = (31, 95, 191), (150, 180, 230), (201, 42, 42)
-_COLD, _HOT = np.array([40, 100, 200.0]), np.array([220, 40, 40.0])
 
 
 class RerunDisplay:
@@ -20,7 +20,7 @@ class RerunDisplay:
 
     Parameters
     ----------
-    port : of the page with Rerun's web viewer
+    port : of the page with Rerun's web viewer; the page takes the data from the port after it
     file : recording to write in place of serving the page
     """
 
@@ -32,7 +32,7 @@ class RerunDisplay:
             self._recording.save(file)
             self.address = str(file)
         else:
-            stream = self._recording.serve_grpc()
+            stream = self._recording.serve_grpc(grpc_port=usable_port(port + 1))
             rr.serve_web_viewer(web_port=port, open_browser=False, connect_to=stream)
             self.address = f"http://localhost:{port}/?url={stream.replace('://', '%3A%2F%2F').replace('+', '%2B')}"
         self._phase = ""
@@ -45,8 +45,7 @@ class RerunDisplay:
         self._recording.set_time("time", duration=frame.time)
         if frame.joint_names != self._joint_names:
             self._arrange(frame)
-        colors = _COLD + frame.strength()[:, None] * (_HOT - _COLD)
-        log("robot", rr.LineStrips3D(frame.segments, colors=colors.astype(np.uint8), radii=0.012))
+        log("robot", rr.LineStrips3D(frame.segments, colors=frame.colors().astype(np.uint8), radii=0.012))
         self._largest = np.fmax(self._largest, np.abs(frame.friction))
         spread = np.where(frame.sigma < self._largest, 2.0 * frame.sigma, np.nan)  # else the band hides the friction
         low, high = frame.friction - spread, frame.friction + spread

@@ -7,14 +7,9 @@ import queue
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from friction_estimator.errors import ConfigError
-from friction_estimator.types import FloatArray
-from friction_estimator.views.frame import ViewFrame
+from friction_estimator.views.frame import ViewFrame, json_numbers
 
 _WAITING = 40
 """Frames that wait for a browser at most; the oldest are dropped."""
@@ -25,27 +20,16 @@ class WebDisplay:
 
     Parameters
     ----------
-    port : of the server on this machine; 0: a free one
-    file : must be None
-
-    Raises
-    ------
-    ConfigError
-        When the port is in use, or a file is given.
+    port : of the server on this machine
     """
 
     keeps = False
 
-    def __init__(self, port: int, file: Path | None = None) -> None:
-        if file is not None:
-            raise ConfigError("the view 'web' writes no file: leave it out, or choose the view 'rerun'")
+    def __init__(self, port: int) -> None:
         self._clients: set[queue.Queue[bytes | None]] = set()
-        try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        except OSError as error:
-            raise ConfigError(f"the view cannot use port {port}: {error.strerror}; choose another one") from None
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
-        self.address = f"http://localhost:{self._server.server_port}/"
+        self.address = f"http://localhost:{port}/"
         threading.Thread(target=self._server.serve_forever, name="web view", daemon=True).start()
 
     def draw(self, frame: ViewFrame) -> None:
@@ -53,12 +37,12 @@ class WebDisplay:
         data = {
             "time": round(frame.time, 3),
             "names": frame.joint_names,
-            "friction": _numbers(frame.friction),
-            "sigma": _numbers(frame.sigma),
-            "truth": _numbers(frame.truth),
+            "friction": json_numbers(frame.friction),
+            "sigma": json_numbers(frame.sigma),
+            "truth": json_numbers(frame.truth),
             "phase": frame.phase.replace("_", " "),
-            "segments": _numbers(frame.segments.reshape(-1, 6)),
-            "strength": _numbers(frame.strength()),
+            "segments": json_numbers(frame.segments.reshape(-1, 6)),
+            "colors": frame.colors().tolist(),
             "events": frame.events,
         }
         message = f"data: {json.dumps(data)}\n\n".encode()
@@ -116,9 +100,3 @@ class WebDisplay:
                 pass
 
         return Handler
-
-
-def _numbers(values: FloatArray) -> Any:
-    """Numbers with four decimals; None for NaN, which JSON does not have."""
-    rounded = np.round(values, 4)
-    return [_numbers(row) for row in rounded] if values.ndim > 1 else [x if x == x else None for x in rounded.tolist()]
