@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp, stamp_of
 from friction_estimator.ros.processes import LoadMeter, Processes, children, cpu_seconds, environment
 from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.views.live_view import VIEWS
 
 ROBOT = "suralp"
 _ROOT = Path(__file__).parents[2]
@@ -37,6 +39,10 @@ _IDLE = 0.05
 _STARTS = 5
 _DISCOVERY = 4.0
 """Time after which robot and listener have found each other, so that a start is not that of their middleware [s]."""
+_VIEW_START = 10.0
+"""Time in which a view imports its libraries and finds the topics, or ends [s]."""
+_IN_FLIGHT_NS = 100_000_000
+"""Estimates of this time may not have arrived [ns]."""
 _SIMULATOR = "simulation: "
 """Start of the names of the simulator node's own diagnostics."""
 _DEMO_PROCESSES = 2  # simulator and estimator; the demo itself records
@@ -154,6 +160,52 @@ def _measure(run: Run, progress: Progress, name: str, nodes: dict[str, str]) -> 
     )
     lost = round(1e3 * seconds) - len(ages)
     return _Live(cores, lost, _p50_p99(ages), _p50_p99(relayed_ages), _p50_p99(base_ages), (late[0], late[1]))
+
+
+def views(run: Run, progress: Progress) -> list[Figure]:
+    """CPU of the node and age of its estimates with each live view of its topics, and before and after it."""
+    seconds, folder = run.options.node_seconds, _folder(run, "views")
+    config, bag = _bag(run)
+    names = [name for name in VIEWS if name == "web" or find_spec(name)]
+    cores: list[dict[str, float]] = []
+    windows: list[IntArray] = []
+    with Processes(folder, environment()) as processes:
+        listener = _listener(processes, folder / "heard.npz", {topics.FRICTION.name: topics.JOINT_STATE})
+        node = _estimator(processes, "all")
+        turns = ["", *(turn for name in names for turn in (name, ""))]
+        _robot(processes, config, bag, folder, subscribers=1, samples=round(1e3 * len(turns) * (seconds + _START_UP)))
+        _await_start(processes, folder)
+        for number, name in enumerate(turns):
+            measured = {"node": node}
+            if name:
+                words = "view", "--view", name, "--view-port", "0"
+                measured["view"] = processes.start(name, "friction_estimator", *words)
+            time.sleep(_VIEW_START)
+            begun, meter = time.time_ns(), LoadMeter({key: process.pid for key, process in measured.items()})
+            meter.read()
+            time.sleep(seconds)
+            meter.read()
+            processes.check()
+            cores.append(meter.cores())
+            windows.append(np.array([begun, time.time_ns() - _IN_FLIGHT_NS]))
+            if name:
+                processes.end(measured["view"])
+            progress(number + 1, len(turns))
+        processes.end(listener)
+    heard = np.load(folder / "heard.npz")[topics.FRICTION.name]
+    ages = [_p50_p99(_ages(heard, window)) for window in windows]
+    figures = []
+    for during, name in zip(range(1, len(turns), 2), names, strict=True):
+        without = 0.5 * (cores[during - 1]["node"] + cores[during + 1]["node"])
+        details = {
+            "node without [cores]": without,
+            "process of the view [cores]": cores[during]["view"],
+            "age of the estimates without, p50 [ms]": 0.5 * (ages[during - 1][0] + ages[during + 1][0]),
+            "with, p50 [ms]": ages[during][0],
+        }
+        what = f"node while `view --view {name}` shows it: CPU / CPU without a view"
+        figures.append(Figure(what, cores[during]["node"] / without, details=details))
+    return figures
 
 
 def start(run: Run, progress: Progress) -> list[Figure]:

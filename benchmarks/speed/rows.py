@@ -44,6 +44,7 @@ ROWS: Mapping[str, Row] = {
     "smooth": Row("steps.smooth", "the same with the fixed-lag smoother (replay --smooth)"),
     "node": Row("live.node", "node with 4 inputs at 1 kHz: CPU, lost samples, age of the estimates"),
     "split": Row("live.split", "base state and friction in two nodes: CPU, lost samples, age of the estimates"),
+    "views": Row("live.views", "the node with each live view of its topics, and without"),
     "start": Row("live.start", "start of the node to its first estimate, compiled kernels in the cache"),
     "demo": Row("live.demo", "the demo: real time and CPU of all its processes"),
     "endurance": Row("steps.endurance", "many steps in one run: memory and step time"),

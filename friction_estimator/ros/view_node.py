@@ -47,12 +47,10 @@ class StateView:
         if self._skeleton is None:
             self._skeleton = Skeleton(self._robot, state.joint_names)
         new, self._events = state.collisions[self._events :], len(state.collisions)
-        segments = self._skeleton.segments(state.position, state.base_position, state.base_quaternion)
-        colors = self._skeleton.segment_joints
-        frame = ViewFrame(
-            state.elapsed, state.joint_names, state.friction, state.sigma, state.truth, state.phase, segments, colors,
-            new,
-        )  # fmt: skip
+        pose = state.base_position, state.base_quaternion
+        segments, colors = self._skeleton.segments(state.position, *pose), self._skeleton.segment_joints
+        values = state.friction, state.sigma, state.truth, state.phase
+        frame = ViewFrame(state.elapsed, state.joint_names, *values, *pose, segments, colors, new)
         self._view.send(frame)
 
 

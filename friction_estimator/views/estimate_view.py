@@ -40,7 +40,7 @@ class EstimateView:
             self._first_ns, self._started = estimate.stamp_ns, time.monotonic()
         self._next_ns = estimate.stamp_ns + _PERIOD_NS
         base = estimate.base
-        turn = Rotation.from_matrix(base.rotation_base_to_world).as_quat()
+        pose = base.position_base_in_world, Rotation.from_matrix(base.rotation_base_to_world).as_quat()
         elapsed = 1e-9 * (estimate.stamp_ns - self._first_ns)
         if not self._view.display.keeps:
             time.sleep(max(0.0, self._started + elapsed - time.monotonic()))
@@ -51,7 +51,8 @@ class EstimateView:
             estimate.sigma,
             np.full(len(self._joint_names), np.nan),
             estimate.phase.name,
-            self._skeleton.segments(estimate.position, base.position_base_in_world, turn),
+            *pose,
+            self._skeleton.segments(estimate.position, *pose),
             self._skeleton.segment_joints,
         )
         self._view.display.draw(frame)

@@ -8,7 +8,11 @@ from foxglove import channels, messages
 from friction_estimator.types import FloatArray
 from friction_estimator.views.frame import ViewFrame, json_numbers
 
-_WORLD = "odom"
+_WORLD, _BASE = "odom", "base_link"
+_TEXT, _NUMBERS = {"type": "string"}, {"type": "array", "items": {"type": "number"}}
+_STRING = {"type": "object", "title": "String", "properties": {"data": _TEXT}}
+_NAMES = {"type": "array", "items": _TEXT}
+_JOINT_STATE = {"type": "object", "title": "JointState", "properties": {"name": _NAMES, "effort": _NUMBERS}}
 
 
 class FoxgloveDisplay:
@@ -24,13 +28,13 @@ class FoxgloveDisplay:
     def __init__(self, port: int) -> None:
         self._server = foxglove.start_server(name="friction_estimator", port=port, message_backlog_size=64)
         self.address = f"Foxglove, connection ws://localhost:{port}"
-        self._scene = channels.SceneUpdateChannel("/robot")
+        self._scene, self._base = channels.SceneUpdateChannel("/robot"), channels.FrameTransformChannel("/tf")
         self._log = channels.LogChannel("/events")
         self._joints = {
-            topic: foxglove.Channel(topic, message_encoding="json")
+            topic: foxglove.Channel(topic, schema=_JOINT_STATE)
             for topic in ("/joint_friction", "/joint_friction/sigma", "/ground_truth/joint_friction")
         }
-        self._phase = foxglove.Channel("/contact_phase", message_encoding="json")
+        self._phase = foxglove.Channel("/contact_phase", schema=_STRING)
 
     def draw(self, frame: ViewFrame) -> None:
         """Publish one frame under its own time."""
@@ -40,6 +44,7 @@ class FoxgloveDisplay:
         for channel, values in zip(self._joints.values(), signals, strict=True):
             channel.log(_joint_state(frame.joint_names, values), log_time=nanoseconds)
         self._phase.log({"data": frame.phase}, log_time=nanoseconds)
+        self._base.log(_base(frame, stamp), log_time=nanoseconds)
         self._scene.log(_scene(frame, stamp), log_time=nanoseconds)
         for text in frame.events:
             self._log.log(messages.Log(timestamp=stamp, level=messages.LogLevel.Warning, message=text))
@@ -52,6 +57,17 @@ class FoxgloveDisplay:
 def _joint_state(names: tuple[str, ...], effort: FloatArray) -> dict[str, object]:
     """The fields of a sensor_msgs/JointState that the topics of the node fill."""
     return {"name": list(names), "effort": json_numbers(effort)}
+
+
+def _base(frame: ViewFrame, stamp: messages.Timestamp) -> messages.FrameTransform:
+    """Pose of the base, which the camera of the layout follows."""
+    return messages.FrameTransform(
+        timestamp=stamp,
+        parent_frame_id=_WORLD,
+        child_frame_id=_BASE,
+        translation=messages.Vector3(**dict(zip("xyz", frame.base_position.tolist(), strict=True))),
+        rotation=messages.Quaternion(**dict(zip("xyzw", frame.base_quaternion.tolist(), strict=True))),
+    )
 
 
 def _scene(frame: ViewFrame, stamp: messages.Timestamp) -> messages.SceneUpdate:

@@ -27,6 +27,7 @@ class ViewFrame:
     friction, sigma : (n,) estimate and its standard deviation [N m]; NaN while unknown
     truth : (n,) true friction [N m]; NaN where unknown
     phase : contact phase
+    base_position, base_quaternion : (3,) [m], (x, y, z, w) of the base in the world
     segments : (s, 2, 3) ends of the lines of the robot in the world [m]
     segment_joints : (s,) index of the joint whose friction colours a line; -1 for none
     events : new since the last frame, one sentence each
@@ -38,6 +39,8 @@ class ViewFrame:
     sigma: FloatArray
     truth: FloatArray
     phase: str
+    base_position: FloatArray
+    base_quaternion: FloatArray
     segments: FloatArray
     segment_joints: tuple[int, ...]
     events: tuple[str, ...] = ()

@@ -32,7 +32,10 @@ def frame(time: float = 0.5, events: tuple[str, ...] = ()) -> ViewFrame:
     segments = robot.segments(np.zeros(N), np.zeros(3), UPRIGHT)
     truth = np.where(np.arange(N) == 0, np.nan, friction)
     sigma = np.full(N, 0.1)
-    return ViewFrame(time, JOINTS, friction, sigma, truth, "left_support", segments, robot.segment_joints, events)
+    pose = np.zeros(3), UPRIGHT
+    return ViewFrame(
+        time, JOINTS, friction, sigma, truth, "left_support", *pose, segments, robot.segment_joints, events
+    )
 
 
 def test_lines_lead_from_joint_to_joint_and_keep_their_length() -> None:
@@ -129,7 +132,7 @@ def test_foxglove_serves_the_topics_of_the_layout() -> None:
     display = make_display("foxglove", 0)
     with connect(display.address.rpartition(" ")[2], subprotocols=["foxglove.sdk.v1"]) as client:
         channels: dict[str, int] = {}
-        while len(channels) < 6:
+        while len(channels) < 7:
             message = json.loads(client.recv(timeout=10))
             channels |= {one["topic"]: one["id"] for one in message.get("channels", ())}
         subscription = {"id": 1, "channelId": channels["/joint_friction"]}
