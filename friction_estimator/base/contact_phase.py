@@ -10,6 +10,9 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import ContactPhaseConfig
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray
 
+_RELEASE = 0.5
+"""Threshold below which a foot is in the air, as a part of that above which it is in contact."""
+
 
 @kernel("B V V B M B f8 f8 f8 f8 b1 B V")
 def step_contact(
@@ -59,7 +62,7 @@ class ContactPhaseDetector:
     """
 
     def __init__(self, config: ContactPhaseConfig, weight: float, support_names: tuple[str, ...]) -> None:
-        self._thresholds = config.on_fraction * weight, config.off_fraction * weight, config.debounce
+        self._thresholds = config.on_fraction * weight, _RELEASE * config.on_fraction * weight, config.debounce
         self._names = support_names
         self._phase_names: dict[bytes, str] = {}
         self.reset()

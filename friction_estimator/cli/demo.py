@@ -21,6 +21,7 @@ from friction_estimator.cli.arguments import (
     add_simulation_arguments,
     add_view_arguments,
     opened_view,
+    output_console,
     progress_bar,
     robot_of,
     warn,
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
         recording = read_recording(bag, progress=progress)
     with progress_bar("drawing"):
         write_report(page, recording, title=f"{arguments.scenario}, sensors {arguments.noise}", after=_SETTLED)
-    _summary(state, recording, make_scenario(arguments.scenario, arguments.duration), arguments.headless)
+    _summary(state, recording, make_scenario(arguments.scenario, arguments.duration))
     print(f"bag     {bag}\nreport  {page}")
 
 
@@ -152,9 +153,9 @@ def _load(state: LiveState) -> str:
     return f"{delay}; cores used: {parts}, together {sum(state.cores.values()):.2f} of {core_count()}"
 
 
-def _summary(state: LiveState, recording: Recording, scenario: Scenario, plain: bool) -> None:
+def _summary(state: LiveState, recording: Recording, scenario: Scenario) -> None:
     """Counts and errors, on stdout."""
-    console = Console(highlight=False, width=100 if plain else None)
+    console = output_console()
     lost = state.sent - state.estimates
     console.print(
         f"joint states sent {state.sent}, received {state.received}, estimated {state.estimates}, lost {lost}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from friction_estimator.config.validation import Validated, advanced, parameter
-from friction_estimator.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +50,18 @@ class AttitudeConfig(Validated):
 
 @dataclass(frozen=True, slots=True)
 class ContactPhaseConfig(Validated):
-    """Hysteresis and debounce on the normal force of each foot."""
+    """Threshold and debounce on the normal force of each foot."""
 
     on_fraction: float = advanced(
-        0.03, "A foot that carries more than this fraction of the weight is in contact.", "", 0.0, 1.0
-    )
-    off_fraction: float = advanced(
-        0.015, "A foot that carries less than this fraction of the weight is in the air.", "", 0.0, 1.0
+        0.03,
+        "A foot that carries more than this fraction of the weight is in contact, and below half of it in the air.",
+        "",
+        0.0,
+        1.0,
     )
     debounce: float = advanced(
         0.008, "Time for which a contact threshold must stay crossed before the contact changes.", "s", 0.0, 1.0
     )
-
-    def __post_init__(self) -> None:
-        Validated.__post_init__(self)
-        if self.off_fraction > self.on_fraction:
-            raise ConfigError(
-                f"contact_phase.off_fraction = {self.off_fraction} must not exceed contact_phase.on_fraction = "
-                f"{self.on_fraction}: without hysteresis the contact would chatter"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +189,6 @@ class CompensationConfig(Validated):
 class DiagnosisConfig(Validated):
     """When the diagnosis of a joint warns."""
 
-    period: float = advanced(0.01, "Time between the estimates that the diagnosis uses.", "s", 1e-4, 10.0)
     memory: float = advanced(10.0, "Time constant of the means from which the diagnosis is made.", "s", 0.1, 1e6)
     driving_share: float = advanced(
         0.15,

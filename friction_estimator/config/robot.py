@@ -231,6 +231,7 @@ class ImuConfig(Validated):
     """The inertial measurement unit on the trunk."""
 
     frame: str = parameter("imu_link", "URDF frame of the IMU.")
+    message_frame: str = parameter("", "Frame of the IMU messages (frame_id), where it is another name of `imu.frame`.")
     topic: str = parameter("imu/data", "Topic of the IMU messages (sensor_msgs/Imu).")
     delay: float = parameter(0.0, "Age of the IMU readings at the time of their stamp.", "s", 0.0, 0.1)
 
@@ -244,6 +245,9 @@ class FootConfig(Validated):
 
     name: str
     frame: str = parameter("", "URDF frame of the sole. The wrench is expressed in and about this frame.")
+    message_frame: str = parameter(
+        "", "Frame of the wrench messages (frame_id), where it is another name of this sole."
+    )
     topic: str = parameter("", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: `FOOT/wrench` by name.")
     delay: float = parameter(0.0, "Age of the wrenches at the time of their stamp.", "s", 0.0, 0.1)
     flip: bool = parameter(False, "True for a sensor that reports the wrench of the foot on the ground.")

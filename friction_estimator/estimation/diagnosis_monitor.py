@@ -38,6 +38,8 @@ _CONSISTENCY_SLACK = 1.15
 """Factor on the upper end of that band: innovations of a low-passed measurement are not independent."""
 _LARGEST_INNOVATION = 5.0
 """Larger innovations count as this many standard deviations: impacts are no error of the noise model."""
+_PERIOD = 0.01
+"""Time between the estimates that the diagnosis uses [s]."""
 _KNOWN_FOR = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
 
@@ -257,16 +259,15 @@ class LawDrift:
 
     Parameters
     ----------
-    period : time between the estimates [s]
     laws : friction laws of the motors
     motors : that move the joints, in whose torque the laws are compared
     """
 
-    def __init__(self, period: float, laws: JointLaws, motors: Transmission) -> None:
-        self._enough = _KNOWN_FOR * EVIDENCE / period
+    def __init__(self, laws: JointLaws, motors: Transmission) -> None:
+        self._enough = _KNOWN_FOR * EVIDENCE / _PERIOD
         self._tables = laws.codes, laws.scales, motors.matrix, motors.to_joints
         n, p = laws.scales.shape
-        self._keep_known = math.exp(-period / max(EVIDENCE, period))
+        self._keep_known = math.exp(-_PERIOD / EVIDENCE)
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
         self.restart()
@@ -418,7 +419,7 @@ class DiagnosisMonitor:
 
     Parameters
     ----------
-    config : ``period``, ``memory``
+    config : ``memory``
     laws : whose parameters the estimates hold
     prior_sigma : (n, p) standard deviations of the parameters before any data; NaN where unknown, zero where there is
         no such parameter
@@ -438,7 +439,7 @@ class DiagnosisMonitor:
     ) -> None:
         self._limb = limb
         self._motors = motors or Transmission.of(None, laws.law_names)
-        self._period, self._memory = config.period, config.memory
+        self._memory = config.memory
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
         self._slowest = max(_SLOWEST, SURE_SIGN * velocity_std)
@@ -453,7 +454,7 @@ class DiagnosisMonitor:
         parameters_sigma : (n, p) of parameters that came from an earlier run; None: nothing is known
         """
         n = self._joints
-        self._drift = LawDrift(self._period, self._laws, self._motors)
+        self._drift = LawDrift(self._laws, self._motors)
         self._moving_time = np.zeros(n)
         self._known_at_start: BoolArray = np.zeros(n, dtype=bool)
         if parameters_sigma is not None:
@@ -471,12 +472,12 @@ class DiagnosisMonitor:
         self._stamp_ns: int | None = None
 
     def add(self, estimate: FrictionEstimate | RecordedEstimate) -> None:
-        """Use an estimate, unless less than ``diagnosis.period`` has passed since the one before."""
+        """Use an estimate, unless less than ``_PERIOD`` has passed since the one before."""
         elapsed = math.inf if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
-        if 0.0 <= elapsed < self._period * (1.0 - 1e-9):
+        if 0.0 <= elapsed < _PERIOD * (1.0 - 1e-9):
             return
         if not 0.0 <= elapsed <= self._memory:
-            elapsed = self._period
+            elapsed = _PERIOD
         self._stamp_ns = estimate.stamp_ns
         self._use(estimate, elapsed)
 
@@ -531,7 +532,7 @@ class DiagnosisMonitor:
 
     def figures(self) -> DiagnosisFigures:
         """Figures of the newest estimates."""
-        fewest = EVIDENCE / self._period
+        fewest = EVIDENCE / _PERIOD
         disturbed = _enough(self._always.mean, self._always.weight, fewest)[0]
         driving, friction, calibration = _enough(self._moving.mean, self._moving.weight, fewest)
         consistency, limit = _enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count, fewest)

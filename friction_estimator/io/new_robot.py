@@ -228,8 +228,9 @@ def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robo
     frame = min(fit, key=lambda link: (len(tree.chain[link]), link), default=tree.root)
     topic = frames.get(frame) or next(iter(topics), "imu/data")
     robot.parameters |= {"imu.frame": frame, "imu.topic": topic.lstrip("/")}
-    if not fit:
-        robot.reasons.append(f"No link has the name of an IMU: taken to lie in {frame}, with its axes.")
+    how = "by its messages" if frame in frames else "by its name" if fit else "no link has such a name; check the axes"
+    robot.reasons.append(f"IMU taken to be in {frame}: {how}.")
+    _other_name(tree, "imu", topics.get(topic), robot)
     locked = set(tree.chain[frame])
     if locked:
         robot.reasons.append(
@@ -267,18 +268,28 @@ def _foot(tree: _Tree, name: str, frame: str, recorded: Mapping[str, Any], robot
         if tree.chain.get(message.header.frame_id, ())[:1] == chain[:1] and chain
     ]
     by_name = [topic for topic in wrenches if name in topic or (len(wrenches) == 2 and _side(topic) == name[0])]
-    topic = next(iter(by_frame or by_name), f"{name}/wrench").lstrip("/")
+    topic = next(iter(by_frame or by_name), f"{name}/wrench")
+    if by_frame:
+        frame = wrenches[topic].header.frame_id
     robot.parameters.setdefault("feet.names", []).append(name)
-    robot.parameters |= {f"{prefix}.frame": frame, f"{prefix}.topic": topic}
+    robot.parameters |= {f"{prefix}.frame": frame, f"{prefix}.topic": topic.lstrip("/")}
+    _other_name(tree, prefix, wrenches.get(topic), robot)
     if name in ("l_foot", "r_foot"):
         robot.parameters[f"{prefix}.phase"] = "left_support" if name == "l_foot" else "right_support"
     if len(chain) < _TURNING_JOINTS:
         robot.parameters[f"{prefix}.contact"] = "point"
     if wrenches and not by_frame:
         robot.reasons.append(
-            f"The wrench of {name} is taken from {topic}"
+            f"The wrench of {name} is taken from {topic.lstrip('/')}"
             + (", by its name." if by_name else ", which is not in the bag.")
         )
+
+
+def _other_name(tree: _Tree, section: str, message: Any, robot: NewRobot) -> None:
+    """Accept messages whose frame is not in the URDF, as another name of the frame of the sensor."""
+    if message is not None and message.header.frame_id and message.header.frame_id not in tree.chain:
+        robot.parameters[f"{section}.message_frame"] = message.header.frame_id
+        robot.reasons.append(f"{message.header.frame_id} is not in the URDF: {section}.frame must have its axes.")
 
 
 def _first_messages(bag: BagReader) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.config import Config, FootConfig
+from friction_estimator.config import Config, FootConfig, ImuConfig
 from friction_estimator.errors import InputError, choices
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import BODY, NANOSECONDS, CdrScanner
@@ -44,11 +44,17 @@ class InputReader:
         )
         self._commands = _JointStates(config.compensation.desired_topic, joint_names, ("velocity",))
         self._imu_topic = config.imu.topic
-        self._imu = _Stamped(config.imu.topic, topics.IMU, _IMU_NUMBERS, self._check_imu_frame)
-        self._imu_frame = config.imu.frame
+        check_imu = partial(_check_frame, config.imu.topic, "imu", config.imu)
+        self._imu = _Stamped(config.imu.topic, topics.IMU, _IMU_NUMBERS, check_imu)
         self._feet = config.feet
         self._wrenches = [
-            _Stamped(foot.wrench_topic, topics.WRENCH, "6d", partial(self._check_sole, foot)) for foot in config.feet
+            _Stamped(
+                foot.wrench_topic,
+                topics.WRENCH,
+                "6d",
+                partial(_check_frame, foot.wrench_topic, f"feet.{foot.name}", foot),
+            )
+            for foot in config.feet
         ]
 
     def joint_state(self, raw: bytes) -> JointSample:
@@ -87,19 +93,13 @@ class InputReader:
         values = np.array(numbers)
         return WrenchSample(stamp_ns, foot, -values if self._feet[foot].flip else values)
 
-    def _check_imu_frame(self, frame: str) -> None:
-        if frame and frame != self._imu_frame:
-            raise InputError(
-                f"{self._imu_topic}: frame_id is {choices([frame])}, but imu.frame is {self._imu_frame!r}; "
-                "set imu.frame to the URDF frame of the IMU"
-            )
 
-    def _check_sole(self, settings: FootConfig, frame: str) -> None:
-        if frame and frame != settings.frame:
-            raise InputError(
-                f"{settings.wrench_topic}: frame_id is {choices([frame])}, but feet.{settings.name}.frame is "
-                f"{settings.frame!r}; the wrench must be given in and about that sole frame"
-            )
+def _check_frame(topic: str, section: str, settings: ImuConfig | FootConfig, frame: str) -> None:
+    if frame and frame not in (settings.frame, settings.message_frame):
+        raise InputError(
+            f"{topic}: frame_id is {choices([frame])}, but {section}.frame is {settings.frame!r}; set it to the URDF "
+            f"frame in which the sensor measures, or {section}.message_frame where only the names differ"
+        )
 
 
 class _Stamped:

@@ -57,10 +57,6 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"output.joint_states_topic": "1/joints"}, r"output.joint_states_topic = '1/joints' is no name"),
         ({"compensation.desired_topic": "befehl ü"}, r"compensation.desired_topic = 'befehl ü' is no name"),
         ({"robot.fixed_base": True, "observer": "fbse"}, r"needs a floating base.*momentum"),
-        (
-            {"contact_phase.on_fraction": 0.001},
-            r"contact_phase.off_fraction = 0.015 must not exceed contact_phase.on_fraction = 0.001",
-        ),
     ],
 )
 def test_what_is_wrong_is_named_with_the_choices(wrong, message):

@@ -65,7 +65,7 @@ def test_four_lowest_links_without_telling_names_are_point_feet_by_their_places(
         "lf_foot": "c2", "rf_foot": "c0", "lh_foot": "c1", "rh_foot": "c3"
     }  # fmt: skip
     assert {foot.contact for foot in config.feet} == {"point"} and config.imu.frame == "trunk"
-    assert any("No link has the name of an IMU" in reason for reason in guess.reasons)
+    assert any("no link has such a name" in reason for reason in guess.reasons)
     assert RobotModel(config, xml).joint_names
 
 
@@ -127,5 +127,6 @@ def test_topics_frames_and_missing_joints_come_from_the_bag(tmp_path: Path) -> N
     assert (config.imu.frame, config.imu.topic) == ("imu_b", "robot/imu")
     assert config.output.joint_states_topic == "robot/states"
     assert config.robot.joints == ("a0_joint", "b0_joint", "a1_joint")
-    assert [foot.topic for foot in config.feet] == ["robot/left_ft", "robot/ft_one"]
+    feet = [(foot.topic, foot.frame, foot.message_frame) for foot in config.feet]
+    assert feet == [("robot/left_ft", "c0", "sensor"), ("robot/ft_one", "c1", "")]
     assert any("b1_joint" in reason for reason in guess.reasons)

@@ -177,9 +177,21 @@ def test_an_imu_that_declares_its_quantities_absent_is_refused(types: Types, rea
 
 
 def test_imu_in_another_frame_is_refused(types: Types, reader: InputReader) -> None:
-    with pytest.raises(InputError, match=r"frame_id is 'camera', but imu.frame is 'imu_link'"):
+    with pytest.raises(InputError, match=r"frame_id is 'camera', but imu.frame is 'imu_link'.*or imu.message_frame"):
         reader.imu(imu_message(types, "camera"))
     reader.imu(imu_message(types, ""))
+
+
+def test_a_frame_of_another_name_is_taken_where_the_configuration_names_it(
+    types: Types, config: Config, joint_names: tuple[str, ...]
+) -> None:
+    feet = tuple(replace(foot, message_frame="sensor") for foot in config.feet)
+    config = replace(config, imu=replace(config.imu, message_frame="xsens"), feet=feet)
+    reader = InputReader(config, joint_names)
+    reader.imu(imu_message(types, "xsens"))
+    assert reader.wrench(0, wrench_message(types, "sensor")).wrench[2] == 500.0
+    with pytest.raises(InputError, match="or feet.l_foot.message_frame"):
+        reader.wrench(0, wrench_message(types, "r_sole"))
 
 
 def test_the_reason_of_a_refusal_is_short_however_long_the_name_of_the_frame(types: Types, reader: InputReader) -> None:

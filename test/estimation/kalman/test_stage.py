@@ -151,7 +151,7 @@ def test_a_silent_foot_leaves_the_law_of_its_limb_alone_speaking(urdf_xml, swayi
 
 def test_friction_of_the_instant_counts_on_firm_feet_only(urdf_xml, swaying, monkeypatch):
     """A foot is firm here with more than half of the weight; the instant counts for all velocities, or for none."""
-    threshold = {"contact_phase__on_fraction": 0.5, "contact_phase__off_fraction": 0.1}
+    threshold = {"contact_phase__on_fraction": 0.5}
 
     def friction(std):
         monkeypatch.setattr(stage, "CORRECTION_THRESHOLD", std)
