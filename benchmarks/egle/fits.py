@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.egle.walks import LAW, TARGETS, column
 from benchmarks.shared.walks import LEG_JOINTS, PERIOD, SimulatedRun
-from friction_estimator.identification.curve_fit import CurveOptions
-from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.curves.fit import CurveOptions
+from friction_estimator.identification.curves.friction_curve import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.result import Identification
 from friction_estimator.laws.joint_laws import parameters_sigma

@@ -21,7 +21,7 @@ from benchmarks.shared import figures
 from benchmarks.shared.command import command, command_line, longer_than, make_parser
 from benchmarks.shared.pages import DOCS, add_page, number, row_of, table
 from friction_estimator.config.robot import uncoupled
-from friction_estimator.identification.motor.method import MotorOptions, identify_motor
+from friction_estimator.identification.curves.motor import MotorOptions, identify_motor
 from friction_estimator.identification.result import Identification
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray

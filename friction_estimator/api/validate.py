@@ -18,11 +18,14 @@ from friction_estimator.api.identify import (
 from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.curve_problem import CurvePrediction, curve_of_laws
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, Payload
 from friction_estimator.identification.linear_problem import FOLDS
-from friction_estimator.identification.prediction import TorquePrediction, rows_of_live_law
+from friction_estimator.identification.prediction import (
+    TorquePrediction,
+    curve_of_laws,
+    rows_of_live_law,
+)
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.scoring import validated
@@ -98,7 +101,7 @@ def validate(
         logs, _ = measured_friction(experiments, namespace, working, note)
     urdf, torques = None if chosen is None else chosen.urdf_xml, any(FRICTION not in log.inputs for log in logs)
     with working("validating") as progress:
-        predictions = [one for one in found.predictions if torques or isinstance(one, CurvePrediction)]
+        predictions = [one for one in found.predictions if torques or getattr(one, "drive", one) is None]
         if not predictions:
             return ValidationResult(_by_laws(found, logs, urdf, experiments.coupling), tuple(warnings))
         _refuse_unknown(logs[0].joint_names, predictions)

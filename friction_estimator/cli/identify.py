@@ -20,11 +20,11 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.curves.drive import DRIVES
+from friction_estimator.identification.curves.stribeck import ZERO_SLOPES
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS
-from friction_estimator.identification.motor.problem import ZERO_SLOPES
-from friction_estimator.identification.motor.samples import DRIVES
 from friction_estimator.identification.result import Candidate
 from friction_estimator.reports.identification_tables import candidate_table, parameter_table, score_table
 from friction_estimator.tables import number, terminal_table

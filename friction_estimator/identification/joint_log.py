@@ -138,8 +138,9 @@ class JointTrajectory:
     acceleration: FloatArray
 
 
-FRICTION, SIGMA, TEMPERATURE = "friction", "friction_sigma", "temperature"
-"""Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K]."""
+FRICTION, SIGMA, TEMPERATURE, DRIVEN, SLIDES = "friction", "friction_sigma", "temperature", "driven", "slides"
+"""Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K], whether motors are
+driven, and whether they slide."""
 _GAP = 1.5
 """Periods between two samples that are not neighbours."""
 

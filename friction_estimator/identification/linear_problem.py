@@ -188,21 +188,26 @@ def fold_numbers(segment: IntArray, folds: int = FOLDS) -> IntArray:
 
 
 def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
-    """Fold (r,) of every row: whole recordings where each shows what the others need, else blocks of time.
+    """Fold (r,) of every row: whole recordings where each shows what the others need, else a block of time of each.
 
     Blocks of one recording are alike: errors on another recording are what a user meets. Of two recordings, one alone
     would separate less than both.
     """
     recording = problem.recording
-    if recording is None or np.unique(recording).size < _FEWEST:
+    if recording is None:
         return fold_numbers(problem.segment, folds)
     rows = [recording == number for number in np.unique(recording)]
     shown = [
         np.array([np.square(problem.W[these]).sum(axis=0) for these in rows]),
         np.array([np.bincount(problem.joint[these], minlength=int(problem.joint.max()) + 1) for these in rows]),
     ]
-    several = all(((part > _SHARED * part.max(axis=0)).sum(axis=0) != 1).all() for part in shown)
-    return fold_numbers(recording if several else problem.segment, folds)
+    if len(rows) >= _FEWEST and all(((part > _SHARED * part.max(axis=0)).sum(axis=0) != 1).all() for part in shown):
+        return fold_numbers(recording, folds)
+    fold = np.zeros_like(problem.segment)
+    for these in rows:
+        if np.unique(problem.segment[these]).size > 1:
+            fold[these] = fold_numbers(problem.segment[these], folds)
+    return fold if fold.any() else fold_numbers(problem.segment, folds)
 
 
 def held_out_prediction(

@@ -10,10 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification import friction_curve as friction_curve
+from friction_estimator.identification.curves import friction_curve, motor
 from friction_estimator.identification.inverse_dynamics import method as inverse_dynamics
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
-from friction_estimator.identification.motor import method as motor
 from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import Identification
 
@@ -62,7 +61,7 @@ METHODS: dict[str, IdentificationMethod] = {
             motor.MotorOptions,
             motor.accepts,
             motor.run,
-            {"robust": "solver.robust", "cutoff": "cutoff_hz"},
+            {"robust": "fit.robust", "cutoff": "cutoff_hz"},
         ),
         IdentificationMethod(
             friction_curve.METHOD,

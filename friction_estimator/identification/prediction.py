@@ -9,6 +9,8 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.curves.drive import DriveRecording
+from friction_estimator.identification.curves.problem import OFFSET, CurveRows, curve_rows
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
 from friction_estimator.identification.inverse_dynamics.friction_columns import (
@@ -18,12 +20,13 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
 from friction_estimator.identification.inverse_dynamics.refinement import shift_torque
-from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
+from friction_estimator.identification.joint_log import JointLog, Motion, Treatment, at_motors
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import to_motions
 from friction_estimator.identification.result import JointLaw
 from friction_estimator.identification.rigid_body import drive_inertia_columns
 from friction_estimator.identification.scoring import Rows
+from friction_estimator.laws import make_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
@@ -194,7 +197,13 @@ def rows_of_live_law(
 def friction_of_laws(
     known: IdentifiedParameters, names: Sequence[str], velocity: FloatArray, load: FloatArray
 ) -> FloatArray:
-    """Friction torque (N, n) of the identified laws [N m].
+    """Friction torque (N, n) of the identified laws [N m]."""
+    laws = _laws_of(known, names)
+    return np.column_stack([law.torque(velocity[:, k], load[:, k]) for k, law in enumerate(laws)])
+
+
+def _laws_of(known: IdentifiedParameters, names: Sequence[str]) -> list[JointLaw]:
+    """Identified laws (n) by name.
 
     Raises
     ------
@@ -206,5 +215,85 @@ def friction_of_laws(
         raise InputError(
             f"no friction was identified for {choices(missing)}; the file has {choices(known.joint_names)}"
         )
-    laws = [JointLaw.of(known, name) for name in names]
-    return np.column_stack([law.torque(velocity[:, k], load[:, k]) for k, law in enumerate(laws)])
+    return [JointLaw.of(known, name) for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePrediction:
+    """Measured friction, as the methods `friction_curve` and `motor` fitted it.
+
+    Attributes
+    ----------
+    joints : (n) or motors
+    treatment : of the recordings
+    laws : (n) of the registry
+    values : (n) parameters of each
+    further : (n) parameters of the columns beyond friction, by name
+    delay : by which friction is late [s]
+    dead_zone : speed below which samples do not count [rad/s]
+    max_sigma : standard deviation of the measured friction above which samples do not count [N m]
+    coupling : of motors that move several joints together
+    drive : how friction follows from the torque behind the transmission; None: it was measured
+    """
+
+    joints: tuple[str, ...]
+    treatment: Treatment
+    laws: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    further: tuple[Mapping[str, float], ...]
+    delay: float = 0.0
+    dead_zone: float = 0.0
+    max_sigma: float = float("inf")
+    coupling: Coupling | None = None
+    drive: DriveRecording | None = None
+
+    def compared(self, logs: Sequence[JointLog], urdf_xml: str | None = None) -> tuple[Rows, list[Motion]]:
+        """Rows of recordings with the input ``friction``, and the motions of their motors; no URDF is needed."""
+        if self.drive is not None:
+            motions = self.drive.motions(logs, self.treatment, FOLDS)
+        else:
+            motors = Transmission.of(self.coupling, logs[0].joint_names)
+            motions = [at_motors(motion, motors) for motion in to_motions(logs, self.treatment, FOLDS)]
+        columns = (OFFSET,) if self.drive is None else self.drive.columns
+        return self.predicted(curve_rows(motions, self.delay, self.dead_zone, self.max_sigma, columns)), motions
+
+    def predicted(self, rows: CurveRows) -> Rows:
+        """Measured and predicted friction of these rows."""
+        missing = [name for name in self.joints if name not in rows.names]
+        if missing:
+            raise InputError(f"the recordings have no friction of {choices(missing)}; they have {choices(rows.names)}")
+        places = [rows.names.index(name) for name in self.joints]
+        velocity, load = rows.velocity[:, places], rows.load[:, places]
+        laws = [(make_law(name), np.array(values)) for name, values in zip(self.laws, self.values, strict=True)]
+        friction = [law.torque(one[None, :], velocity[:, k], load[:, k]) for k, (law, one) in enumerate(laws)]
+        beyond = np.column_stack([rows.beyond(place, one) for place, one in zip(places, self.further, strict=True)])
+        measured = rows.friction[:, places]
+        known = self.drive is not None
+        return Rows(
+            names=self.joints,
+            velocity=velocity,
+            load=load,
+            torque=measured,
+            rigid=beyond if known else np.full(measured.shape, np.nan),
+            friction=np.column_stack(friction) + (0.0 if known else beyond),
+            usable=rows.scored[:, places],
+            limits=np.full(len(places), np.inf),
+        )
+
+
+def curve_of_laws(
+    friction: IdentifiedParameters, names: Sequence[str], treatment: Treatment, coupling: Coupling | None
+) -> CurvePrediction:
+    """Laws of another method, or of a live node, as curves of measured friction.
+
+    Raises
+    ------
+    InputError
+        When a joint has no identified friction.
+    """
+    laws = _laws_of(friction, names)
+    values = tuple(tuple(law.values.tolist()) for law in laws)
+    none: tuple[Mapping[str, float], ...] = ({},) * len(laws)
+    return CurvePrediction(
+        tuple(names), treatment, tuple(one.law.name for one in laws), values, none, coupling=coupling
+    )

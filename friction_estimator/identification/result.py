@@ -284,7 +284,7 @@ def judged(
     condition : of the column-scaled observation matrix
     optional : names among those of the parameters whose friction may as well be zero
     """
-    findings = [finding for score in scores for finding in _about_score(score)]
+    findings = [finding for score in scores for finding in about_score(score)]
     for joint in range(len(friction.joint_names)):
         findings += _about_parameters(friction, joint, friction.joint_names[joint] in optional)
     if condition > _ILL:
@@ -303,21 +303,26 @@ def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(finding.text for finding in sorted(findings, key=lambda finding: -finding.weight))
 
 
-def _about_score(score: JointScore) -> list[Finding]:
+def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
+    """Findings about the held-out error of one joint; ``quantity`` is what is predicted."""
     joint, relative = score.joint, score.relative_error
     if not score.samples:
         return [Finding(2.0, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion")]
     found = []
     if not score.torque_rms > 0.0:
-        return [Finding(2.0, f"{joint}: its torque is zero in all samples; use its friction only if it has no motor")]
-    quality = f"its torque is predicted with an error of {100 * relative:.1f} % on segments that the fit has not seen"
+        return [
+            Finding(2.0, f"{joint}: its {quantity} is zero in all samples; use its friction only if it has no motor")
+        ]
+    quality = (
+        f"its {quantity} is predicted with an error of {100 * relative:.1f} % on segments that the fit has not seen"
+    )
     if not relative < 1.0:
         found.append(Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it"))
     elif relative > _GOOD:
         found.append(Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD:.0f} % is good"))
     else:
         found.append(Finding(0.1 + relative, f"{joint}: {quality}"))
-    if score.model_error > _OVERFIT * score.fit_error:
+    if score.model_error > _OVERFIT * score.fit_error > 0.0:
         found.append(
             Finding(
                 1.2,

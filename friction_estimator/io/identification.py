@@ -14,11 +14,10 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curve_problem import CurvePrediction
+from friction_estimator.identification.curves.drive import DriveRecording
+from friction_estimator.identification.curves.stick import StickOptions
 from friction_estimator.identification.joint_log import Treatment
-from friction_estimator.identification.motor.result import MotorPrediction
-from friction_estimator.identification.motor.samples import StickOptions
-from friction_estimator.identification.prediction import TorquePrediction
+from friction_estimator.identification.prediction import CurvePrediction, TorquePrediction
 from friction_estimator.identification.result import (
     Candidate,
     DriveGain,
@@ -172,7 +171,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
     return Candidate(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(Candidate)})
 
 
-_PREDICTIONS: dict[str, type[Any]] = {"torque": TorquePrediction, "curve": CurvePrediction, "motor": MotorPrediction}
+_PREDICTIONS: dict[str, type[Any]] = {"torque": TorquePrediction, "curve": CurvePrediction}
 
 
 def prediction_entry(prediction: Any) -> dict[str, Any]:
@@ -194,20 +193,20 @@ def _entry(value: Any) -> Any:
 def read_prediction(entry: Mapping[str, Any]) -> Any:
     """Prediction of an entry of :func:`prediction_entry`, every number to the bit."""
     cls = _PREDICTIONS[str(entry["kind"])]
-    values = {item.name: _value(entry[item.name]) for item in fields(cls)}
-    if values.get("treatment") is not None:
-        values["treatment"] = Treatment(**entry["treatment"])
-    if values.get("stick") is not None:
-        values["stick"] = StickOptions(**entry["stick"])
-    if values.get("coupling") is not None:
-        coupling = entry["coupling"]
-        joints, motors = (tuple(map(str, coupling[key])) for key in ("joint_names", "motor_names"))
-        values["coupling"] = Coupling(joints, motors, np.array(coupling["matrix"], dtype=float))
-    return cls(**values)
+    return cls(**{item.name: _value(entry[item.name], item.name) for item in fields(cls)})
 
 
-def _value(value: Any) -> Any:
-    """Lists as tuples, which predictions hold."""
+_INNER: dict[str, type[Any]] = {
+    "treatment": Treatment, "stick": StickOptions, "coupling": Coupling, "drive": DriveRecording
+}  # fmt: skip
+
+
+def _value(value: Any, name: str = "") -> Any:
+    """What a prediction holds under a name: lists as tuples, and objects."""
+    if name == "matrix":
+        return np.array(value, dtype=float)
+    if name in _INNER and isinstance(value, Mapping):
+        return _INNER[name](**{key: _value(one, key) for key, one in value.items()})
     return tuple(map(_value, value)) if isinstance(value, list) else value
 
 

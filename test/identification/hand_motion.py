@@ -7,8 +7,9 @@ from types import MappingProxyType
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
-from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.motor.samples import MotorSamples
+from friction_estimator.identification.curves.drive import FREE_OFFSET, INERTIA
+from friction_estimator.identification.curves.problem import Column, CurveSamples
+from friction_estimator.identification.joint_log import JointLog, Motion
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 
@@ -30,23 +31,34 @@ def swing(time: FloatArray, phase: float = 0.0) -> tuple[FloatArray, FloatArray,
 
 
 def motor_samples(
-    law: str, parameters: FloatArray, inertia: float = 0.0, offset: float = 0.0, noise: float = 0.0, seed: int = 0
-) -> MotorSamples:
+    law: str,
+    parameters: FloatArray,
+    inertia: float = 0.0,
+    offset: float = 0.0,
+    noise: float = 0.0,
+    seed: int = 0,
+    columns: tuple[Column, ...] = (),
+) -> CurveSamples:
     """Sixty seconds of one motor that is not driven; ``torque = offset - friction - I domega``."""
     time = PERIOD * np.arange(6000)
     _, velocity, acceleration = swing(time)
-    friction = make_law(law).torque(parameters[None], velocity)
+    friction = make_law(law).torque(parameters[None], velocity) + inertia * acceleration - offset
     white = noise * np.random.default_rng(seed).normal(size=time.size)
-    return MotorSamples(
-        "motor",
-        velocity,
-        acceleration,
-        offset - friction - inertia * acceleration + white,
-        np.zeros_like(time),
-        (time // 1.0).astype(np.intp),
-        np.arange(time.size),
-        np.ones(time.size, dtype=bool),
+    signals = {INERTIA: acceleration, FREE_OFFSET: -np.ones_like(time)}
+    further = np.column_stack([np.zeros((time.size, 0)), *(signals[column] for column in columns)])
+    return CurveSamples(
+        velocity, friction + white, None, (time // 1.0).astype(np.intp), columns=columns, further=further
     )
+
+
+def as_motion(samples: CurveSamples) -> Motion:
+    """The motion of one motor with these samples."""
+    column = samples.velocity[:, None]
+    return Motion(
+        name="free", joint_names=("motor",), period=PERIOD, time=PERIOD * np.arange(column.size), position=0.0 * column,
+        velocity=column, acceleration=0.0 * column, effort=None, inputs={"friction": samples.friction[:, None]},
+        segment=samples.segment, payload=None, digest="", choices=(),
+    )  # fmt: skip
 
 
 def joint_log(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.curve_fit import CurveOptions, fit_curve, parameter_identifiability, refit
-from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples
+from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, parameter_identifiability, refit
+from friction_estimator.identification.curves.problem import CurveProblem, CurveSamples
 from friction_estimator.laws import law_names, make_law
 from friction_estimator.laws.law import torque_gradient
 from test.identification.curves import KNEE, curve
@@ -17,7 +17,7 @@ def test_every_law_of_the_registry_finds_itself_without_noise(name):
     truth = PARAMETERS[name][0]
     samples = curve(name, truth, 2.0)
     fit = fit_curve(make_law(name), samples)
-    torque, _ = fit.predict(samples.velocity, samples.load)
+    torque, _ = fit.friction.predict(samples.velocity, samples.load)
     assert np.abs(torque - samples.friction).max() < 1e-4 * samples.torque_rms
     if name != "makkar":  # two of its tangents are equal here, and then cannot be separated to first order
         np.testing.assert_allclose(fit.values, truth, rtol=1e-4, atol=1e-5)
@@ -72,10 +72,10 @@ def test_outliers_pull_the_printed_loss_but_not_the_robust_one():
 def test_the_band_is_narrow_where_data_was_and_widens_beyond():
     samples = curve("tanh_stribeck", KNEE, 0.3, 0.01)
     fit = fit_curve(make_law("tanh_stribeck"), samples)
-    seen, beyond = fit.predict(np.array([0.2]))[1], fit.predict(np.array([2.0]))[1]
+    seen, beyond = fit.friction.predict(np.array([0.2]))[1], fit.friction.predict(np.array([2.0]))[1]
     truth = make_law("tanh_stribeck").torque(KNEE[None, :], np.array([2.0]))
     assert seen[0] < 0.02 and beyond[0] > 10.0 * seen[0]
-    assert np.abs(fit.predict(np.array([2.0]))[0] - truth)[0] < 3.0 * beyond[0]
+    assert np.abs(fit.friction.predict(np.array([2.0]))[0] - truth)[0] < 3.0 * beyond[0]
 
 
 def test_what_no_sample_shows_has_the_width_of_its_bounds_as_sigma():

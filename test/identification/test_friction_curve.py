@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.curve_fit import CurveOptions
-from friction_estimator.identification.friction_curve import FrictionCurveOptions, identify_friction_curve
+from friction_estimator.identification.curves.fit import CurveOptions
+from friction_estimator.identification.curves.friction_curve import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.laws.joint_laws import parameters_sigma
 from test.identification.curves import KNEE, PERIOD, as_motion, coloured, curve
 
@@ -47,14 +47,16 @@ def test_held_out_errors_stand_beside_predict_zero(result, curves):
         assert np.isnan(score.rigid_body_error)
         assert noise * 0.9 < score.fit_error <= score.model_error < noise * 1.3
     assert any(
-        sentence.startswith("knee: the error of tanh_stribeck is 1% of the measured") for sentence in result.verdicts
+        sentence.startswith("knee: its friction is predicted with an error of 1.") for sentence in result.verdicts
     )
 
 
 def test_friction_that_does_not_depend_on_velocity_is_called_useless(curves):
     noise = replace(curves["knee"], friction=coloured(np.random.default_rng(3), curves["knee"].velocity.size))
     result = identify_friction_curve([as_motion({"knee": noise, "ankle": curves["ankle"]})], "coulomb_viscous", OPTIONS)
-    assert "knee: the error of coulomb_viscous is" in result.verdicts[0] and "predicting zero" in result.verdicts[0]
+    assert (
+        result.verdicts[0].startswith("knee: no better than predicting zero") and "its friction" in result.verdicts[0]
+    )
     assert result.scores[0].model_error > 0.9 * result.scores[0].torque_rms
 
 

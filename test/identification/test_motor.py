@@ -10,8 +10,8 @@ import pytest
 
 from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.motor.method import MotorOptions, identify_motor
-from friction_estimator.identification.motor.samples import StickOptions
+from friction_estimator.identification.curves.motor import MotorOptions, identify_motor
+from friction_estimator.identification.curves.stick import StickOptions
 from test.identification.hand_motion import joint_log
 
 JOINTS, MOTORS = ("pitch", "roll", "yaw"), ("0B3M0", "0B3M1", "0B4M0")
@@ -76,13 +76,13 @@ def test_the_verdict_names_gains_and_errors(found):
     assert any("0B3M0: its torque is predicted with an error of" in text for text in found.verdicts)
 
 
-def test_order_of_joints_and_motors_does_not_matter(logs, found):
+def test_order_of_joints_and_motors_does_not_matter(logs):
     rows, columns = [2, 0, 1], [1, 0, 2]
     other = Coupling(
         tuple(JOINTS[k] for k in rows), tuple(MOTORS[k] for k in columns), TORSO.matrix[np.ix_(rows, columns)]
     )
-    only_friction = identify_motor(logs[0], [], other, KNOWN)
-    np.testing.assert_allclose(only_friction.friction.values, found.friction.values[columns], rtol=1e-6)
+    one, turned = (identify_motor(logs[0], [], coupling, KNOWN).friction for coupling in (TORSO, other))
+    np.testing.assert_allclose(turned.values, one.values[columns], rtol=1e-6)
 
 
 def test_joint_by_joint_the_friction_of_coupled_motors_is_not_a_law_of_the_velocity(logs, found):
@@ -176,6 +176,30 @@ def test_unusable_logs_are_refused_in_words(logs, spoil, message):
 def test_impossible_options_are_refused(logs, options, message):
     with pytest.raises(ConfigError, match=message):
         identify_motor(*logs, TORSO, options)
+
+
+def test_damping_that_only_a_driven_motor_has_is_found_with_its_gain(logs):
+    """A winding that is closed when it is driven, and open when not: hip of an iCub."""
+    speed = TORSO.motor_velocity(np.gradient(logs[1][0].position, logs[1][0].time, axis=0))
+    torque = logs[1][0].inputs["joint_torque"] - TORSO.joint_torque(30.0 * speed)
+    table = identify_motor(logs[0], [changed(logs[1][0], "joint_torque", torque)], TORSO, KNOWN).parameters
+    found = dict(zip(table.names, table.values, strict=True))
+    assert [found[f"{motor}/drive_damping"] for motor in MOTORS] == pytest.approx([30.0] * 3, rel=0.05)
+    assert [found[f"{motor}/drive_gain"] for motor in MOTORS] == pytest.approx(GAIN, rel=0.03)
+    assert [found[f"{motor}/viscous"] for motor in MOTORS] == pytest.approx(FRICTION[:, 1], rel=0.05)
+
+
+def test_a_drive_that_does_not_change_is_refused(logs):
+    held = changed(logs[1][0], "pwm", np.full_like(logs[1][0].inputs["pwm"], 12.0))
+    with pytest.raises(InputError, match="pwm of the motor '0B3M0' is 12 in all samples: it must change"):
+        identify_motor(logs[0], [held], TORSO, KNOWN)
+
+
+def test_a_motor_that_sticks_while_it_is_driven_is_refused(logs):
+    turned = TORSO.motor_velocity(logs[1][0].position) * [1.0, 1.0, 0.0]
+    still = replace(logs[1][0], position=TORSO.joint_velocity(turned))
+    with pytest.raises(InputError, match="'0B4M0' slides in 0 samples of the driven logs, 30 are needed"):
+        identify_motor(logs[0], [still], TORSO, KNOWN)
 
 
 def test_a_drive_that_was_not_recorded_is_refused(logs):

@@ -1,30 +1,41 @@
-"""Measured friction over velocity, the least-squares problem of a law through it, and what a fit predicts."""
+"""Measured friction over velocity, and the least-squares problem of a law and other columns of the torque."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import FRICTION, SIGMA, JointLog, Motion, Treatment, at_motors
-from friction_estimator.identification.linear_problem import FOLDS
-from friction_estimator.identification.recording.zero_phase import to_motions
-from friction_estimator.identification.result import JointLaw
-from friction_estimator.identification.scoring import Rows
-from friction_estimator.laws import FrictionLaw, Parameter, Role, make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SIGMA, SLIDES, Motion
+from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
 """Largest torque of a single term of a law, as a multiple of the largest friction that was seen."""
 _GRID = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A signal that the measured torque holds beyond friction of the velocity, times an unknown number.
+
+    Attributes
+    ----------
+    name, unit : of the unknown number
+    nonnegative : True where it is never below zero
+    """
+
+    name: str
+    unit: str
+    nonnegative: bool = False
+
+
+OFFSET = Column("offset", "N m")
+"""A constant torque."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,9 @@ class CurveSamples:
     load : (N,) torque through the joint [N m]; None when unknown
     segment : (N,) which stretch of time a sample comes from, rising over all recordings
     recording : (N,) which recording; None: there is one
+    group : (N,) samples with the same number have errors of the same size; None: all have
+    columns : (e) what else the torque holds
+    further : (N, e) these columns; None: there are none
     """
 
     velocity: FloatArray
@@ -45,6 +59,9 @@ class CurveSamples:
     load: FloatArray | None
     segment: IntArray
     recording: IntArray | None = None
+    group: IntArray | None = None
+    columns: tuple[Column, ...] = ()
+    further: FloatArray | None = None
 
     @property
     def torque_rms(self) -> float:
@@ -56,35 +73,24 @@ class CurveSamples:
         """Largest speed [rad/s]."""
         return float(np.abs(self.velocity).max())
 
+    @property
+    def groups(self) -> IntArray:
+        """(N,) as ``group``."""
+        return np.zeros(self.velocity.size, dtype=np.intp) if self.group is None else self.group
+
     def select(self, rows: BoolArray | IntArray | slice) -> CurveSamples:
         """These rows of it."""
-        load = None if self.load is None else self.load[rows]
-        recording = None if self.recording is None else self.recording[rows]
-        return CurveSamples(self.velocity[rows], self.friction[rows], load, self.segment[rows], recording)
+        signals = ("velocity", "friction", "load", "segment", "recording", "group", "further")
+        known = {name: signal for name in signals if (signal := getattr(self, name)) is not None}
+        return replace(self, **{name: signal[rows] for name, signal in known.items()})
 
     def thinned(self, largest: int) -> CurveSamples:
         """Evenly spaced rows, at most ``largest`` of them."""
         return self.select(slice(None, None, max(1, -(-self.velocity.size // largest))))
 
 
-class WithOffset(FrictionLaw):
-    """A law and a constant torque, its last parameter."""
-
-    def __init__(self, law: FrictionLaw) -> None:
-        self.law, self.name, self.depends_on_load = law, law.name, law.depends_on_load
-        self.parameters = (*law.parameters, Parameter("offset", Role.OFFSET, bounds=(-math.inf, math.inf)))
-
-    def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """Torque of the law and the offset, see :meth:`FrictionLaw.torque`."""
-        return np.asarray(self.law.torque(parameters[:, :-1], velocity, load) + parameters[:, -1])
-
-    def stribeck_region(self, parameters: FloatArray) -> FloatArray:
-        """That of the law."""
-        return self.law.stribeck_region(parameters[..., :-1])
-
-
 class CurveProblem:
-    """Residuals of a law, and bounds, in coordinates ``z`` of size one.
+    """Residuals of a law with its further columns, and bounds, in coordinates ``z`` of size one.
 
     Parameters that the torque is linear in are counted in the largest friction seen, those that shape the curve over
     orders of magnitude by their logarithm.
@@ -96,6 +102,7 @@ class CurveProblem:
 
     Attributes
     ----------
+    names, units : (p) parameters of the law, then the further columns
     shape : (p) True for parameters that the torque is not linear in
     lower, upper : (p,) bounds of the parameters, from the law's signs and ranges and from the size of the friction
 
@@ -106,28 +113,30 @@ class CurveProblem:
     """
 
     def __init__(self, law: FrictionLaw, samples: CurveSamples) -> None:
-        p = len(law.parameter_names)
+        self.names = (*law.parameter_names, *(column.name for column in samples.columns))
+        self.units = (*law.units, *(column.unit for column in samples.columns))
+        p, e = len(self.names), len(samples.columns)
         if samples.friction.size <= p:
             raise InputError(f"{samples.friction.size} usable samples cannot give the {p} parameters of {law.name!r}")
         if samples.top_speed == 0.0 or samples.torque_rms == 0.0:
             raise InputError("velocity or friction is zero everywhere: there is no friction curve to fit")
         self.law, self.samples = law, samples
-        low, high = np.array([parameter.bounds for parameter in law.parameters]).T
-        self.shape: BoolArray = np.array([parameter.role is Role.SHAPE for parameter in law.parameters])
+        low, high = np.array([*(one.bounds for one in law.parameters), *[(0.0, 0.0)] * e]).T
+        self.shape: BoolArray = np.array([*(one.role is Role.SHAPE for one in law.parameters), *[False] * e])
         low, high = np.where(self.shape, low, 0.0), np.where(self.shape, high, 0.0)
         self._log = self.shape & (low > 0.0)
         self._scale = np.where(self.shape, 1.0, self._linear_scales(np.sqrt(np.maximum(low, 1e-3) * high)))
+        nonnegative = np.array([*law.nonnegative, *(column.nonnegative for column in samples.columns)])
         self.upper = np.where(self.shape, high, _LARGEST * self._scale)
-        self.lower = np.where(self.shape, low, np.where(law.nonnegative, 0.0, -self.upper))
+        self.lower = np.where(self.shape, low, np.where(nonnegative, 0.0, -self.upper))
 
     def _linear_scales(self, shape: FloatArray) -> FloatArray:
         """Which value of each linear parameter gives the largest friction seen, at a shape in the middle, (p,)."""
-        samples = self.samples
+        samples, q = self.samples, len(self.law.parameters)
         speeds = np.concatenate((samples.velocity, samples.top_speed * np.linspace(-1.0, 1.0, _GRID)))
         load = None if samples.load is None else np.append(samples.load, np.full(_GRID, np.abs(samples.load).max()))
-        largest = np.abs(linear_columns(self.law, np.where(self.shape, shape, 0.0), self.shape, speeds, load)).max(
-            axis=0
-        )
+        columns = linear_columns(self.law, np.where(self.shape, shape, 0.0)[:q], self.shape[:q], speeds, load)
+        largest = np.append(np.abs(columns).max(axis=0), np.abs(further_of(samples)).max(axis=0))
         return np.abs(samples.friction).max() / np.where(largest > 0.0, largest, 1.0)
 
     def to_z(self, values: FloatArray) -> FloatArray:
@@ -149,16 +158,30 @@ class CurveProblem:
     def jacobian(self, z: FloatArray) -> FloatArray:
         """Derivative of :meth:`residual`, (N, p)."""
         values = self.from_z(z)
-        return torque_gradient(self.law, values, self.samples.velocity, self.samples.load) * self.slopes(values)
+        return gradient_of(self.law, values, self.samples) * self.slopes(values)
 
     def linear_columns(self, values: FloatArray) -> FloatArray:
-        """Torque that each linear parameter gives alone, at one N m of it and this shape, (N, p); zero for shapes."""
-        return linear_columns(self.law, values, self.shape, self.samples.velocity, self.samples.load)
+        """Torque that each linear parameter gives alone, at one of it and this shape, (N, p); zero for shapes."""
+        samples, q = self.samples, len(self.law.parameters)
+        own = linear_columns(self.law, values[:q], self.shape[:q], samples.velocity, samples.load)
+        return np.hstack((own, further_of(samples)))
+
+
+def further_of(samples: CurveSamples) -> FloatArray:
+    """Further columns (N, e)."""
+    return np.zeros((samples.velocity.size, 0)) if samples.further is None else samples.further
 
 
 def torque_of(law: FrictionLaw, values: FloatArray, samples: CurveSamples) -> FloatArray:
-    """Torque (N,) [N m] of a law with parameters (p,) at the velocities and loads of the samples."""
-    return law.torque(values[None, :], samples.velocity, samples.load)
+    """Torque (N,) [N m] of a law and further columns with parameters (p,) at the samples."""
+    q = len(law.parameters)
+    return law.torque(values[None, :q], samples.velocity, samples.load) + further_of(samples) @ values[q:]
+
+
+def gradient_of(law: FrictionLaw, values: FloatArray, samples: CurveSamples) -> FloatArray:
+    """Derivative (N, p) of :func:`torque_of` by the parameters."""
+    own = torque_gradient(law, values[: len(law.parameters)], samples.velocity, samples.load)
+    return np.hstack((own, further_of(samples)))
 
 
 def linear_columns(
@@ -185,7 +208,9 @@ class CurveRows:
     usable : (K, n) of these, fast and certain enough
     segment, recording : (K,) which stretch of time and recording
     time : (K,) [s]
-    further : (K, n, e) other columns that the measured torque holds, beyond friction of the velocity
+    group : (K,) 0, or 1 where motors were driven
+    columns : (e) what the measured torque holds beyond friction of the velocity
+    further : (K, n, e) these columns
     """
 
     names: tuple[str, ...]
@@ -197,10 +222,22 @@ class CurveRows:
     segment: IntArray
     recording: IntArray
     time: FloatArray
+    group: IntArray
+    columns: tuple[Column, ...]
     further: FloatArray
 
-    def samples(self, joint: int) -> CurveSamples:
-        """Usable samples of one joint."""
+    @property
+    def scored(self) -> BoolArray:
+        """Usable rows (K, n) that errors are about: those without a drive, where a joint has any."""
+        free = self.usable & (self.group == 0)[:, None]
+        return np.where(free.any(axis=0), free, self.usable)
+
+    def beyond(self, joint: int, further: Mapping[str, float]) -> FloatArray:
+        """Torque (K,) [N m] of the further columns of one joint, with parameters by name; others are zero."""
+        return np.asarray(self.further[:, joint] @ np.array([further.get(one.name, 0.0) for one in self.columns]))
+
+    def samples(self, joint: int, used: BoolArray) -> CurveSamples:
+        """Usable samples of one joint, with these columns (e,)."""
         rows = self.usable[:, joint]
         load = self.load[rows, joint]
         return CurveSamples(
@@ -209,10 +246,19 @@ class CurveRows:
             None if np.isnan(load).any() else load,
             self.segment[rows],
             self.recording[rows],
+            self.group[rows],
+            tuple(column for column, has in zip(self.columns, used, strict=True) if has),
+            self.further[rows, joint][:, used],
         )
 
 
-def curve_rows(motions: Sequence[Motion], delay: float, dead_zone: float = 0.0, max_sigma: float = np.inf) -> CurveRows:
+def curve_rows(
+    motions: Sequence[Motion],
+    delay: float,
+    dead_zone: float = 0.0,
+    max_sigma: float = np.inf,
+    columns: tuple[Column, ...] = (OFFSET,),
+) -> CurveRows:
     """Measured friction over the velocity and effort that it belongs to, from motions of the same joints.
 
     Parameters
@@ -221,6 +267,7 @@ def curve_rows(motions: Sequence[Motion], delay: float, dead_zone: float = 0.0, 
     delay : the friction of a row is that of so much earlier [s]
     dead_zone : slower samples are not used [rad/s]
     max_sigma : friction less certain than that, by ``inputs["friction_sigma"]``, is not used [N m]
+    columns : beyond friction: a constant, or inputs of the motions
 
     Raises
     ------
@@ -236,22 +283,23 @@ def curve_rows(motions: Sequence[Motion], delay: float, dead_zone: float = 0.0, 
         certain = np.ones(friction.shape, dtype=bool) if sigma is None else sigma[late] <= max_sigma
         velocity = motion.velocity[early]
         measured = np.isfinite(friction) & np.isfinite(velocity) & motion.velocity.any(axis=0) & certain
-        columns = {
+        signals = {
             "velocity": velocity,
             "friction": friction,
             "load": np.full(velocity.shape, np.nan) if motion.effort is None else motion.effort[early],
             "measured": measured,
-            "usable": measured & (np.abs(velocity) >= dead_zone),
+            "usable": measured & (np.abs(velocity) >= dead_zone) & _slides(motion)[early],
             "segment": segments + motion.segment[early],
             "recording": np.full(early.size, number, dtype=np.intp),
             "time": motion.time[late],
-            "further": _further(motion)[early],
+            "group": np.full(early.size, motion.inputs[DRIVEN].any() if DRIVEN in motion.inputs else 0, dtype=np.intp),
+            "further": np.stack([_signal(motion, column) for column in columns], axis=2)[early],
         }
-        for name, column in columns.items():
-            parts.setdefault(name, []).append(column)
+        for name, signal in signals.items():
+            parts.setdefault(name, []).append(signal)
         segments += int(motion.segment.max(initial=0)) + 1
     joined: dict[str, Any] = {name: np.concatenate(part) for name, part in parts.items()}
-    return CurveRows(motions[0].joint_names, **joined)
+    return CurveRows(motions[0].joint_names, columns=columns, **joined)
 
 
 def _friction(motion: Motion) -> FloatArray:
@@ -263,14 +311,18 @@ def _friction(motion: Motion) -> FloatArray:
     return motion.inputs[FRICTION]
 
 
-FURTHER = "further/"
-"""Inputs whose names begin with this are columns of the torque beyond friction."""
+def _slides(motion: Motion) -> BoolArray:
+    """Samples (N, n) in which motors slide; all where that is not known."""
+    return np.asarray(motion.inputs.get(SLIDES, np.ones_like(motion.velocity)) > 0.0)
 
 
-def _further(motion: Motion) -> FloatArray:
-    """Columns (N, n, e) of the torque beyond friction."""
-    found = [signal for kind, signal in motion.inputs.items() if kind.startswith(FURTHER)]
-    return np.stack(found, axis=2) if found else np.zeros((*motion.velocity.shape, 0))
+COLUMN = "column/"
+"""Begin of the names of inputs that are columns."""
+
+
+def _signal(motion: Motion, column: Column) -> FloatArray:
+    """Signal (N, n) of a column."""
+    return np.ones_like(motion.velocity) if column == OFFSET else motion.inputs[COLUMN + column.name]
 
 
 def _shifted(motion: Motion, delay: float) -> tuple[IntArray, IntArray]:
@@ -280,83 +332,3 @@ def _shifted(motion: Motion, delay: float) -> tuple[IntArray, IntArray]:
     early = late - rows
     together = np.abs(motion.time[late] - motion.time[early] - rows * motion.period) < 0.5 * motion.period
     return late[together], early[together]
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePrediction:
-    """Measured friction, as the method `friction_curve` fitted it.
-
-    Attributes
-    ----------
-    joints : (n) or motors
-    treatment : of the recordings
-    laws : (n) of the registry
-    values : (n) parameters of each; one more than the law has is a constant torque
-    delay : by which friction is late [s]
-    dead_zone : speed below which samples do not count [rad/s]
-    max_sigma : standard deviation of the measured friction above which samples do not count [N m]
-    coupling : of motors that move several joints together
-    """
-
-    joints: tuple[str, ...]
-    treatment: Treatment
-    laws: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    delay: float = 0.0
-    dead_zone: float = 0.0
-    max_sigma: float = float("inf")
-    coupling: Coupling | None = None
-
-    def compared(self, logs: Sequence[JointLog], urdf_xml: str | None = None) -> tuple[Rows, list[Motion]]:
-        """Rows of recordings with the input ``friction``, and the motions of their motors; no URDF is needed."""
-        motors = Transmission.of(self.coupling, logs[0].joint_names)
-        motions = [at_motors(motion, motors) for motion in to_motions(logs, self.treatment, FOLDS)]
-        return self.rows(motions), motions
-
-    def rows(self, motions: Sequence[Motion]) -> Rows:
-        """Friction of all motions of the motors, and what is predicted of it."""
-        return self.predicted(curve_rows(motions, self.delay, self.dead_zone, self.max_sigma))
-
-    def predicted(self, rows: CurveRows) -> Rows:
-        """Measured and predicted friction of these rows."""
-        missing = [name for name in self.joints if name not in rows.names]
-        if missing:
-            raise InputError(f"the recordings have no friction of {choices(missing)}; they have {choices(rows.names)}")
-        places = [rows.names.index(name) for name in self.joints]
-        velocity, load = rows.velocity[:, places], rows.load[:, places]
-        predicted = []
-        for joint, (name, values) in enumerate(zip(self.laws, self.values, strict=True)):
-            law = make_law(name)
-            whole = law if len(values) == len(law.parameter_names) else WithOffset(law)
-            predicted.append(whole.torque(np.array(values)[None, :], velocity[:, joint], load[:, joint]))
-        friction = rows.friction[:, places]
-        return Rows(
-            names=self.joints,
-            velocity=velocity,
-            load=load,
-            torque=friction,
-            rigid=np.full(friction.shape, np.nan),
-            friction=np.column_stack(predicted),
-            usable=rows.usable[:, places],
-            limits=np.full(len(places), np.inf),
-        )
-
-
-def curve_of_laws(
-    friction: IdentifiedParameters, names: Sequence[str], treatment: Treatment, coupling: Coupling | None
-) -> CurvePrediction:
-    """Laws of another method, or of a live node, as curves of measured friction.
-
-    Raises
-    ------
-    InputError
-        When a joint has no identified friction.
-    """
-    missing = [name for name in names if name not in friction.joint_names]
-    if missing:
-        raise InputError(
-            f"no friction was identified for {choices(missing)}; the file has {choices(friction.joint_names)}"
-        )
-    laws = [JointLaw.of(friction, name) for name in names]
-    values = tuple(tuple(law.values.tolist()) for law in laws)
-    return CurvePrediction(tuple(names), treatment, tuple(law.law.name for law in laws), values, coupling=coupling)

@@ -5,14 +5,14 @@ The second half finds the parameters that the data cannot identify, and the reas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import least_squares, lsq_linear
 from scipy.stats import qmc
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curve_problem import CurveProblem, CurveSamples, torque_of
+from friction_estimator.identification.curves.problem import CurveProblem, CurveSamples, gradient_of, torque_of
 from friction_estimator.identification.linear_problem import (
     HUBER,
     MAD,
@@ -21,10 +21,9 @@ from friction_estimator.identification.linear_problem import (
     column_condition,
     folds_of,
 )
-from friction_estimator.identification.result import Finding, JointLaw, JointScore
+from friction_estimator.identification.result import JointLaw
 from friction_estimator.identification.uncertainty import block_jackknife, residual_blocks
 from friction_estimator.laws import FrictionLaw, Role
-from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray, FloatArray
 
 _SCREENED, _POLISHED = 500, 5000
@@ -65,29 +64,48 @@ _SCREENING, _POLISHING = _Effort(1, 40, 1e-6), _Effort(3, 200, 1e-11)
 
 
 @dataclass(frozen=True, slots=True)
-class CurveFit(JointLaw):
+class CurveFit:
     """A law through the samples; its covariance allows for residuals that are correlated in time.
 
     What the data does not show at all has the width of its bounds as standard deviation.
 
     Attributes
     ----------
+    law : that was fitted
+    names, units : (p) parameters of the law, then of the further columns
+    values, covariance : (p,), (p, p)
     lower, upper : (p,) bounds
     rivals : (k, p) all solutions found from other starts that explain the data as well, the best first
-    scale : standard deviation of the residuals without outliers [N m]
+    scale : (g,) standard deviation of the residuals of every group, without outliers [N m]
     condition : of the Jacobian with columns of unit norm
     """
 
+    law: FrictionLaw
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: FloatArray
+    covariance: FloatArray
     lower: FloatArray
     upper: FloatArray
     rivals: FloatArray
-    scale: float
+    scale: FloatArray
     condition: float
 
     @property
     def sigma(self) -> FloatArray:
         """Standard deviations (p,)."""
         return np.sqrt(np.diagonal(self.covariance))
+
+    @property
+    def further(self) -> FloatArray:
+        """Parameters (e,) of the further columns."""
+        return self.values[len(self.law.parameters) :]
+
+    @property
+    def friction(self) -> JointLaw:
+        """The law alone."""
+        q = len(self.law.parameters)
+        return JointLaw(self.law, self.values[:q], self.covariance[:q, :q])
 
 
 def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> CurveFit:
@@ -109,10 +127,11 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
     values = _refine(problem, np.clip(rivals[0], problem.lower, problem.upper), options.robust, _POLISHING)[0]
     z = problem.to_z(values)
     scale = residual_scale(problem, z)
-    left = np.abs(problem.residual(z))
-    weights = np.minimum(1.0, HUBER * scale / np.maximum(left, 1e-300)) if options.robust else left**0
-    covariance, condition = curve_covariance(problem, values, weights)
-    return CurveFit(law, values, covariance, problem.lower, problem.upper, rivals, scale, condition)
+    left = np.abs(problem.residual(z)) / scale[problem.samples.groups]
+    weights = np.minimum(1.0, HUBER / np.maximum(left, 1e-300)) if options.robust else left**0
+    covariance, condition = curve_covariance(problem, values, weights, scale)
+    names, units = problem.names, problem.units
+    return CurveFit(law, names, units, values, covariance, problem.lower, problem.upper, rivals, scale, condition)
 
 
 def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> FloatArray:
@@ -128,7 +147,7 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOpt
         units=("rad/s",),
         W=samples.velocity[:, None],
         y=samples.friction,
-        joint=np.zeros(samples.friction.size, dtype=np.intp),
+        joint=samples.groups,
         segment=samples.segment,
         nonnegative=np.zeros(1, dtype=bool),
         recording=samples.recording,
@@ -162,7 +181,7 @@ def _likely(problem: CurveProblem) -> tuple[FloatArray, FloatArray]:
     speeds = np.abs(problem.samples.velocity)
     slow, fast = max(float(np.quantile(speeds, 0.05)), 0.01 * speeds.max()), float(speeds.max())
     ranges = {"rad/s": (slow, fast), "s/rad": (1.0 / fast, 2.0 / slow), "": (0.0, 2.0)}
-    limits = np.array([ranges.get(unit, (-np.inf, np.inf)) for unit in problem.law.units]).T
+    limits = np.array([ranges.get(unit, (-np.inf, np.inf)) for unit in problem.units]).T
     low, high = (np.clip(limit, problem.lower, problem.upper) for limit in limits)
     return low, high
 
@@ -182,24 +201,32 @@ def _refine(problem: CurveProblem, values: FloatArray, robust: bool, effort: _Ef
     z = problem.to_z(values)
     low, high = problem.to_z(problem.lower), problem.to_z(problem.upper)
     for _ in range(effort.rounds if robust else 1):
-        scale = HUBER * residual_scale(problem, z)
+        scale = residual_scale(problem, z)[problem.samples.groups]
         inside = np.clip(z, low + 1e-9 * (high - low), high - 1e-9 * (high - low))
-        loss = "huber" if robust else "linear"
         z = least_squares(
-            problem.residual, inside, problem.jacobian, (low, high), "trf", loss=loss, f_scale=scale,
+            lambda z, scale=scale: problem.residual(z) / scale, inside,
+            lambda z, scale=scale: problem.jacobian(z) / scale[:, None], (low, high), "trf",
+            loss="huber" if robust else "linear", f_scale=HUBER,
             xtol=effort.tolerance, ftol=effort.tolerance, gtol=None, max_nfev=effort.evaluations,
         ).x  # fmt: skip
     left = np.abs(problem.residual(z))
     return problem.from_z(z), float(np.mean(left) if robust else np.sqrt(np.mean(left**2)))
 
 
-def residual_scale(problem: CurveProblem, z: FloatArray) -> float:
-    """Standard deviation of the residuals without outliers; never below a millionth of the friction [N m]."""
+def residual_scale(problem: CurveProblem, z: FloatArray) -> FloatArray:
+    """Standard deviation (g,) of the residuals of every group without outliers [N m].
+
+    It is never below a millionth of the friction.
+    """
     floor = 1e-6 * problem.samples.torque_rms
-    return max(MAD * float(np.median(np.abs(problem.residual(z)))), floor)
+    left, groups = np.abs(problem.residual(z)), problem.samples.groups
+    parts = (left[groups == group] for group in range(int(groups.max()) + 1))
+    return np.array([max(MAD * float(np.median(part)) if part.size else 0.0, floor) for part in parts])
 
 
-def curve_covariance(problem: CurveProblem, values: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+def curve_covariance(
+    problem: CurveProblem, values: FloatArray, weights: FloatArray, scale: FloatArray
+) -> tuple[FloatArray, float]:
     """Covariance (p, p) of the parameters, and the condition number of the Jacobian.
 
     The law is linear in its parameters nearby, so leaving out one block of time after another costs a linear solution
@@ -210,23 +237,29 @@ def curve_covariance(problem: CurveProblem, values: FloatArray, weights: FloatAr
     ----------
     values : (p,) at the solution
     weights : (N,) robust weights of the samples
+    scale : (g,) of :func:`residual_scale`
     """
     z = problem.to_z(values)
     residual, W = -problem.residual(z), problem.jacobian(z)
     count, p = W.shape
     floor = (1e-9 * problem.samples.torque_rms) ** 2
-    variance = max(float((weights * residual**2).sum() / max(count - p, 1)), floor)
+    groups = problem.samples.groups
+    variance = np.full(count, floor)
+    for group in range(scale.size):
+        rows = groups == group
+        freedom = max(rows.sum() * (1.0 - p / count), 1.0)
+        variance[rows] = max(float((weights * residual**2)[rows].sum()) / freedom, floor)
     linear = LinearProblem(
-        names=problem.law.parameter_names,
-        units=problem.law.units,
+        names=problem.names,
+        units=problem.units,
         W=W,
         y=residual,
-        joint=np.zeros(count, dtype=np.intp),
+        joint=groups,
         segment=problem.samples.segment,
         nonnegative=np.zeros(p, dtype=bool),
     )
     width = problem.to_z(problem.upper) - problem.to_z(problem.lower)
-    posterior = np.asarray(np.linalg.inv((W.T * weights) @ W / variance + np.diag(width**-2.0)), dtype=float)
+    posterior = np.asarray(np.linalg.inv((W.T * (weights / variance)) @ W + np.diag(width**-2.0)), dtype=float)
     blocks = residual_blocks(linear, residual)
     covariance = block_jackknife(linear, weights / variance, blocks, Prior.of_std(width), posterior)
     slopes = problem.slopes(values)
@@ -273,12 +306,11 @@ def _vague(fit: CurveFit, samples: CurveSamples) -> BoolArray:
     """Parameters (p) that are too uncertain, by the covariance or because other solutions are as good."""
     unsure = np.maximum(fit.sigma, np.abs(fit.rivals - fit.values).max(axis=0))
     vague = unsure > _VAGUE * np.abs(fit.values)
-    both_ways = np.concatenate((samples.velocity, -samples.velocity))
-    load = None if samples.load is None else np.tile(samples.load, 2)
-    effect = np.abs(torque_gradient(fit.law, fit.values, both_ways, load)).max(axis=0)
-    roles = [parameter.role for parameter in fit.law.parameters]
+    backward = replace(samples, velocity=-samples.velocity)
+    effects = [np.abs(gradient_of(fit.law, fit.values, one)).max(axis=0) for one in (samples, backward)]
+    roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * fit.further.size]
     linear = np.array([role is not Role.SHAPE for role in roles])
-    vague &= ~(linear & (fit.sigma * effect < _NEGLIGIBLE * samples.torque_rms))
+    vague &= ~(linear & (fit.sigma * np.maximum(*effects) < _NEGLIGIBLE * samples.torque_rms))
     if not _leaves_stribeck_region(fit, samples):
         vague |= np.array([role is Role.VISCOUS for role in roles])
     return vague
@@ -295,7 +327,7 @@ def _reasons(joint: str, fit: CurveFit, samples: CurveSamples, vague: BoolArray)
 
 def _unexplained(joint: str, fit: CurveFit, k: int, top: str) -> str:
     """Name the parameter that takes this one's place, if there is one."""
-    name = fit.law.parameter_names[k]
+    name = fit.names[k]
     if fit.sigma[k] <= _VAGUE * abs(fit.values[k]):
         others = np.append(fit.rivals[:, k], fit.values[k])
         return f"{joint}: {name} from {others.min():.3g} to {others.max():.3g} explains the data as well ({top})"
@@ -304,42 +336,18 @@ def _unexplained(joint: str, fit: CurveFit, k: int, top: str) -> str:
     mixed[k] = 0.0
     partner = int(mixed.argmax())
     if mixed[partner] > _MIXED:
-        return f"{joint}: {name} cannot be separated from {fit.law.parameter_names[partner]} ({top})"
-    spread = f"{fit.values[k]:.3g} with a standard deviation of {fit.sigma[k]:.2g} {fit.law.units[k]}".rstrip()
+        return f"{joint}: {name} cannot be separated from {fit.names[partner]} ({top})"
+    spread = f"{fit.values[k]:.3g} with a standard deviation of {fit.sigma[k]:.2g} {fit.units[k]}".rstrip()
     return f"{joint}: the data ({top}) does not show {name}, {spread}"
 
 
 def _leaves_stribeck_region(fit: CurveFit, samples: CurveSamples) -> bool:
     """Whether there are speeds at which Coulomb and viscous friction alone are left."""
-    return samples.top_speed > float(fit.law.stribeck_region(fit.values[None, :])[0])
+    return samples.top_speed > float(fit.law.stribeck_region(fit.friction.values[None, :])[0])
 
 
 def _are(fit: CurveFit, vague: BoolArray) -> str:
-    names = [fit.law.parameter_names[k] for k in np.flatnonzero(vague)]
+    names = [fit.names[k] for k in np.flatnonzero(vague)]
     if len(names) == 1:
         return f"{names[0]} is"
     return f"{', '.join(names[:-1])} and {names[-1]} are"
-
-
-_USELESS, _POOR = 0.9, 0.3
-"""Part of the friction that is left over on held-out data: no better than predicting zero, and poor."""
-_UNSTEADY = 1.5
-"""Held-out error over that of the fit: more means that the segments do not agree."""
-
-
-def curve_findings(score: JointScore, fit: CurveFit, shown: Identifiability) -> list[Finding]:
-    """Findings about the law of one joint: whether it is useful, and which parameters the data cannot show."""
-    left, joint = score.relative_error, score.joint
-    measured = f"{left:.0%} of the measured friction ({score.torque_rms:.2g} N m RMS) on held-out segments"
-    error = f"{joint}: the error of {fit.law.name} is {measured}"
-    if left >= _USELESS:
-        return [Finding(3.0 + left, f"{error}: no better than predicting zero")]
-    found = [Finding(1.0, reason) for reason in shown.reasons]
-    if score.model_error > _UNSTEADY * score.fit_error:
-        own = f"{score.fit_error / score.torque_rms:.0%} on the segments that it was fitted to"
-        found.append(Finding(2.0, f"{error}, but {own}: friction differs between the segments; record more motion"))
-    elif left >= _POOR:
-        found.append(Finding(1.5, f"{error}: take another law, or better data"))
-    else:
-        found.append(Finding(left / 10.0, error))
-    return found

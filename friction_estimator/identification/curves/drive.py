@@ -1,0 +1,265 @@
+"""Recordings of motors that move joints: friction as the torque behind the transmission shows it, with its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from friction_estimator.config.robot import Coupling
+from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.curves.problem import COLUMN, Column
+from friction_estimator.identification.curves.stick import StickOptions, sliding
+from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SLIDES, JointLog, Motion, Treatment
+from friction_estimator.identification.recording.zero_phase import to_motions
+from friction_estimator.types import BoolArray, FloatArray
+
+TORQUE = "joint_torque"
+DRIVES = ("pwm", "current")
+UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
+INERTIA = Column("inertia", "kg m^2", nonnegative=True)
+DAMPING = Column("drive_damping", "N m s/rad", nonnegative=True)
+"""Of a motor that is driven, beyond its friction without drive: back EMF of a winding that is closed then only."""
+FREE_OFFSET, DRIVE_OFFSET = Column("free_offset", "N m"), Column("drive_offset", "N m")
+DRIVE_GAIN = "drive_gain"
+LEFT_OUT = "it counts as free, without these samples"
+UNDRIVEN = 0.01
+"""A drive below this share of its largest value in the other logs counts as zero."""
+_FEW = 0.05
+"""Share of driven samples below which a warning asks whether the log is meant to be driven."""
+_BACKWARD = 0.1
+"""Share of the power that friction may give back before the torque is taken to have the wrong sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriveRecording:
+    """What of a recording is the friction of motors: ``I domega + f(omega) - tau_0 - K u = -tau``.
+
+    Guedelha et al. 2017, eqs. 19-22 and 29-32, in our sign. Logs without and with a drive are rows of one problem: the
+    columns of the drive are zero where there was none.
+
+    Attributes
+    ----------
+    coupling : of motors and joints
+    drive : input that drives the motors
+    stick : what counts as standing still
+    inertia : reflected inertia of the motors, as far as known [kg m^2]
+    gain : torque per unit of the drive, as far as known; then all logs show friction, driven or not
+    """
+
+    coupling: Coupling
+    drive: str
+    stick: StickOptions = field(default_factory=StickOptions)
+    inertia: Mapping[str, float] = field(default_factory=dict)
+    gain: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def gain_column(self) -> Column:
+        """Torque per unit of the drive."""
+        return Column(DRIVE_GAIN, UNITS[self.drive])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of the torque beyond friction."""
+        return INERTIA, FREE_OFFSET, DRIVE_OFFSET, DAMPING, self.gain_column
+
+    def motions(self, logs: Sequence[JointLog], treatment: Treatment, folds: int) -> list[Motion]:
+        """Motions of the motors, logs without a drive first.
+
+        Raises
+        ------
+        InputError
+            When a joint, its torque or its drive was not recorded.
+        """
+        free, driven = (list(logs), []) if self.gain else separated(logs)[:2]
+        return self.of_logs(free, driven, treatment, folds)
+
+    def of_logs(
+        self, free: Sequence[JointLog], driven: Sequence[JointLog], treatment: Treatment, folds: int
+    ) -> list[Motion]:
+        """As :meth:`motions`, of logs without and with a drive."""
+        logs = [log.select(self.coupling.joint_names) for log in (*free, *driven)]
+        made = to_motions(logs, treatment, folds)
+        return [self._at_motors(motion, is_driven=k >= len(free)) for k, motion in enumerate(made)]
+
+    def _at_motors(self, motion: Motion, is_driven: bool) -> Motion:
+        """Motion of the motors, with their friction while they slide and all columns."""
+        coupling = self.coupling
+        position, velocity, acceleration = map(
+            coupling.motor_velocity, (motion.position, motion.velocity, motion.acceleration)
+        )
+        drive = np.nan_to_num(recorded := self._drive_of(motion, is_driven))
+        gains = np.array([self.gain.get(motor, 0.0) for motor in coupling.motor_names])
+        known = np.array([self.inertia.get(motor, 0.0) for motor in coupling.motor_names])
+        friction = gains * drive - motor_torque(motion, coupling)
+        if not is_driven:
+            self._check_sign(np.nan_to_num(friction), velocity)
+        friction -= known * acceleration
+        stretch = np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
+        slides = np.column_stack(
+            [
+                sliding(velocity[:, k], stretch, motion.period, self.stick, None if is_driven else resists)
+                for k, resists in enumerate(np.nan_to_num(friction).T)
+            ]
+        )
+        ones = np.ones_like(velocity)
+        inputs = {
+            FRICTION: np.where(np.isfinite(recorded), friction, np.nan),
+            SLIDES: slides,
+            DRIVEN: ones * is_driven,
+            COLUMN + INERTIA.name: acceleration,
+            COLUMN + FREE_OFFSET.name: -ones * (not is_driven),
+            COLUMN + DRIVE_OFFSET.name: -ones * is_driven,
+            COLUMN + DAMPING.name: velocity * is_driven,
+            COLUMN + DRIVE_GAIN: -drive * is_driven,
+        }
+        return replace(
+            motion, joint_names=coupling.motor_names, position=position, velocity=velocity, acceleration=acceleration,
+            effort=None, inputs=inputs,
+        )  # fmt: skip
+
+    def _drive_of(self, motion: Motion, is_driven: bool) -> FloatArray:
+        """PWM or current (N, n) of the motors; zero in a free log that does not have it."""
+        if self.drive not in motion.inputs:
+            return np.zeros_like(motion.position)
+        drive = motion.inputs[self.drive]
+        never = np.isnan(drive).all(axis=0)
+        if never.any() and is_driven:
+            without = [self.coupling.motor_names[k] for k in np.flatnonzero(never)]
+            raise InputError(
+                f"{motion.name} has no {self.drive!r} of the motors {choices(without)}: leave their joints out"
+            )
+        return np.where(never, 0.0, drive)
+
+    def _check_sign(self, friction: FloatArray, velocity: FloatArray) -> None:
+        """Refuse a torque of motors that are not driven which is zero, or drives them: (N, n) each."""
+        power = friction * velocity
+        for k, motor in enumerate(self.coupling.motor_names):
+            if not friction[:, k].any():
+                raise InputError(
+                    f"{TORQUE!r} of the motor {motor!r} is zero in all samples without drive: was it recorded?"
+                )
+            if power[:, k].sum() < -_BACKWARD * np.abs(power[:, k]).sum():
+                raise InputError(
+                    f"{TORQUE!r} pushes the motor {motor!r} along with its motion although it is not driven: it has "
+                    "the wrong sign (it is the torque that the joint exerts on its child link), or the coupling matrix "
+                    "has"
+                )
+
+    def check(self, free: Sequence[JointLog], driven: Sequence[JointLog]) -> None:
+        """Refuse free logs of motors that are driven, whose gain is not known.
+
+        Raises
+        ------
+        InputError
+            With the motor.
+        """
+        for k, motor in enumerate(self.coupling.motor_names):
+            largest, limit = (
+                max((_largest(log, self.drive, k) for log in logs), default=0.0) for logs in (free, driven)
+            )
+            if motor not in self.gain and largest > UNDRIVEN * limit:
+                raise InputError(
+                    f"the motor {motor!r} is driven in the free logs ({self.drive} up to {largest:g}): record it with "
+                    "PWM = 0, give its known gain, or pass the file with the driven logs"
+                )
+
+
+def motor_torque(motion: Motion, coupling: Coupling) -> FloatArray:
+    """Torques (N, n) of the motors [N m], NaN where that of one of their joints is missing.
+
+    Parameters
+    ----------
+    motion : of the joints of the coupling
+
+    Raises
+    ------
+    InputError
+        When there is none at all of one of the joints.
+    """
+    if TORQUE not in motion.inputs:
+        raise InputError(
+            f"{motion.name} has no {TORQUE!r}: the method 'motor' needs the torque behind the transmission; "
+            f"it has {choices(motion.inputs)}"
+        )
+    of_joints = motion.inputs[TORQUE]
+    missing = np.isnan(of_joints)
+    if missing.all(axis=0).any():
+        without = [coupling.joint_names[k] for k in np.flatnonzero(missing.all(axis=0))]
+        raise InputError(f"{motion.name} has no {TORQUE!r} of {choices(without)}: leave the joint out, or record it")
+    torque = coupling.motor_torque(np.nan_to_num(of_joints))
+    torque[missing @ (coupling.matrix != 0.0)] = np.nan
+    return torque
+
+
+def drive_kind(logs: Sequence[JointLog], wanted: str | None) -> str:
+    """Which of the recorded inputs drives the motors.
+
+    Raises
+    ------
+    InputError
+        When it was not recorded in all of them, or both were and none was chosen.
+    """
+    common = [kind for kind in DRIVES if all(kind in log.inputs for log in logs)]
+    if wanted is not None and wanted not in common:
+        raise InputError(
+            f"the input {wanted!r} was not recorded in all driven logs; all of them have {choices(common)}"
+        )
+    if wanted is None and len(common) != 1:
+        found = "both" if common else "neither of them"
+        raise InputError(
+            f"driven logs need 'pwm' or 'current' as an input column; they have {found}: choose one by --drive"
+        )
+    return wanted or common[0]
+
+
+def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog], list[str]]:
+    """Logs without and with a drive, and why; a few driven samples of a free log lose their torque."""
+    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
+    free, driven, reasons = [], [], []
+    for log in logs:
+        rows = _driven_rows(log, largest)
+        if rows.mean() >= _FEW:
+            driven.append(log)
+            reasons.append(_why_driven(log, rows))
+        else:
+            free.append(_without(log, rows) if rows.any() else log)
+            reasons += [f"{_drive_of(log, rows)}: {LEFT_OUT}"] if rows.any() else []
+    return free, driven, reasons
+
+
+def _without(log: JointLog, rows: BoolArray) -> JointLog:
+    """The log without torque and drive at these samples (N,)."""
+    holes = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
+    return log.changed(lambda kind, signal: np.where(rows[:, None] & (kind in holes), holes.get(kind, 0.0), signal))
+
+
+def _largest(log: JointLog, kind: str, motor: int | None = None) -> float:
+    """Largest size of a drive, of one motor or of all."""
+    if kind not in log.inputs:
+        return 0.0
+    drive = log.inputs[kind] if motor is None else log.inputs[kind][:, motor]
+    return float(np.nanmax(np.abs(drive), initial=0.0))
+
+
+def _driven_rows(log: JointLog, largest: Mapping[str, float]) -> BoolArray:
+    """Where (N,) a PWM or current is above a hundredth of the largest one of all logs."""
+    driven: BoolArray = np.zeros(log.time.size, dtype=bool)
+    for kind in DRIVES:
+        if kind in log.inputs and largest[kind] > 0.0:
+            driven |= (np.abs(np.nan_to_num(log.inputs[kind])) > UNDRIVEN * largest[kind]).any(axis=1)
+    return driven
+
+
+def _why_driven(log: JointLog, driven: BoolArray) -> str:
+    return f"{log.name} counts as driven: {_drive_of(log, driven).partition(': ')[2]}"
+
+
+def _drive_of(log: JointLog, driven: BoolArray) -> str:
+    size = ", ".join(f"{kind} up to {_largest(log, kind):.3g}" for kind in DRIVES if _largest(log, kind) > 0.0)
+    since = log.time[np.argmax(driven)] - log.time[0]
+    return (
+        f"{log.name}: {size}; {np.count_nonzero(driven)} of {driven.size} samples have a drive, the "
+        f"first one {since:.3f} s after its start"
+    )

@@ -1,0 +1,347 @@
+"""Method ``motor``: friction motor by motor behind a coupling matrix, drive gain and offset (Guedelha et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from friction_estimator.config.robot import Coupling, uncoupled
+from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.identification.curves.decision import CurveSource, FrictionCurveOptions, choose_treatment
+from friction_estimator.identification.curves.drive import (
+    DAMPING,
+    DRIVE_GAIN,
+    DRIVE_OFFSET,
+    DRIVES,
+    FREE_OFFSET,
+    INERTIA,
+    LEFT_OUT,
+    TORQUE,
+    DriveRecording,
+    drive_kind,
+    separated,
+)
+from friction_estimator.identification.curves.fit import CurveOptions
+from friction_estimator.identification.curves.friction_curve import Curves, JointCurve, fit_curves
+from friction_estimator.identification.curves.problem import further_of, linear_columns, torque_of
+from friction_estimator.identification.curves.stick import StickOptions
+from friction_estimator.identification.curves.stribeck import StribeckExcess
+from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.linear_problem import FOLDS, rms
+from friction_estimator.identification.recording.zero_phase import Progress
+from friction_estimator.identification.result import DriveGain, Finding, Identification, sentences
+from friction_estimator.laws import FrictionLaw, make_linear_law
+from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
+
+METHOD = "motor"
+
+
+@dataclass(frozen=True, slots=True)
+class MotorOptions:
+    """How to identify.
+
+    Attributes
+    ----------
+    law : linear friction law of every motor that needs no load
+    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as published; None: searched, motor by motor
+    zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
+    inertia : reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
+    identify_inertia : find the inertia of the others; False: they have none
+    offset : a constant torque acts in the free logs too; None: chosen, where the law allows to separate it
+    drive : ``pwm`` or ``current``; None: whichever was recorded
+    known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
+    stick : what counts as standing still
+    fit : loss
+    cutoff_hz : of the velocities; None: chosen
+    delay : by which the torques are late [s]; None: chosen
+    folds : of the validation
+    coupling : of motors that move several joints together; None: every joint has a motor of its own
+    """
+
+    law: str = ASYMMETRIC_STRIBECK.name
+    stribeck_velocity: float | None = STRIBECK_VELOCITY
+    zero_slope: str = "none"
+    inertia: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    identify_inertia: bool = True
+    offset: bool | None = None
+    drive: str | None = None
+    known_gain: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    stick: StickOptions = field(default_factory=StickOptions)
+    fit: CurveOptions = field(default_factory=CurveOptions)
+    cutoff_hz: float | None = None
+    delay: float | None = None
+    folds: int = FOLDS
+    coupling: Coupling | None = None
+
+
+DEFAULTS = MotorOptions()
+
+
+def motor_law(options: MotorOptions) -> FrictionLaw:
+    """The law of every motor, in the form in which it is fitted.
+
+    Raises
+    ------
+    ConfigError
+        When it is not known, Stribeck options are given for a law without them, or an offset cannot be separated.
+    """
+    if options.law == ASYMMETRIC_STRIBECK.name:
+        return StribeckExcess(options.stribeck_velocity, options.zero_slope)
+    if options.stribeck_velocity is None:
+        raise ConfigError(f"a Stribeck velocity is searched for {ASYMMETRIC_STRIBECK.name!r}, not for {options.law!r}")
+    if options.zero_slope != "none" or options.stribeck_velocity != STRIBECK_VELOCITY:
+        raise ConfigError(
+            f"a Stribeck velocity and a zero slope at standstill are for the law {ASYMMETRIC_STRIBECK.name!r}, "
+            f"not for {options.law!r}"
+        )
+    law = make_linear_law(options.law)
+    if options.offset and not offset_shows(law):
+        raise ConfigError(
+            f"a constant torque cannot be separated from the friction of {options.law!r}: leave offset out"
+        )
+    return law
+
+
+def offset_shows(law: FrictionLaw) -> bool:
+    """Whether a constant torque can be separated: not when both directions have their own dry friction."""
+    speed = np.concatenate((np.linspace(0.01, 1.0, 100), np.geomspace(1e-3, 1.0, 50)))
+    p = len(law.parameters)
+    columns = linear_columns(law, np.zeros(p), np.zeros(p, dtype=bool), np.append(speed, -speed), None)
+    ones = np.ones(len(columns))
+    return bool(np.linalg.norm(ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]) > 1e-6)
+
+
+def check_names(options: MotorOptions, coupling: Coupling) -> None:
+    """Refuse options for motors that the coupling lacks, and inertias below zero.
+
+    Raises
+    ------
+    ConfigError
+        Naming the motors.
+    """
+    wrong = [motor for motor, value in options.inertia.items() if not 0.0 <= value < np.inf]
+    if wrong:
+        raise ConfigError(f"the inertia of {choices(wrong)} is negative or not finite: give it in kg m^2")
+    for name, given in (("inertia", options.inertia), ("known_gain", options.known_gain)):
+        unknown = set(given) - set(coupling.motor_names)
+        if unknown:
+            raise ConfigError(f"{name} names {choices(unknown)}; the motors are {choices(coupling.motor_names)}")
+
+
+_NEEDS_LOGS = f"the method {METHOD!r} needs logs of joints that are moved, from outside with PWM = 0 or by their motors"
+
+
+def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
+    """Whether the torque behind the transmission was recorded, and the reason in a sentence."""
+    if all(TORQUE in log.inputs for log in logs):
+        return True, "the torque behind the transmission was recorded"
+    return False, f"motor needs {TORQUE}/<joint>"
+
+
+def run(
+    logs: Sequence[JointLog],
+    robot: RobotDescription | None,
+    options: MotorOptions = DEFAULTS,
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Identification:
+    """Find out which logs are driven, and identify friction and drive gains.
+
+    With known gains all logs show friction, whether they are driven or not, and no gain is identified.
+
+    Parameters
+    ----------
+    logs : one an experiment, of the same joints
+    robot : not used
+    progress : called with the number of compared velocities, and of all
+    warn : called where a log is driven in a few samples only
+
+    Raises
+    ------
+    ConfigError, InputError
+        As :func:`identify_motor`; also when a known gain is given and it is not clear which column it multiplies.
+    """
+    coupling = options.coupling or uncoupled(logs[0].joint_names)
+    if options.known_gain:
+        return identify_motor(logs, [], coupling, replace(options, drive=_driving_input(logs, options.drive)), progress)
+    free, driven, reasons = separated(logs)
+    for reason in reasons:
+        if warn is not None and reason.endswith(LEFT_OUT):
+            warn(reason)
+    found = identify_motor(free, driven, coupling, options, progress)
+    return replace(found, provenance=replace(found.provenance, choices=(*reasons, *found.provenance.choices)))
+
+
+def _driving_input(logs: Sequence[JointLog], wanted: str | None) -> str:
+    """Which recorded column a known gain multiplies."""
+    recorded = [kind for kind in DRIVES if any(kind in log.inputs for log in logs)]
+    if wanted is not None and wanted not in recorded:
+        raise ConfigError(f"the drive {wanted!r} was not recorded; the logs have {choices(recorded)}")
+    if wanted is None and len(recorded) != 1:
+        found = "both" if recorded else "neither of them"
+        raise ConfigError(f"a known gain multiplies 'pwm' or 'current'; the logs have {found}: say which with --drive")
+    return wanted or recorded[0]
+
+
+def identify_motor(
+    free_logs: Sequence[JointLog],
+    driven_logs: Sequence[JointLog],
+    coupling: Coupling,
+    options: MotorOptions = DEFAULTS,
+    progress: Progress | None = None,
+) -> Identification:
+    """Friction, drive gain and offset of motors that move joints through a coupling (Guedelha et al. 2017, section 3).
+
+    Parameters
+    ----------
+    free_logs : joints moved from outside with PWM = 0; the input ``joint_torque`` is the torque that the transmission
+        passes on to the joint's child link [N m]
+    driven_logs : with the input ``pwm`` or ``current`` as well, the k-th joint's column that of the k-th motor; none:
+        friction only
+    coupling : of the motors and joints to identify; the logs may have more joints
+    progress : called with the number of compared velocities, and of all
+
+    Returns
+    -------
+    identification : friction by the name of the motor, which is that of the joint where they are not coupled
+
+    Raises
+    ------
+    ConfigError
+        When an option is unknown, or names a motor that the coupling lacks.
+    InputError
+        When the logs lack a signal, motors hardly slide, or the free logs are driven.
+    """
+    if not free_logs and not driven_logs:
+        raise InputError(_NEEDS_LOGS)
+    check_names(options, coupling)
+    law = motor_law(options)
+    free, driven = ([log.select(coupling.joint_names) for log in logs] for logs in (free_logs, driven_logs))
+    kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
+    recording = DriveRecording(coupling, kind, options.stick, dict(options.inertia), dict(options.known_gain))
+    recording.check(free, driven)
+
+    def made(treatment: Treatment) -> list[Motion]:
+        return recording.of_logs(free, driven, treatment, options.folds)
+
+    source = CurveSource(made, recording.columns, unfiltered=False)
+    n = len(coupling.motor_names)
+    own = FrictionCurveOptions(
+        law.name, fit=options.fit, delay=options.delay, folds=options.folds,
+        cutoff_hz=options.cutoff_hz,
+    )  # fmt: skip
+    start = law.at_published_velocity if isinstance(law, StribeckExcess) else law
+    treatment, table = choose_treatment([*free, *driven], source, [start] * n, own, progress)
+    offset = (FREE_OFFSET if free else DRIVE_OFFSET) if offset_shows(start) and options.offset is not False else None
+    given = [motor in options.inertia or not options.identify_inertia for motor in coupling.motor_names]
+    both = {DRIVE_OFFSET, recording.gain_column} if free and driven else {recording.gain_column} if driven else set()
+    decided = {DAMPING} if free and driven else set()
+    (both if options.offset else decided).update([offset] if offset else [])
+    needed = [[one in both or (one == INERTIA and not known) for one in source.columns] for known in given]
+    optional = [[one in decided for one in source.columns]] * n
+    curves = fit_curves(made(treatment), source, [law] * n, np.array(optional), np.array(needed), own)
+    found = curves.identification(METHOD, own, table, "torque", recording)
+    return _with_drives(found, curves, recording, bool(free), bool(driven))
+
+
+_LEAST = 30
+"""Samples for a line with an offset and the standard deviation of both."""
+_SURE = 3.0
+"""Standard deviations from zero."""
+_WEAK = 0.1
+"""Share of Coulomb friction above which an offset is reported, and of the driving torque for an error."""
+_LEAST_SHARE = 0.01
+"""Share of the torque that the drive must explain, where friction is unknown in all logs."""
+
+
+def _with_drives(
+    found: Identification, curves: Curves, recording: DriveRecording, free: bool, driven: bool
+) -> Identification:
+    """The result with drive gains, what they mean, and findings about them."""
+    gained = curves.curves if driven else ()
+    for curve in gained:
+        _check_drive(curve, recording.drive, free)
+    unit = recording.gain_column.unit
+    drives = {
+        one.joint: DriveGain(one.further.get(DRIVE_OFFSET.name, 0.0), one.further[DRIVE_GAIN], unit) for one in gained
+    }
+    findings = [finding for curve in gained for finding in _about_drive(curve, recording)]
+    provenance = replace(found.provenance, choices=(*found.provenance.choices, *_meaning(curves, recording, free)))
+    verdicts = (*sentences([one for one in findings if one.weight >= 1.0]), *found.verdicts)
+    rest = sentences([one for one in findings if one.weight < 1.0])
+    return replace(found, drives=drives, verdicts=(*verdicts, *rest), provenance=provenance)
+
+
+def _check_drive(curve: JointCurve, kind: str, free: bool) -> None:
+    """Refuse drives that do not change, motors that stick, and a gain that driven logs alone do not separate."""
+    rows, motor = curve.samples.groups == 1, curve.joint
+    if rows.sum() < _LEAST:
+        raise InputError(
+            f"the motor {motor!r} slides in {rows.sum()} samples of the driven logs, {_LEAST} are needed: drive it "
+            "until it moves"
+        )
+    place = [column.name for column in curve.samples.columns].index(DRIVE_GAIN)
+    drive = -further_of(curve.samples)[rows, place]
+    if np.ptp(drive) < 1e-9 * np.abs(drive).max(initial=1.0):
+        raise InputError(f"{kind} of the motor {motor!r} is {drive[0]:g} in all samples: it must change")
+    gain, sigma = curve.further[DRIVE_GAIN], curve.fit.sigma[len(curve.fit.law.parameters) + place]
+    size = float(np.std(drive))
+    least = max(_SURE * sigma * size, _LEAST_SHARE * rms(curve.samples.friction[rows]))
+    if not free and not gain * size > least:
+        raise InputError(
+            f"friction and drive gain of the motor {motor!r} cannot be separated by driven logs alone: record a log "
+            "with PWM = 0 while the joint is moved from outside, or give the known gain (--known-gain)"
+        )
+
+
+def _about_drive(curve: JointCurve, recording: DriveRecording) -> list[Finding]:
+    """The gain and how well it explains the torque, and constant torques that differ."""
+    motor, kind, q = curve.joint, recording.drive, len(curve.fit.law.parameters)
+    names = [column.name for column in curve.samples.columns]
+    sigma = dict(zip(names, curve.fit.sigma[q:].tolist(), strict=True))
+    gain, unit, found = curve.further[DRIVE_GAIN], recording.gain_column.unit, list[Finding]()
+    offsets = [curve.further.get(one.name, 0.0) for one in (FREE_OFFSET, DRIVE_OFFSET)]
+    spread = float(np.hypot(sigma.get(FREE_OFFSET.name, 0.0), sigma.get(DRIVE_OFFSET.name, 0.0)))
+    apart = abs(offsets[1] - offsets[0])
+    if DRIVE_OFFSET.name in names and apart > _SURE * spread and apart > _WEAK * abs(float(curve.fit.values[0])):
+        found.append(
+            Finding(
+                0.8,
+                f"{motor}: the constant torque is {offsets[0]:.2g} N m free and {offsets[1]:.2g} N m driven: an offset "
+                "of the torque sensor that moves, or an offset current of the driver",
+            )
+        )
+    if gain < _SURE * sigma[DRIVE_GAIN]:
+        text = (
+            f"{motor}: the drive gain {gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit} is not above zero: check sign and "
+            f"column of the {kind}, or record a log in which it is larger"
+        )
+        return [*found, Finding(1.6, text)]
+    driven = curve.samples.select(curve.samples.groups == 1)
+    left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
+    value = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"
+    text = f"{motor}: {kind} gives {value}, the torque of driven motion is met to {100 * left:.1f} %"
+    return [*found, Finding(0.2 + (left > _WEAK), text)]
+
+
+def _meaning(curves: Curves, recording: DriveRecording, free: bool) -> list[str]:
+    """The meaning of the numbers, one sentence each."""
+    notes = ["friction with PWM = 0 has the back EMF in its viscous part (Guedelha et al. 2017, eq. 17)"] * free
+    for joints, motors in recording.coupling.groups:
+        if len(joints) > 1:
+            notes.append(
+                f"{', '.join(joints)} are moved together by {', '.join(motors)}: their friction is given by the name "
+                "of the motor, at the output of its gearbox"
+            )
+    rows = curves.rows
+    for k, motor in enumerate(rows.names):
+        slides, measured = rows.usable[:, k], rows.measured[:, k]
+        slowest = np.abs(rows.velocity[slides, k]).min(initial=np.inf)
+        notes.append(
+            f"{motor}: {100 * slides.sum() / max(measured.sum(), 1):.0f} % of the samples slide, at {slowest:.2g} "
+            "rad/s and more; the rest is standstill and its margins"
+        )
+    return notes
