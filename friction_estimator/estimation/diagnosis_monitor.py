@@ -38,7 +38,7 @@ _CONSISTENCY_SLACK = 1.15
 """Factor on the upper end of that band: innovations of a low-passed measurement are not independent."""
 _LARGEST_INNOVATION = 5.0
 """Larger innovations count as this many standard deviations: impacts are no error of the noise model."""
-_PERIOD = 0.01
+PERIOD = 0.01
 """Time between the estimates that the diagnosis uses [s]."""
 _KNOWN_FOR = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
@@ -259,15 +259,16 @@ class LawDrift:
 
     Parameters
     ----------
+    period : time between the estimates [s]
     laws : friction laws of the motors
     motors : that move the joints, in whose torque the laws are compared
     """
 
-    def __init__(self, laws: JointLaws, motors: Transmission) -> None:
-        self._enough = _KNOWN_FOR * EVIDENCE / _PERIOD
+    def __init__(self, period: float, laws: JointLaws, motors: Transmission) -> None:
+        self._enough = _KNOWN_FOR * EVIDENCE / period
         self._tables = laws.codes, laws.scales, motors.matrix, motors.to_joints
         n, p = laws.scales.shape
-        self._keep_known = math.exp(-_PERIOD / EVIDENCE)
+        self._keep_known = math.exp(-period / max(EVIDENCE, period))
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
         self.restart()
@@ -426,6 +427,7 @@ class DiagnosisMonitor:
     velocity_std : noise of the velocities [rad/s]
     motors : that move the joints; None: one motor for each joint
     limb : (k, n) True where a joint lies between the base and that foot; None: one diagnosis for stance and swing
+    period : time between the estimates that are used [s]
     """
 
     def __init__(
@@ -436,8 +438,9 @@ class DiagnosisMonitor:
         velocity_std: float,
         motors: Transmission | None = None,
         limb: BoolArray | None = None,
+        period: float = PERIOD,
     ) -> None:
-        self._limb = limb
+        self._limb, self._period = limb, period
         self._motors = motors or Transmission.of(None, laws.law_names)
         self._memory = config.memory
         self._laws = laws
@@ -454,7 +457,7 @@ class DiagnosisMonitor:
         parameters_sigma : (n, p) of parameters that came from an earlier run; None: nothing is known
         """
         n = self._joints
-        self._drift = LawDrift(self._laws, self._motors)
+        self._drift = LawDrift(self._period, self._laws, self._motors)
         self._moving_time = np.zeros(n)
         self._known_at_start: BoolArray = np.zeros(n, dtype=bool)
         if parameters_sigma is not None:
@@ -472,12 +475,12 @@ class DiagnosisMonitor:
         self._stamp_ns: int | None = None
 
     def add(self, estimate: FrictionEstimate | RecordedEstimate) -> None:
-        """Use an estimate, unless less than ``_PERIOD`` has passed since the one before."""
+        """Use an estimate, unless less than the period has passed since the one before."""
         elapsed = math.inf if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
-        if 0.0 <= elapsed < _PERIOD * (1.0 - 1e-9):
+        if 0.0 <= elapsed < self._period * (1.0 - 1e-9):
             return
         if not 0.0 <= elapsed <= self._memory:
-            elapsed = _PERIOD
+            elapsed = self._period
         self._stamp_ns = estimate.stamp_ns
         self._use(estimate, elapsed)
 
@@ -532,7 +535,7 @@ class DiagnosisMonitor:
 
     def figures(self) -> DiagnosisFigures:
         """Figures of the newest estimates."""
-        fewest = EVIDENCE / _PERIOD
+        fewest = EVIDENCE / self._period
         disturbed = _enough(self._always.mean, self._always.weight, fewest)[0]
         driving, friction, calibration = _enough(self._moving.mean, self._moving.weight, fewest)
         consistency, limit = _enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count, fewest)

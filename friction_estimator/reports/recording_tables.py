@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.config import DiagnosisConfig
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
-from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, RecordedEstimate
+from friction_estimator.estimation.diagnosis_monitor import PERIOD, DiagnosisMonitor, RecordedEstimate
 from friction_estimator.estimation.visited_velocities import LEAST_SPEED, OUTSIDE
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS
@@ -164,11 +164,13 @@ def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[Diagno
     after : samples before this time are left out [s]
     """
     duration = max(float(recording.time[-1]), 1e-3)
-    period = min(max(DiagnosisConfig().period, duration / _MOST_EVALUATIONS), 10.0)
-    config = DiagnosisConfig(period=period, memory=min(1e3 * duration + 1.0, 1e6))
+    period = min(max(PERIOD, duration / _MOST_EVALUATIONS), 10.0)
+    config = DiagnosisConfig(memory=min(1e3 * duration + 1.0, 1e6))
     n = len(recording.joint_names)
     laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
-    monitor = DiagnosisMonitor(config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0)
+    monitor = DiagnosisMonitor(
+        config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0, period=period
+    )
     step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
     for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):
         monitor.add(_estimate(recording, row, motors))
