@@ -18,26 +18,23 @@ from benchmarks.shared.pages import DOCS, add_page, number, table
 from benchmarks.shared.walks import find_case, simulate
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.disturbance import Disturbance
-from friction_estimator.estimation.kalman.frame_friction import (
-    FRICTION_VARIANCE,
-    MODEL_ERROR_VARIANCE,
-    VELOCITY_VARIANCE,
-    LawNow,
-)
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.kalman.frame import FrameOutput
+from friction_estimator.estimation.kalman.joint_friction import FrameFriction
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import noise_names
-from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
+from friction_estimator.types import FloatArray, SensorFrame
 
 ROBOT = "suralp"
 PARTS = (
     "sigma, part of law and model error",
-    "sigma, part of load and timing",
+    "sigma, part of load, timing and one-sided friction",
     "sigma, part of the uncertain velocity",
-    "sigma of the model error while nothing is measured",
+    "sigma of law and model error while nothing is measured",
 )
 
 
@@ -45,28 +42,20 @@ class RecordingStage(KalmanFriction):
     """Keeps the parts of every variance that it publishes, (4, n) a frame [(N m)^2]."""
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        super().__init__(config, robot)
+        super().__init__(config, robot, Health())
         self.variances: dict[int, FloatArray] = {}
 
-    def _friction(
-        self,
-        frame: SensorFrame,
-        attitude: Attitude,
-        phase: ContactPhase,
-        dynamics: Dynamics,
-        law: LawNow,
-        disturbance: Disturbance,
-    ) -> JointFriction:
-        terms = law.terms
+    def _identify(self, frame: SensorFrame, motion: JointMotion, now: FrameFriction, out: FrameOutput) -> None:
+        unmodelled = self.unmodelled_variance + self.bank.estimates.one_sided_variance
         self.variances[frame.stamp_ns] = np.stack(
             (
-                terms[FRICTION_VARIANCE],
-                self.unmodelled_variance,
-                terms[VELOCITY_VARIANCE],
-                terms[MODEL_ERROR_VARIANCE],
+                now.sigma**2 - now.velocity_variance - unmodelled,
+                unmodelled,
+                now.velocity_variance,
+                now.model_sigma**2 - now.velocity_variance - unmodelled,
             )
         )
-        return super()._friction(frame, attitude, phase, dynamics, law, disturbance)
+        super()._identify(frame, motion, now, out)
 
 
 class RecordingEstimator(Estimator):

@@ -11,7 +11,17 @@ in the middle of a run. Small functions that only kernels call need no types::
 
 The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
 ``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
-scalars.
+scalars. Arrays that belong together travel as one argument, a ``NamedTuple``::
+
+    @arrays
+    class State(NamedTuple):
+        mean: Vector
+        covariance: Matrix
+
+    @kernel("State f8")
+    def predict(state, dt): ...
+
+:func:`allocate` makes such a tuple as named views of one buffer, so that a checkpoint is a copy of the buffer.
 
 :func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
 folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
@@ -31,11 +41,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from friction_estimator.types import FloatArray
 
 numba: Any
 try:
     import numba
+    import numba.extending
 except ImportError:  # an optional speed-up
     numba = None
 
@@ -56,13 +72,24 @@ if COMPILED:
         "B": numba.boolean[::1],
         "BM": numba.boolean[:, ::1],
     }
+    _TYPES |= {
+        word: _TYPES[letter]
+        for word, letter in {
+            "Vector": "V", "Matrix": "M", "Block": "T", "Indices": "I", "IndexTable": "IM", "IndexBlock": "IT",
+            "Flags": "B", "FlagTable": "BM", "float": "f8", "int": "i8", "bool": "b1",
+        }.items()
+    }  # fmt: skip
 
 NOT_COMPILED = "" if COMPILED else "numba is not installed" if numba is None else "NUMBA_DISABLE_JIT is set"
 """Why kernels run as plain Python; empty where they are compiled."""
 
+_FIELDS: dict[str, dict[str, str]] = {}
+"""Type of every field of the classes of :func:`arrays`, by their names."""
+
 KERNELS: list[tuple[Any, str]] = []
 """Kernels that state their types, and these, in the order of their definition."""
 _prepared = 0
+_unchecked: list[UncheckedKernel] = []
 
 _UNUSED = 28 * 24 * 3600.0
 """Caches of kernels that nobody has used for this long are removed [s]: two versions may be in use at once."""
@@ -72,17 +99,79 @@ _grown: set[Path] = set()
 """Folders in which this process has made the cache of a kernel."""
 
 
-def kernel(types: str | Callable[..., Any]) -> Any:
-    """Decorate a kernel: ``@kernel("V M f8")`` when Python calls it, ``@kernel`` when only other kernels do."""
+Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
+
+
+def arrays(kind: type[Tuple]) -> type[Tuple]:
+    """Let kernels take this ``NamedTuple`` as one argument.
+
+    Its annotations are the array types of :mod:`friction_estimator.types`, ``float``, ``int``, ``bool``, or classes of
+    this kind.
+    """
+    fields = {name: getattr(type, "__forward_arg__", str(type)) for name, type in kind.__annotations__.items()}
+    _FIELDS[kind.__name__] = fields
+    if COMPILED:
+        _TYPES[kind.__name__] = numba.types.BaseTuple.from_types([_TYPES[name] for name in fields.values()], kind)
+    return kind
+
+
+def allocate(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatArray, Tuple]:
+    """A contiguous buffer of zeros, and a tuple of its views with these shapes, one a field."""
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    buffer, ends = np.zeros(sum(sizes)), np.cumsum(sizes)
+    views = (buffer[end - size : end].reshape(shape) for end, size, shape in zip(ends, sizes, shapes, strict=True))
+    return buffer, kind(*views)
+
+
+class UncheckedKernel:
+    """A kernel of the hot path: once it is prepared, Python calls it without a look at the types of its arguments.
+
+    That look costs more than handing the arrays over. The arguments come from the package itself, and tests check their
+    types: there kernels are prepared as final. Other kernels call it as any kernel.
+    """
+
+    __slots__ = ("_call", "dispatcher", "py_func")
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._call = self.dispatcher = dispatcher
+        self.py_func = dispatcher.py_func
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel."""
+        return self._call(*arguments)
+
+    def stop_checking(self) -> None:
+        """Call the machine code directly from now on."""
+        (compiled,) = self.dispatcher.overloads.values()
+        self._call = compiled.entry_point
+
+
+if COMPILED:
+
+    @numba.extending.typeof_impl.register(UncheckedKernel)
+    def _type_of_kernel(kernel: UncheckedKernel, context: Any) -> Any:
+        return numba.types.Dispatcher(kernel.dispatcher)
+
+
+def kernel(types: str | Callable[..., Any], unchecked: bool = False) -> Any:
+    """Decorate a kernel: ``@kernel("V M f8")`` when Python calls it, ``@kernel`` when only other kernels do.
+
+    Parameters
+    ----------
+    unchecked : see :class:`UncheckedKernel`
+    """
     if not isinstance(types, str):
         return _compiled(types) if COMPILED else types
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., Any]) -> Any:
         if not COMPILED:
             return function
         dispatcher = _compiled(function)
         KERNELS.append((dispatcher, types))
-        return dispatcher
+        if not unchecked:
+            return dispatcher
+        _unchecked.append(UncheckedKernel(dispatcher))
+        return _unchecked[-1]
 
     return decorate
 
@@ -103,6 +192,8 @@ def prepare(progress: Callable[[int, int], None] | None = None, final: bool = Fa
         _prepared += 1
         if progress is not None:
             progress(_prepared, len(KERNELS))
+    while _unchecked and not final:
+        _unchecked.pop().stop_checking()
     while _grown:
         _remove_unused(_grown.pop())
 
@@ -162,12 +253,19 @@ def _constants(function: Callable[..., Any]) -> list[str]:
     return [f"{name}={value!r}" for name, value in values if isinstance(value, (int, float, tuple, list))]
 
 
+def _layout(name: str) -> str:
+    """Fields of a class of :func:`arrays`, and of the classes among them; empty for other types."""
+    fields = _FIELDS.get(name, {})
+    return "".join(f"{name}.{field}={kind}{_layout(kind)}" for field, kind in fields.items())
+
+
 def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
     """First folder that can be written: of the package, of the user's cache, a temporary one."""
     sources = sorted({function.__code__.co_filename for function in functions})
     stamps = ((path, os.stat(path)) for path in sources)
     text = "".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stamps)
     text += "".join(constant for function in functions for constant in _constants(function))
+    text += "".join(_layout(name) for function in functions for name in function.__annotations__.values())
     name = f"kernels-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     package = Path(__file__).resolve().parent

@@ -15,14 +15,25 @@ Conventions, once for the whole package
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from friction_estimator.compiled import arrays
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+Vector: TypeAlias = FloatArray
+"""Arrays with one, two (``Matrix``) and three axes (``Block``): kernels distinguish them."""
+Matrix: TypeAlias = FloatArray
+Block: TypeAlias = FloatArray
+Indices: TypeAlias = IntArray
+IndexTable: TypeAlias = IntArray
+IndexBlock: TypeAlias = IntArray
+Flags: TypeAlias = BoolArray
+FlagTable: TypeAlias = BoolArray
 
 GRAVITY = 9.81
 """Standard gravity of the whole package, as in pinocchio and MuJoCo [m/s^2]."""
@@ -205,8 +216,8 @@ class ContactPhase:
     name: str
 
 
-@record(frozen=True, slots=True)
-class Dynamics:
+@arrays
+class Dynamics(NamedTuple):
     """One pinocchio update, shared by all later stages.
 
     Everything is in base axes, seen from the translating frame in which the IMU origin is at rest: there gravity is
@@ -227,16 +238,16 @@ class Dynamics:
     foot_rotation_to_base : (k, 3, 3)
     """
 
-    position: FloatArray
-    velocity: FloatArray
-    specific_force: FloatArray
-    mass_matrix: FloatArray
-    bias: FloatArray
-    momentum_bias: FloatArray
-    foot_jacobian: FloatArray
-    foot_bias_acceleration: FloatArray
-    foot_position_in_base: FloatArray
-    foot_rotation_to_base: FloatArray
+    position: Vector
+    velocity: Vector
+    specific_force: Vector
+    mass_matrix: Matrix
+    bias: Vector
+    momentum_bias: Vector
+    foot_jacobian: Block
+    foot_bias_acceleration: Matrix
+    foot_position_in_base: Matrix
+    foot_rotation_to_base: Block
 
 
 @record(frozen=True, slots=True)

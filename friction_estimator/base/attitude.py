@@ -168,7 +168,7 @@ def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
     return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
 
 
-@kernel("V M V f8 f8 V M")
+@kernel("V M V f8 f8 V M", unchecked=True)
 def start_attitude(
     x: FloatArray,
     P: FloatArray,
@@ -225,7 +225,7 @@ def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt:
     q[0], q[1], q[2], q[3] = w / length, x / length, y / length, z / length
 
 
-@kernel("V M V M V V V f8 f8 M")
+@kernel("V M V M V V V f8 f8 M", unchecked=True)
 def attitude_output(
     x: FloatArray,
     P: FloatArray,
@@ -263,7 +263,7 @@ def attitude_output(
     return bounded(x) and is_covariance(P) and is_covariance(P_q) and bounded(out)
 
 
-@kernel("V M V M V V V V M V V f8 f8 f8 f8 f8 f8 f8 M")
+@kernel("V M V M V V V V M V V f8 f8 f8 f8 f8 f8 f8 M", unchecked=True)
 def advance_attitude(
     x: FloatArray,
     P: FloatArray,

@@ -14,7 +14,7 @@ _RELEASE = 0.5
 """Threshold below which a foot is in the air, as a part of that above which it is in contact."""
 
 
-@kernel("B V V B M B f8 f8 f8 f8 b1 B V")
+@kernel("B V V B M B f8 f8 f8 f8 b1 B V", unchecked=True)
 def step_contact(
     contact: BoolArray,
     crossed_for: FloatArray,

@@ -88,7 +88,7 @@ def write_covariances(
         twist[i, i] += velocity_state[VARIANCE, i] + sole_speed_variance
 
 
-@kernel("V M B T B V f8 M B V V V B M M f8 V M B B V V V M V V M M B B M V T M T V M f8 b1 M M")
+@kernel("V M B T B V f8 M B V V V B M M f8 V M B B V V V M V V M M B B M V T M T V M f8 b1 M M", unchecked=True)
 def step_odometry(
     heading: FloatArray,
     heading_covariance: FloatArray,

@@ -19,10 +19,10 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import DiagnosisConfig
 from friction_estimator.config.robot import SURE_SIGN
 from friction_estimator.estimation.diagnosis import EVIDENCE, MOVED_LONG, UNLEARNED, DiagnosisFigures
-from friction_estimator.laws.joint_laws import JointLaws, regressor_of_motors
+from friction_estimator.laws.joint_laws import JointLaws, LawTable, regressor_of_motors
 from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
+from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate
 
 _SLOWEST = 0.02
 """A joint moves above this speed [rad/s]: below it static friction decides."""
@@ -127,7 +127,7 @@ class FadingMean:
         return np.asarray(self.weight**2 / np.where(squares > 0.0, squares, 1.0))
 
 
-@kernel("V V M f8 f8")
+@kernel("V V M f8 f8", unchecked=True)
 def add_innovations(
     newest: FloatArray,
     consistency: FloatArray,
@@ -176,7 +176,7 @@ class Innovations:
         return self._mean.mean[0], limit
 
 
-@kernel("V V M V B B IT M M M f8 f8 f8 f8 M V V M M")
+@kernel("V V M V B B LawTable M M f8 f8 f8 f8 M V V M M", unchecked=True)
 def add_law_change(
     velocity: FloatArray,
     effort: FloatArray,
@@ -184,8 +184,7 @@ def add_law_change(
     model_sigma: FloatArray,
     counts: BoolArray,
     known_at_start: BoolArray,
-    codes: IntArray,
-    scales: FloatArray,
+    laws: LawTable,
     from_joints: FloatArray,
     to_joints: FloatArray,
     known_ratio: float,
@@ -205,15 +204,14 @@ def add_law_change(
     velocity, effort, model_sigma : (n,) of the joints
     parameters : (n, p) motor by motor
     counts : (n,) joints that move, and that nothing pushes
-    codes, scales : of the laws
     from_joints, to_joints : ``matrix`` and ``to_joints`` of the motors
     known_ratio : a law is known when its sigma is below this part of its torque
     enough : samples after which a law that was known in most of them becomes the law of the start
     """
-    n, p = scales.shape
+    n, p = laws.scales.shape
     phi, torque, change = np.empty((n, p)), np.zeros(n), np.zeros(n)
     law, motor_law = np.zeros(n), np.zeros(n)
-    regressor_of_motors(codes, scales, from_joints, to_joints, velocity, effort, phi)
+    regressor_of_motors(laws, from_joints, to_joints, velocity, effort, phi)
     for motor in range(n):
         for i in range(p):
             motor_law[motor] += phi[motor, i] * parameters[motor, i]
@@ -266,8 +264,8 @@ class LawDrift:
 
     def __init__(self, period: float, laws: JointLaws, motors: Transmission) -> None:
         self._enough = _KNOWN_FOR * EVIDENCE / period
-        self._tables = laws.codes, laws.scales, motors.matrix, motors.to_joints
-        n, p = laws.scales.shape
+        self._tables = laws.table, motors.matrix, motors.to_joints
+        n, p = laws.table.scales.shape
         self._keep_known = math.exp(-period / max(EVIDENCE, period))
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
@@ -312,7 +310,7 @@ class LawDrift:
         return self._change.weight
 
 
-@kernel("V V V V V V B M M f8 f8 f8 f8 V M M B")
+@kernel("V V V V V V B M M f8 f8 f8 f8 V M M B", unchecked=True)
 def add_motion(
     velocity: FloatArray,
     friction: FloatArray,
@@ -373,7 +371,7 @@ def add_motion(
             moving_sums[2, joint] += calibration_torque[joint] ** 2
 
 
-@kernel("V V V V B B V f8 f8 f8 M M")
+@kernel("V V V V B B V f8 f8 f8 M M", unchecked=True)
 def add_phase(
     velocity: FloatArray,
     friction: FloatArray,

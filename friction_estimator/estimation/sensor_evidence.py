@@ -127,7 +127,7 @@ class EvidenceCollector:
         self.block.torque[:, moving] += products[:, moving]
 
 
-@kernel("f8 b1 V b1 B M V V M V V")
+@kernel("f8 b1 V b1 B M V V M V V", unchecked=True)
 def compare_readings(
     step: float,
     begins: bool,
@@ -188,7 +188,7 @@ def _add_products(sums: FloatArray, first: float, second: float) -> None:
     sums[2] += second * second
 
 
-@kernel("V B T T M M BM B f8 f8 V V V M M V V M V M M M")
+@kernel("V B T T M M BM B f8 f8 V V V M M V V M V M M M", unchecked=True)
 def sum_forces(
     row: FloatArray,
     wrench_fresh: BoolArray,

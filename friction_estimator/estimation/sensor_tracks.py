@@ -27,7 +27,7 @@ _PERIOD, _READINGS = range(2)
 """Columns of the figures: usual time between readings [ns], new readings in a frame."""
 
 
-@kernel("f8 i8")
+@kernel("f8 i8", unchecked=True)
 def follow_period(period: float, step: int) -> float:
     """Usual period after one more step [ns]: shorter steps count at once, longer ones slowly."""
     return min(float(step), period + 0.1 * (step - period)) if period > 0.0 else float(step)
@@ -44,7 +44,7 @@ def _drop_oldest(own: IntArray, rows: FloatArray, length: int, count: int) -> in
     return length - count
 
 
-@kernel("IM T IM M I i8 i8 V i8 i8")
+@kernel("IM T IM M I i8 i8 V i8 i8", unchecked=True)
 def insert_reading(
     stamps: IntArray,
     values: FloatArray,
@@ -103,7 +103,7 @@ def insert_reading(
     counts[sensor, _LENGTH] = length + 1
 
 
-@kernel("IM T IM M M B V i8 i8 i8 i8 T")
+@kernel("IM T IM M M B V i8 i8 i8 i8 T", unchecked=True)
 def read_tracks(
     stamps: IntArray,
     values: FloatArray,

@@ -106,8 +106,10 @@ class VisitedVelocities:
 
     def _lay_out(self, laws: JointLaws) -> None:
         self._laws = laws
-        apart = np.isin(laws.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
-        self._odd = 1.0 - (apart | (laws.codes[..., 4] != Factor.NONE))
+        apart = np.isin(
+            laws.table.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN)
+        )  # no friction of a motion that goes on
+        self._odd = 1.0 - (apart | (laws.table.codes[..., 4] != Factor.NONE))
 
     @property
     def moving_time(self) -> FloatArray:

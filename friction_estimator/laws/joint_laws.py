@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import FrictionLaw, law_names, make_law
 from friction_estimator.laws.linear import (
@@ -26,7 +26,7 @@ from friction_estimator.laws.linear import (
     presliding_of_load,
     term_table,
 )
-from friction_estimator.types import BoolArray, Brief, FloatArray, IntArray
+from friction_estimator.types import BoolArray, Brief, FloatArray, IndexBlock, Matrix, Vector
 
 _NODES, _WEIGHTS = hermegauss(7)
 _WEIGHTS /= _WEIGHTS.sum()
@@ -48,24 +48,38 @@ _ROUNDING, _NEGLIGIBLE = 1e-4, 1e-9
 """Largest rounding error of a covariance in units of the standard deviations; the smallest unit per largest one."""
 
 
-@kernel("IT M M M")
-def joints_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+@arrays
+class LawTable(NamedTuple):
+    """Terms of the friction laws of n joints.
+
+    Attributes
+    ----------
+    codes, scales : (n, p, 5), (n, p) terms
+    finest : (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
+    """
+
+    codes: IndexBlock
+    scales: Matrix
+    finest: Vector
+
+
+@kernel("LawTable M M", unchecked=True)
+def joints_regressor(laws: LawTable, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Regressors (r, n, p) of all joints at velocities and loads (r, n)."""
     rows, n = velocity.shape
-    phi, none = np.empty((rows, n, scales.shape[1])), np.empty(0)
+    phi, none = np.empty((rows, n, laws.scales.shape[1])), np.empty(0)
     for row in range(rows):
         for joint in range(n):
             fill_regressor(
-                phi[row, joint], codes[joint], scales[joint], velocity[row, joint], load[row, joint],
+                phi[row, joint], laws.codes[joint], laws.scales[joint], velocity[row, joint], load[row, joint],
                 none, 1.0, 0.0, none,
             )  # fmt: skip
     return phi
 
 
-@kernel("IT M M M V V M")
+@kernel("LawTable M M V V M")
 def regressor_of_motors(
-    codes: IntArray,
-    scales: FloatArray,
+    laws: LawTable,
     matrix: FloatArray,
     to_joints: FloatArray,
     velocity: FloatArray,
@@ -81,7 +95,7 @@ def regressor_of_motors(
                 speed += velocity[joint] * to_joints[joint, motor]
             if matrix[joint, motor] != 0.0:
                 load += effort[joint] * matrix[joint, motor]
-        fill_regressor(regressor[motor], codes[motor], scales[motor], speed, load, none, 1.0, 0.0, none)
+        fill_regressor(regressor[motor], laws.codes[motor], laws.scales[motor], speed, load, none, 1.0, 0.0, none)
 
 
 @kernel
@@ -97,31 +111,36 @@ def advance_strain(strain: FloatArray, unknown: FloatArray, moved: float) -> Non
         unknown[k] /= 1.0 + abs(part)
 
 
+@arrays
+class MeanFriction(NamedTuple):
+    """Friction of n joints over uncertain velocities: mean regressor (n, p), mean (n,) [N m], variance (n,)."""
+
+    regressor: Matrix
+    torque: Vector
+    variance: Vector
+
+
 @kernel
 def expected_friction(
-    codes: IntArray,
-    scales: FloatArray,
-    finest: FloatArray,
+    laws: LawTable,
     parameters: FloatArray,
     velocity: FloatArray,
     load: FloatArray,
     velocity_std: FloatArray,
     strain: FloatArray,
     wave: FloatArray,
-    mean_phi: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
+    out: MeanFriction,
 ) -> None:
-    """Write the mean regressor (n, p), and mean and variance (n,) of the friction for Gaussian velocities.
+    """Write mean and variance of the friction for Gaussian velocities.
 
     ``strain`` (n, s) has the Dahl strains of the presliding terms, ``wave`` (n, 2) sine and cosine of the ripple.
     """
-    n, p = scales.shape
-    phi, torque = np.empty(p), np.empty(_NODES.size)
+    n, p = laws.scales.shape
+    phi, torque, codes, scales = np.empty(p), np.empty(_NODES.size), laws.codes, laws.scales
     for joint in range(n):
-        few = velocity_std[joint] <= _SMOOTH * finest[joint]
+        few = velocity_std[joint] <= _SMOOTH * laws.finest[joint]
         nodes, weights = (_FEW_NODES, _FEW_WEIGHTS) if few else (_NODES, _WEIGHTS)
-        mean_phi[joint], mean[joint], variance[joint] = 0.0, 0.0, 0.0
+        out.regressor[joint], mean, variance = 0.0, 0.0, 0.0
         sliding, held = presliding_of_load(codes[joint], parameters[joint], strain[joint])
         for k in range(nodes.size):
             at = velocity[joint] + nodes[k] * velocity_std[joint]
@@ -129,17 +148,16 @@ def expected_friction(
             torque[k] = 0.0
             for j in range(p):
                 torque[k] += phi[j] * parameters[joint, j]
-                mean_phi[joint, j] += weights[k] * phi[j]
-            mean[joint] += weights[k] * torque[k]
+                out.regressor[joint, j] += weights[k] * phi[j]
+            mean += weights[k] * torque[k]
         for k in range(nodes.size):
-            variance[joint] += weights[k] * (torque[k] - mean[joint]) ** 2
+            variance += weights[k] * (torque[k] - mean) ** 2
+        out.torque[joint], out.variance[joint] = mean, variance
 
 
-@kernel("IT M V T M M M T T T M M")
+@kernel("LawTable T M M M T T T M M")
 def expected_friction_rows(
-    codes: IntArray,
-    scales: FloatArray,
-    finest: FloatArray,
+    laws: LawTable,
     parameters: FloatArray,
     velocity: FloatArray,
     load: FloatArray,
@@ -152,10 +170,10 @@ def expected_friction_rows(
 ) -> None:
     """Write mean regressor (r, n, p), mean and variance (r, n) of the friction at r instants."""
     for row in range(len(velocity)):
+        out = MeanFriction(phi[row], mean[row], variance[row])
         expected_friction(
-            codes, scales, finest, parameters[row], velocity[row], load[row], velocity_std[row], strain[row],
-            wave[row], phi[row], mean[row], variance[row],
-        )  # fmt: skip
+            laws, parameters[row], velocity[row], load[row], velocity_std[row], strain[row], wave[row], out
+        )
 
 
 class JointLaws:
@@ -180,8 +198,7 @@ class JointLaws:
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
     presliding : (n, p) one for torques of the presliding terms, else zero
     added : columns of the terms that are not the laws' own, by kind: ``ripple``, ``presliding``; empty without them
-    codes, scales : (n, p, 4), (n, p) terms of the laws, for the kernels
-    finest : (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
+    table : terms of the laws, for the kernels
 
     Raises
     ------
@@ -203,12 +220,12 @@ class JointLaws:
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
         self.prior_std, self.coulomb_weights, self.presliding = np.zeros((3, *shape))
-        self.codes: IntArray = np.empty((*shape, 5), dtype=np.int64)
-        self.scales, self.finest = np.empty(shape), np.empty(len(names))
+        codes, scales, finest = np.empty((*shape, 5), dtype=np.int64), np.empty(shape), np.empty(len(names))
+        self.table = LawTable(codes, scales, finest)
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))
-            self.codes[row], self.scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *added))
-            self.finest[row] = min(term.finest for term in (*law.terms, *added))
+            codes[row], scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *added))
+            finest[row] = min(term.finest for term in (*law.terms, *added))
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
             self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
@@ -221,7 +238,7 @@ class JointLaws:
         n = len(self.law_names)
         rows = np.ascontiguousarray(velocity, dtype=float).reshape(-1, n)
         loads = np.array(np.broadcast_to(load, velocity.shape), dtype=float, order="C").reshape(-1, n)
-        return joints_regressor(self.codes, self.scales, rows, loads).reshape(*velocity.shape, self.parameter_count)
+        return joints_regressor(self.table, rows, loads).reshape(*velocity.shape, self.parameter_count)
 
     def expected_friction(
         self,
@@ -254,7 +271,7 @@ class JointLaws:
         """
         out = np.empty((*velocity.shape, self.parameter_count)), np.empty(velocity.shape), np.empty(velocity.shape)
         strain, wave = (np.empty((*velocity.shape, 0)) if one is None else one for one in (strain, wave))
-        at = self.codes, self.scales, self.finest, parameters, velocity, load, velocity_std, strain, wave
+        at = self.table, parameters, velocity, load, velocity_std, strain, wave
         expected_friction_rows(*at, *out)
         return out
 

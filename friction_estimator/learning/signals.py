@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.observers.momentum import initial_residual, step_residual
+from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual, step_residual
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, BoolArray, Dynamics, FloatArray, SensorFrame
 
@@ -152,22 +152,6 @@ class SignalStage:
         self, frame: SensorFrame, dynamics: Dynamics, wrenches: FloatArray, state: FloatArray, needs: BoolArray
     ) -> FloatArray:
         result = np.empty(self._size)
-        step_residual(
-            dynamics.mass_matrix,
-            dynamics.velocity,
-            dynamics.momentum_bias,
-            dynamics.foot_jacobian,
-            dynamics.specific_force,
-            self._effort,
-            wrenches,
-            state,
-            frame.imu_fresh,
-            frame.wrench_fresh,
-            needs,
-            frame.dt,
-            GAIN,
-            self._forward,
-            self._base,
-            result,
-        )
+        inputs = Inputs(self._effort, wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt)
+        step_residual(dynamics, inputs, ResidualTable(needs, GAIN, self._forward, self._base), state, result)
         return np.asarray(-result)

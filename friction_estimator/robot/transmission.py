@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from friction_estimator.compiled import arrays
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import quadratic_form
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray, IndexTable, IntArray, Matrix
+
+
+@arrays
+class MotorTable(NamedTuple):
+    """Maps between motors and joints for the kernels, as of :class:`Transmission`."""
+
+    matrix: Matrix
+    to_joints: Matrix
+    group: IndexTable
+    weights: Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,11 @@ class Transmission:
     to_joints: FloatArray
     group: IntArray
     weights: FloatArray
+
+    @property
+    def table(self) -> MotorTable:
+        """The maps, for the kernels."""
+        return MotorTable(self.matrix, self.to_joints, self.group, self.weights)
 
     @staticmethod
     def of(coupling: Coupling | None, joint_names: Sequence[str]) -> Transmission:

@@ -11,12 +11,13 @@ of their own because the bound matters now and then only.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.linear_algebra import bounded
-from friction_estimator.types import FloatArray
+from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
 COARSE = 8e-5
 """Encoder steps above this [rad], those of 16 bits or less, bound the position; finer ones are crossed so often that
@@ -41,7 +42,7 @@ _LEAST_VARIANCE = 1e-6
 _ROOT_HALF, _DENSITY = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@kernel("M i8")
+@kernel("M i8", unchecked=True)
 def encoder_step(block: FloatArray, column: int) -> float:
     """Distance of the grid on which the readings of one column lie [rad]; 0: on none; NaN: too few differ to see it.
 
@@ -74,7 +75,7 @@ def encoder_step(block: FloatArray, column: int) -> float:
     return step if sure or 2 * (count + 1) <= values.size else math.nan
 
 
-@kernel("M i8 i8 V")
+@kernel("M i8 i8 V", unchecked=True)
 def add_roughness(block: FloatArray, joints: int, joint: int, sums: FloatArray) -> None:
     """Add the readings of one joint to the comparison of what is rough in velocity and in differences of position.
 
@@ -140,30 +141,43 @@ def _truncate(low: float, high: float) -> tuple[float, float, float]:
     return mean, max(variance, _LEAST_VARIANCE), math.log(probability)
 
 
-@kernel("T T M V V V V i8 f8 f8 f8 f8 M")
+@arrays
+class RoundedState(NamedTuple):
+    """State of the interacting models of n joints with coarse encoders.
+
+    Attributes
+    ----------
+    state : (m, 3, n) position, velocity, acceleration by each model
+    covariance : (m, 6, n) its upper triangle
+    probability : (m, n) of the models
+    step : (n,) resolution of each encoder; 0: none, its noise is white [rad]
+    densities : (m,) of white jerk in the first ``jerk`` models, of white acceleration in the others
+    jerk : number of models with white jerk
+    """
+
+    state: Block
+    covariance: Block
+    probability: Matrix
+    step: Vector
+    densities: Vector
+    jerk: int
+
+
+@kernel("RoundedState V V f8 f8 f8 f8 M", unchecked=True)
 def step_rounded_motion(
-    state: FloatArray,
-    covariance: FloatArray,
-    probability: FloatArray,
+    models: RoundedState,
     position: FloatArray,
     velocity: FloatArray,
-    step: FloatArray,
-    densities: FloatArray,
-    jerk: int,
     position_std: float,
     velocity_std: float,
     dt: float,
     changed: float,
     out: FloatArray,
 ) -> bool:
-    """One period of the interacting models with readings of coarse encoders.
+    """One period of the interacting models with readings (n,) of coarse encoders, in place.
 
     Parameters
     ----------
-    state, covariance, probability : (m, 3, n) position, velocity, acceleration; (m, 6, n) upper triangle; (m, n)
-    position, velocity : (n,) readings
-    step : (n,) resolution of each encoder; 0: none, its noise is white [rad]
-    densities : (m,) of white jerk in the first ``jerk`` models, of white acceleration in the others
     position_std, velocity_std : of white noise [rad, rad/s]; infinite: the velocity is not used
     dt, changed : period [s]; probability that the motion of a joint has changed its model
     out : (4, n) output: position, velocity, acceleration, standard deviation of the velocity
@@ -172,6 +186,7 @@ def step_rounded_motion(
     -------
     False where the motion is not finite
     """
+    state, covariance, probability, step, densities, jerk = models
     m, n = probability.shape
     likelihood = np.empty(m)
     d2, d3, d4, d5 = dt * dt, dt**3, dt**4, dt**5
@@ -233,40 +248,14 @@ def step_rounded_motion(
     return bounded(out)
 
 
-class RoundedMotion:
-    """States of the interacting models for coarse encoders.
-
-    Parameters
-    ----------
-    densities : (m,) of white jerk in the first ``jerk`` models, of white acceleration in the others
-    jerk : number of models with white jerk
-    step : (n,) resolution of each encoder; 0: none, its noise is white [rad]
-    position : (n,) first readings
-    position_std : of white noise [rad]
-    """
-
-    def __init__(
-        self, densities: FloatArray, jerk: int, step: FloatArray, position: FloatArray, position_std: float
-    ) -> None:
-        m, n = densities.size, position.size
-        self._densities, self._jerk, self._step = densities, jerk, step
-        self._state, self._covariance = np.zeros((m, 3, n)), np.zeros((m, 6, n))
-        self._state[:, 0] = position
-        self._covariance[:, 0] = np.maximum(position_std, step / math.sqrt(12.0)) ** 2
-        self._covariance[:, 3] = _FIRST_SPEED**2
-        self._covariance[:jerk, 5] = _FIRST_ACCELERATION**2
-        self._probability = np.full((m, n), 1.0 / m)
-
-    def advance(
-        self,
-        position: FloatArray,
-        velocity: FloatArray,
-        position_std: float,
-        velocity_std: float,
-        dt: float,
-        changed: float,
-        out: FloatArray,
-    ) -> bool:
-        """Use a reading; as of :func:`step_rounded_motion`."""
-        arrays = self._state, self._covariance, self._probability, position, velocity, self._step, self._densities
-        return step_rounded_motion(*arrays, self._jerk, position_std, velocity_std, dt, changed, out)
+def rounded_state(
+    densities: FloatArray, jerk: int, step: FloatArray, position: FloatArray, position_std: float
+) -> RoundedState:
+    """Models of joints at their first readings (n,), with white noise of the position [rad]; see the fields."""
+    m, n = densities.size, position.size
+    state, covariance = np.zeros((m, 3, n)), np.zeros((m, 6, n))
+    state[:, 0] = position
+    covariance[:, 0] = np.maximum(position_std, step / math.sqrt(12.0)) ** 2
+    covariance[:, 3] = _FIRST_SPEED**2
+    covariance[:jerk, 5] = _FIRST_ACCELERATION**2
+    return RoundedState(state, covariance, np.full((m, n), 1.0 / m), step, densities, jerk)

@@ -13,15 +13,15 @@ velocity: white acceleration, and no acceleration to estimate, so that the same 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.encoders import COARSE, RoundedMotion
+from friction_estimator.estimation.kalman.encoders import COARSE, rounded_state, step_rounded_motion
 from friction_estimator.linear_algebra import bounded, product
-from friction_estimator.types import FloatArray, record
+from friction_estimator.types import Block, FloatArray, Matrix, Vector, record
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
 WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
@@ -43,8 +43,8 @@ _LONGEST_HOLD = 0.1
 """A joint that has kept its reading for longer may move like one that has kept it for so long: it may start now [s]."""
 
 
-@record(frozen=True, slots=True)
-class JointMotion:
+@arrays
+class JointMotion(NamedTuple):
     """Filtered motion of the joints.
 
     Attributes
@@ -53,10 +53,10 @@ class JointMotion:
     velocity_std : (n,) standard deviation of the velocity [rad/s]
     """
 
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
-    velocity_std: FloatArray
+    position: Vector
+    velocity: Vector
+    acceleration: Vector
+    velocity_std: Vector
 
 
 @record(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class MotionModels:
     acceleration_densities: FloatArray
 
 
-@record(frozen=True, slots=True)
-class StationaryFilters:
+@arrays
+class StationaryFilters(NamedTuple):
     """Stationary Kalman filters of ``m`` models at one period, for the state ``[q, dq dt, ddq dt^2]``.
 
     Attributes
@@ -86,11 +86,11 @@ class StationaryFilters:
     velocity_variance : (m,) of ``dq dt``, after the correction
     """
 
-    transition: FloatArray
-    gain: FloatArray
-    information: FloatArray
-    log_determinant: FloatArray
-    velocity_variance: FloatArray
+    transition: Block
+    gain: Block
+    information: Block
+    log_determinant: Vector
+    velocity_variance: Vector
 
 
 _COARSE = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
@@ -129,7 +129,7 @@ def _solve(W: FloatArray, B: FloatArray) -> FloatArray:
     return B
 
 
-@kernel("M M V")
+@kernel("M M V", unchecked=True)
 def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatArray:
     """Predicted covariance P (3, 3) of the stationary filter that reads the first two states, with variances R (2,).
 
@@ -162,30 +162,23 @@ def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatA
     return H
 
 
-@kernel("T T V T T V V")
-def solve_filters(
-    transition: FloatArray,
-    process_noise: FloatArray,
-    R: FloatArray,
-    gain: FloatArray,
-    information: FloatArray,
-    log_determinant: FloatArray,
-    velocity_variance: FloatArray,
-) -> None:
-    """Write the fields of :class:`StationaryFilters` for m models, for a unit variance of the position."""
+@kernel("T V StationaryFilters", unchecked=True)
+def solve_filters(process_noise: FloatArray, R: FloatArray, out: StationaryFilters) -> None:
+    """Write the stationary filters of m models with these transitions, for a unit variance of the position."""
+    transition = out.transition
     for model in range(len(transition)):
         P = stationary_covariance(transition[model], process_noise[model], R)
         # determinants as sums of positive terms, so that nothing cancels where a velocity is exact
         without_velocity = max(P[0, 0] * P[1, 1] - P[0, 1] * P[0, 1], 0.0) + R[0] * P[1, 1]
         determinant = without_velocity + R[1] * (P[0, 0] + R[0])
-        W, K = information[model], gain[model]
+        W, K = out.information[model], out.gain[model]
         W[0, 0], W[1, 1] = (P[1, 1] + R[1]) / determinant, (P[0, 0] + R[0]) / determinant
         W[0, 1] = W[1, 0] = -P[0, 1] / determinant
-        log_determinant[model] = math.log(determinant)
+        out.log_determinant[model] = math.log(determinant)
         for i in range(3):
             for j in range(2):
                 K[i, j] = P[i, 0] * W[0, j] + P[i, 1] * W[1, j]
-        velocity_variance[model] = R[1] * without_velocity / determinant
+        out.velocity_variance[model] = R[1] * without_velocity / determinant
 
 
 def stationary_filters(models: MotionModels, position_std: float, velocity_std: float, dt: float) -> StationaryFilters:
@@ -203,33 +196,29 @@ def stationary_filters(models: MotionModels, position_std: float, velocity_std: 
     process_noise[:jerk] = models.jerk_densities[:, None, None] * (dt**5 / position_std**2) * WHITE_JERK
     densities = models.acceleration_densities[:, None, None]
     process_noise[jerk:, :2, :2] = densities * (dt**3 / position_std**2) * WHITE_ACCELERATION
-    gain, information, out = np.empty((m, 3, 2)), np.empty((m, 2, 2)), np.empty((2, m))
-    solve_filters(transition, process_noise, reading_noise(position_std, velocity_std, dt), gain, information, *out)
-    return StationaryFilters(
-        transition,
-        gain,
-        information / position_std**2,
-        out[0] + 4.0 * math.log(position_std),
-        out[1] * position_std**2,
+    unit = StationaryFilters(transition, np.empty((m, 3, 2)), np.empty((m, 2, 2)), np.empty(m), np.empty(m))
+    solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), unit)
+    return unit._replace(
+        information=unit.information / position_std**2,
+        log_determinant=unit.log_determinant + 4.0 * math.log(position_std),
+        velocity_variance=unit.velocity_variance * position_std**2,
     )
 
 
-@kernel("T V V f8 T T T M")
+@kernel("T V V f8 StationaryFilters M", unchecked=True)
 def advance_bank(
     state: FloatArray,
     position: FloatArray,
     velocity: FloatArray,
     dt: float,
-    transition: FloatArray,
-    gain: FloatArray,
-    information: FloatArray,
+    filters: StationaryFilters,
     distance: FloatArray,
 ) -> None:
     """Use a reading (n,), in place: states (m, 3, n), and squared Mahalanobis distances (m, n) of the reading."""
     m, _, n = state.shape
     per_dt, per_square = 1.0 / dt, 1.0 / (dt * dt)
     for model in range(m):
-        A, K, W = transition[model], gain[model], information[model]
+        A, K, W = filters.transition[model], filters.gain[model], filters.information[model]
         for joint in range(n):
             x0, x1, x2 = state[model, 0, joint], state[model, 1, joint] * dt, state[model, 2, joint] * dt * dt
             q = A[0, 0] * x0 + A[0, 1] * x1 + A[0, 2] * x2
@@ -252,7 +241,7 @@ def _mean_state(state: FloatArray, weight: FloatArray, out: FloatArray) -> None:
                 out[row, joint] += weight[model, joint] * state[model, row, joint]
 
 
-@kernel("T M V M")
+@kernel("T M V M", unchecked=True)
 def weighted_motion(state: FloatArray, weight: FloatArray, velocity_variance: FloatArray, out: FloatArray) -> None:
     """Write the mean of the bank into ``out`` (4, n): position, velocity, acceleration, standard deviation of velocity.
 
@@ -272,33 +261,43 @@ def weighted_motion(state: FloatArray, weight: FloatArray, velocity_variance: Fl
         out[3, joint] = math.sqrt(out[3, joint])
 
 
-@kernel("T M M V V f8 f8 T T T V V M")
+@arrays
+class BankState(NamedTuple):
+    """State of the interacting models.
+
+    Attributes
+    ----------
+    state : (m, 3, n) position, velocity, acceleration of n joints by each model
+    probability : (m, n) of the models
+    distance : (m, n) squared Mahalanobis distance of the newest reading
+    """
+
+    state: Block
+    probability: Matrix
+    distance: Matrix
+
+
+@kernel("BankState V V f8 f8 StationaryFilters M", unchecked=True)
 def step_motion(
-    state: FloatArray,
-    probability: FloatArray,
-    distance: FloatArray,
+    bank: BankState,
     position: FloatArray,
     velocity: FloatArray,
     dt: float,
     changed: float,
-    transition: FloatArray,
-    gain: FloatArray,
-    information: FloatArray,
-    log_determinant: FloatArray,
-    velocity_variance: FloatArray,
+    filters: StationaryFilters,
     out: FloatArray,
 ) -> bool:
-    """One period of the interacting models: states (m, 3, n), probabilities (m, n) in place, motion in ``out`` (4, n).
+    """One period of the interacting models, in place; the motion in ``out`` (4, n).
 
     Parameters
     ----------
-    distance : (m, n) working array
     changed : probability that the motion of a joint has changed its model
 
     Returns
     -------
     False where the motion is not finite
     """
+    state, probability, distance = bank.state, bank.probability, bank.distance
     m, _, n = state.shape
     _mean_state(state, probability, out)
     for model in range(m):
@@ -311,11 +310,11 @@ def step_motion(
                 state[model, row, joint] = out[row, joint] + distance[model, joint] * (
                     state[model, row, joint] - out[row, joint]
                 )
-    advance_bank(state, position, velocity, dt, transition, gain, information, distance)
+    advance_bank(state, position, velocity, dt, filters, distance)
     for joint in range(n):
         largest = -math.inf
         for model in range(m):
-            distance[model, joint] = -0.5 * (distance[model, joint] + log_determinant[model])
+            distance[model, joint] = -0.5 * (distance[model, joint] + filters.log_determinant[model])
             largest = max(largest, distance[model, joint])
         total = 0.0
         for model in range(m):
@@ -323,11 +322,11 @@ def step_motion(
             total += probability[model, joint]
         for model in range(m):
             probability[model, joint] /= total
-    weighted_motion(state, probability, velocity_variance / dt**2, out)
+    weighted_motion(state, probability, filters.velocity_variance / dt**2, out)
     return bounded(out)
 
 
-@kernel("V V f8 V V M")
+@kernel("V V f8 V V M", unchecked=True)
 def bound_by_repeats(
     position: FloatArray, step: FloatArray, dt: float, last: FloatArray, held: FloatArray, out: FloatArray
 ) -> None:
@@ -443,15 +442,15 @@ class JointMotionFilter:
         """Motion by the first reading."""
         self._running, self._rounded = True, None
         self._last, self._held = position.copy(), np.zeros(position.size)
-        self._state = self._bank.begin(position, velocity)
+        state = self._bank.begin(position, velocity)
         if self._coarse.size:
             densities = np.concatenate([_COARSE.jerk_densities, _COARSE.acceleration_densities])
             jerk = _COARSE.jerk_densities.size
-            self._rounded = RoundedMotion(densities, jerk, self._coarse, position, self._bank.position_std)
+            self._rounded = rounded_state(densities, jerk, self._coarse, position, self._bank.position_std)
         else:
-            self._probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
-            self._distance = np.empty_like(self._probability)
-        return self._bank.first_motion(self._state)
+            probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
+            self._state = BankState(state, probability, np.empty_like(probability))
+        return self._bank.first_motion(state)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
         """Use one reading of positions and velocities (n,).
@@ -466,24 +465,10 @@ class JointMotionFilter:
         out = np.empty((4, position.size))
         if self._rounded is not None:
             noise, changed = (self._bank.position_std, self._bank.velocity_std), -math.expm1(-dt / _COARSE_CHANGE_TIME)
-            sound = self._rounded.advance(position, velocity, *noise, dt, changed, out)
+            sound = step_rounded_motion(self._rounded, position, velocity, *noise, dt, changed, out)
         else:
-            filters = self._bank.filters(dt)
-            sound = step_motion(
-                self._state,
-                self._probability,
-                self._distance,
-                position,
-                velocity,
-                dt,
-                -math.expm1(-dt / _CHANGE_TIME),
-                filters.transition,
-                filters.gain,
-                filters.information,
-                filters.log_determinant,
-                filters.velocity_variance,
-                out,
-            )
+            changed = -math.expm1(-dt / _CHANGE_TIME)
+            sound = step_motion(self._state, position, velocity, dt, changed, self._bank.filters(dt), out)
         if not sound:
             raise FloatingPointError("the filtered motion of the joints was not finite")
         if self._fine.size:

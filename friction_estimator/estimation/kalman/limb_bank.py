@@ -8,15 +8,19 @@ published together, after the last one, so that their order does not matter.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import FREE_AT_REST, Learned, LimbFilter
+from friction_estimator.estimation.kalman.limb_estimates import (
+    empty_estimates,
+    gather_limb,
+    limb_estimates,
+    write_calibration,
+)
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     Limb,
     LimbState,
@@ -26,17 +30,15 @@ from friction_estimator.estimation.kalman.limb_state import (
     joint_state_indices,
     law_bounds,
     lay_out,
-    move_within_bounds,
     sensor_errors,
 )
 from friction_estimator.estimation.kalman.sensor_monitor import UnloadedFeet
-from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, WindowTerms
+from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, LinkColumns, WindowDynamics, WindowTerms
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration, record
+from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration
 
 _SHARED_PARTS = 5
 """Parts of the work of a window besides the limbs: feet, robot model, wrong links, what was learned, publication."""
@@ -53,248 +55,17 @@ positive ones by the second. Sigma of z holds errors that last over many windows
 2 mrad some z stay above 0.65, and walks without presliding leave its terms after 1 to 16 s."""
 
 
-@record(frozen=True, slots=True)
-class LimbEstimates:
-    """Estimates of all joints after the newest window. Never changed once they are published.
-
-    Attributes
-    ----------
-    parameters : (n, p) of the friction laws, motor by motor, within their bounds
-    model_error : (n,) of the laws now, motor by motor [N m]
-    covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
-    model_error_variance : (n,) of the model error when nothing is measured [(N m)^2]
-    calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart
-    calibration_variance : (n,) of all calibration [(N m)^2]
-    explained_torque : (n,) of all calibration, the wrenches' too [N m]
-    offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
-    consistency : (n,) squared innovation over its variance, NaN before the first window
-    measured_at : (n,) since the restart, when a window was last used [s]
-    sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
-    rest_part : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
-    dry_friction : (n,) largest friction that may hold a motor at rest [N m]
-    wrench_bias, wrench_gain : (k, 6)
-    parameters_sigma : (n, p)
-    coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) of each joint that moves alone [N m], [N m s/rad]
-    coulomb_viscous_covariance : (n,) [(N m)^2 s/rad]
-    """
-
-    parameters: FloatArray
-    model_error: FloatArray
-    covariance: FloatArray
-    model_error_variance: FloatArray
-    calibration_torque: FloatArray
-    calibration_variance: FloatArray
-    explained_torque: FloatArray
-    offset: FloatArray
-    offset_variance: FloatArray
-    consistency: FloatArray
-    measured_at: FloatArray
-    sliding_variance: FloatArray
-    rest_part: FloatArray
-    dry_friction: FloatArray
-    wrench_bias: FloatArray
-    wrench_gain: FloatArray
-    parameters_sigma: FloatArray
-    coulomb: FloatArray
-    viscous: FloatArray
-    coulomb_sigma: FloatArray
-    viscous_sigma: FloatArray
-    coulomb_viscous_covariance: FloatArray
-
-    @staticmethod
-    def empty(joints: int, parameters: int, feet: int, group: int = 1) -> LimbEstimates:
-        """Estimates before any window: n joints, p parameters, k feet, g motors that act on a joint."""
-        n, p, k, g = joints, parameters, feet, group
-        arrays = {name: np.zeros(n) for name in _ARRAYS}
-        arrays |= {"parameters": np.zeros((n, p)), "parameters_sigma": np.zeros((n, p))}
-        arrays |= {"covariance": np.zeros((n, g * (p + 1), g * (p + 1)))}
-        arrays |= {"wrench_bias": np.zeros((k, 6)), "wrench_gain": np.zeros((k, 6))}
-        arrays |= {"consistency": np.full(n, np.nan), "measured_at": np.full(n, -math.inf)}
-        return LimbEstimates(**arrays)
-
-    def copy(self) -> LimbEstimates:
-        """Copy of all arrays; it may be changed until it is published."""
-        return LimbEstimates(*[getattr(self, name).copy() for name in _ARRAYS])
-
-
-_ARRAYS = tuple(field.name for field in dataclasses.fields(LimbEstimates))
-
-
-@kernel
-def _weigh(rows: FloatArray, weights: FloatArray, group: IntArray, out: FloatArray) -> None:
-    """Write the vector (g (p + 1),) whose product with a joint's parameters is ``sum_g weights_g rows[group_g]``."""
-    p = rows.shape[1]
-    out[:] = 0.0
-    for a in range(group.size):
-        for i in range(p):
-            out[a * (p + 1) + i] = weights[a] * rows[group[a], i]
-
-
-@kernel
-def _spread(left: FloatArray, P: FloatArray, right: FloatArray) -> float:
-    """``left^T P right``."""
-    total = 0.0
-    for i in range(left.size):
-        if left[i] != 0.0:
-            row, part = P[i], 0.0
-            for j in range(right.size):
-                part += row[j] * right[j]
-            total += left[i] * part
-    return total
-
-
-@kernel("I V M V V B i8 i8 M IM M T M M M V T V V V M V V V V V")
-def gather_limb(
-    rows: IntArray,
-    state: FloatArray,
-    P: FloatArray,
-    sliding: FloatArray,
-    at_rest: FloatArray,
-    free_at_rest: BoolArray,
-    law: int,
-    model_error_start: int,
-    to_joints: FloatArray,
-    group: IntArray,
-    weights: FloatArray,
-    bounds: FloatArray,
-    coulomb_rows: FloatArray,
-    viscous_rows: FloatArray,
-    parameters: FloatArray,
-    model_error: FloatArray,
-    covariance: FloatArray,
-    model_error_variance: FloatArray,
-    sliding_variance: FloatArray,
-    rest_part: FloatArray,
-    parameters_sigma: FloatArray,
-    coulomb: FloatArray,
-    viscous: FloatArray,
-    coulomb_sigma: FloatArray,
-    viscous_sigma: FloatArray,
-    coulomb_viscous_covariance: FloatArray,
-) -> bool:
-    """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
-
-    Returns
-    -------
-    False, and nothing is written, where the state is not finite or P is no covariance
-
-    Parameters
-    ----------
-    rows : (m,) joints of the limb
-    sliding, at_rest, free_at_rest : (m,) of :class:`LimbFilter`
-    law, model_error_start : first state of the law and of the model error
-    to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors
-    bounds : (n, b, p)
-    coulomb_rows, viscous_rows : (n, p) of :class:`VisitedVelocities`
-    """
-    m, g = group.shape
-    p = coulomb_rows.shape[1]
-    if not (bounded(state) and is_covariance(P) and bounded(sliding) and bounded(at_rest)):
-        return False
-    for a in range(m):
-        joint = rows[a]
-        for b in range(g):
-            for c in range(g):
-                for i in range(p + 1):
-                    left = law + group[a, b] * p + i if i < p else model_error_start + group[a, b]
-                    for j in range(p + 1):
-                        right = law + group[a, c] * p + j if j < p else model_error_start + group[a, c]
-                        covariance[joint, b * (p + 1) + i, c * (p + 1) + j] = P[left, right]
-        for i in range(p):
-            parameters[joint, i] = state[law + a * p + i]
-            parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
-        move_within_bounds(parameters[joint], covariance[joint, :p, :p], bounds[joint])
-        model_error[joint] = state[model_error_start + a]
-        model_error_variance[joint], sliding_variance[joint] = sliding[a] + at_rest[a], sliding[a]
-        rest_part[joint] = FREE_AT_REST if free_at_rest[a] else 0.0
-    limb_coulomb, limb_viscous = coulomb_rows[rows], viscous_rows[rows]
-    along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
-    for a in range(m):
-        joint = rows[a]
-        coulomb[joint] = viscous[joint] = 0.0
-        for b in range(m):
-            if to_joints[a, b] != 0.0:
-                for i in range(p):
-                    coulomb[joint] += abs(to_joints[a, b]) * limb_coulomb[b, i] * parameters[rows[b], i]
-                    viscous[joint] += to_joints[a, b] ** 2 * limb_viscous[b, i] * parameters[rows[b], i]
-        _weigh(limb_coulomb, np.abs(weights[a]), group[a], along_coulomb)
-        _weigh(limb_viscous, weights[a] ** 2, group[a], along_viscous)
-        coulomb_sigma[joint] = math.sqrt(max(_spread(along_coulomb, covariance[joint], along_coulomb), 0.0))
-        viscous_sigma[joint] = math.sqrt(max(_spread(along_viscous, covariance[joint], along_viscous), 0.0))
-        coulomb_viscous_covariance[joint] = _spread(along_coulomb, covariance[joint], along_viscous)
-    return True
-
-
-@kernel("I I I V M M V f8 V V V V V V V M M")
-def write_calibration(
-    rows: IntArray,
-    feet: IntArray,
-    starts: IntArray,
-    x: FloatArray,
-    P: FloatArray,
-    columns: FloatArray,
-    limb_consistency: FloatArray,
-    time: float,
-    torque: FloatArray,
-    variance: FloatArray,
-    explained: FloatArray,
-    offset: FloatArray,
-    offset_variance: FloatArray,
-    consistency: FloatArray,
-    measured_at: FloatArray,
-    wrench_bias: FloatArray,
-    wrench_gain: FloatArray,
-) -> None:
-    """Write what a limb's calibration explains, and how well its window fitted, into its rows of the estimates.
-
-    Parameters
-    ----------
-    rows, feet : (m,), (f,) joints and feet of the limb
-    starts : first state of each block, in the order of :class:`LimbState`
-    x, P : state (size,) and covariance of the limb's filter
-    columns : (m, size) torque per unit of every state; nothing is written where they are not finite
-    limb_consistency : (m,)
-    time : end of the window [s]
-    torque, ..., wrench_gain : output, fields of :class:`LimbEstimates`
-    """
-    if not bounded(columns):
-        return
-    m, size = columns.shape
-    first, foot_bias, foot_gain, wrench_stop = starts[3], starts[4], starts[5], starts[6]
-    for a in range(m):
-        joint, spread = rows[a], np.zeros(size - first)
-        torque[joint] = variance[joint] = explained[joint] = 0.0
-        for i in range(first, size):
-            factor, row = columns[a, i], P[i, first:]
-            if factor != 0.0:
-                part = factor * x[i]
-                explained[joint] += part
-                if i < foot_bias or i >= wrench_stop:
-                    torque[joint] += part
-                for j in range(spread.size):
-                    spread[j] += factor * row[j]
-        for j in range(spread.size):
-            variance[joint] += spread[j] * columns[a, first + j]
-        consistency[joint], measured_at[joint] = limb_consistency[a], time
-        own = starts[10] + a
-        offset[joint], offset_variance[joint] = x[own], P[own, own]
-    for place in range(feet.size):
-        for axis in range(6):
-            wrench_bias[feet[place], axis] = x[foot_bias + 6 * place + axis]
-            wrench_gain[feet[place], axis] = x[foot_gain + 6 * place + axis]
-
-
 def presliding_evidence(limb_filter: LimbFilter) -> FloatArray:
     """Whether the friction of each motor of a limb builds up over a distance, (m,); zero where the data show nothing.
 
     ``z = c / sigma_c`` of ``c = sum_k m_k - F_c / 2`` with the torques m of presliding: the sum is near F_c with
     presliding and near zero without, also where the law misses something else.
     """
-    layout, built_up = limb_filter.layout, limb_filter.presliding
+    layout, built_up = limb_filter.layout, limb_filter.table.presliding
     m, p = built_up.shape
     states = layout.law.start + np.arange(m * p).reshape(m, p)
     law, P = limb_filter.state[states], limb_filter.covariance[states[:, :, None], states[:, None, :]]
-    beyond_half = built_up - 0.5 * limb_filter.coulomb_weights
+    beyond_half = built_up - 0.5 * limb_filter.table.coulomb
     c = (beyond_half * law).sum(axis=1)
     variance, spread = (np.einsum("mi,mij,mj->m", weights, P, weights) for weights in (beyond_half, built_up))
     prior = (built_up * layout.prior_std[states] ** 2).sum(axis=1)
@@ -320,7 +91,7 @@ class LimbBank:
     Attributes
     ----------
     limbs, filters : joints that couple, and their filters
-    estimates : from all windows that all limbs have used
+    estimates, buffer : from all windows that all limbs have used, and the buffer behind them
     visited : velocities of the motors
     newest : window that the limbs use, or have used; None before the first one
     missed : (2, n) torque of the motors in it that their laws do not explain, and its variance; NaN where nothing was
@@ -337,17 +108,16 @@ class LimbBank:
         self._bounds = law_bounds(laws)
         self._rippling = _coulomb_ripple(laws)
         self.limbs = find_limbs(robot)
-        self._motors = [robot.motors.select(limb.joints) for limb in self.limbs]
+        motors = [robot.motors.select(limb.joints) for limb in self.limbs]
+        self._places = [
+            LimbPlace(limb.joints, limb.feet, one.to_joints, one.group, one.weights)
+            for limb, one in zip(self.limbs, motors, strict=True)
+        ]
         self.filters = [
-            LimbFilter(
-                self._layout(limb, laws),
-                config.kalman,
-                self._bounds[limb.joints],
-                laws.presliding[limb.joints],
-            )
+            LimbFilter(self._layout(limb, laws), config.kalman, self._bounds[limb.joints], laws.presliding[limb.joints])
             for limb in self.limbs
         ]
-        self._held: list[Learned | None] = [None] * len(self.limbs)
+        self._held: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)
         self._dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
@@ -362,7 +132,7 @@ class LimbBank:
         self._dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
-        self._next = LimbEstimates.empty(*self._shape)
+        self._open_estimates(empty_estimates(*self._shape))
         self._failed: dict[int, str] = {}
         self._used: dict[int, LimbWindow] = {}
         self.newest: WindowTerms | None = None
@@ -408,7 +178,7 @@ class LimbBank:
                 values, P = turn @ one.state[rows], one.covariance[np.ix_(rows, rows)]
                 amplitude = np.repeat((values**2).reshape(2, 2).sum(axis=1), 2)
                 one.replace(rows, values, turn @ P @ turn.T + np.diag(spread[motor] ** 2 * amplitude))
-            one.drop_copies()
+            one.drop_checkpoints()
         self.refresh()
 
     def use_laws(self, laws: JointLaws) -> None:
@@ -422,13 +192,11 @@ class LimbBank:
         self._held = [None] * len(self.limbs)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
-        empty = LimbEstimates.empty(*self._shape)
-        self._next = dataclasses.replace(
-            self.estimates,
-            parameters=empty.parameters,
-            parameters_sigma=empty.parameters_sigma,
-            covariance=empty.covariance,
-        )
+        before = self.estimates
+        self._open_estimates(empty_estimates(*self._shape))
+        for name, value in before._asdict().items():
+            if (now := getattr(self._next, name)).shape == value.shape:
+                now[:] = value
         self.refresh()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -438,7 +206,7 @@ class LimbBank:
 
     def open(self, window: Window) -> None:
         """Begin with a new window: which feet stand, and room for the next estimates."""
-        self._next = self.estimates.copy()
+        self._open_estimates(self.buffer.copy())
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
         for limb in self.limbs:
@@ -450,19 +218,17 @@ class LimbBank:
         self.missed.fill(np.nan)
         return self.newest
 
-    def link_columns(self, terms: WindowTerms) -> tuple[FloatArray, FloatArray]:
+    def link_columns(self) -> LinkColumns:
         """As of :meth:`WindowDynamics.link_columns`."""
-        return self._dynamics.link_columns(terms)
+        return self._dynamics.link_columns()
 
-    def use(
-        self, index: int, terms: WindowTerms, link_columns: tuple[FloatArray, FloatArray], usable: bool, frozen: bool
-    ) -> None:
+    def use(self, index: int, terms: WindowTerms, links: LinkColumns, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.
 
         Parameters
         ----------
         index : of the limb
-        terms, link_columns : of :meth:`evaluate` and :meth:`link_columns`
+        terms, links : of :meth:`evaluate` and :meth:`link_columns`
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
         """
@@ -471,10 +237,10 @@ class LimbBank:
         if not known or not usable or window.disturbed[limb.joints[0]]:
             limb_filter.skip(window.duration)
         elif limb_filter.running and window.duration > 0.0:
-            if not self._step(index, terms, link_columns, frozen):
+            if not self._step(index, terms, links, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
-            limb_filter.begin(*self._dynamics.momentum(terms, limb))
+            limb_filter.begin(*self._dynamics.momentum(terms, self._places[index]))
 
     def gather(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
@@ -487,11 +253,13 @@ class LimbBank:
         (failed, used), self._failed, self._used = (self._failed, self._used), {}, {}
         for index, limb_filter in enumerate(self.filters):
             if index in used:
-                self._note_calibration(self.limbs[index], limb_filter, used[index], time)
+                table = limb_filter.table
+                memory, now, columns = limb_filter.memory, limb_filter.now, used[index].force_columns
+                write_calibration(self._places[index], memory, now, table, columns, time, self._next)
             if mended := self._gather(index):
                 failed[index] = mended
             elif index not in failed:
-                limb_filter.keep_copy(time)
+                limb_filter.checkpoint(time)
         if failed:
             raise FloatingPointError("; ".join(f"{text} ({self._joints_of(index)})" for index, text in failed.items()))
 
@@ -514,14 +282,14 @@ class LimbBank:
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
         return SensorCalibration(delay, delay_sigma, bias, np.sqrt(variance))
 
-    def hold_copies(self, age: float) -> None:
-        """Hold what each limb had learned at least this time ago [s], as far back as there are copies."""
-        self._held = [limb_filter.copy_before(age) for limb_filter in self.filters]
+    def checkpoint(self, age: float) -> None:
+        """Keep what each limb had learned at least this time ago [s], as far back as there are checkpoints."""
+        self._held = [limb_filter.checkpoint_before(age) for limb_filter in self.filters]
 
-    def go_back_to_held(self) -> None:
-        """Drop what the limbs have learned since the time of :meth:`hold_copies`."""
-        for limb_filter, copy in zip(self.filters, self._held, strict=True):
-            limb_filter.go_back_to(copy)
+    def rollback(self) -> None:
+        """Drop what the limbs have learned since the time of :meth:`checkpoint`."""
+        for limb_filter, checkpoint in zip(self.filters, self._held, strict=True):
+            limb_filter.rollback(checkpoint)
         self.refresh()
 
     def take_over(self, other: LimbBank) -> None:
@@ -529,8 +297,7 @@ class LimbBank:
         self.visited = other.visited
         for mine, theirs in zip(self.filters, other.filters, strict=True):
             mine.take_over(theirs)
-        self._next = dataclasses.replace(self.estimates, dry_friction=other.estimates.dry_friction)
-        self.refresh()
+        self.refresh(other.estimates.dry_friction)
 
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
@@ -541,107 +308,61 @@ class LimbBank:
 
     def publish(self) -> None:
         """Let all limbs' newest estimates count."""
-        self.estimates = self._next
+        self.estimates, self.buffer = self._next, self._next_buffer
 
-    def refresh(self) -> None:
-        """Take over what has been changed in the filters from outside."""
-        self._next = self._next.copy()
+    def refresh(self, dry_friction: FloatArray | None = None) -> None:
+        """Take over what has been changed in the filters from outside, and this dry friction (n,) if there is one."""
+        self._open_estimates(self._next_buffer.copy())
+        if dry_friction is not None:
+            self._next.dry_friction[:] = dry_friction
         for index in range(len(self.limbs)):
             self._gather(index)
         self.publish()
 
-    def _step(self, index: int, terms: WindowTerms, link_columns: tuple[FloatArray, FloatArray], frozen: bool) -> bool:
-        limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
-        layout, state = limb_filter.layout, limb_filter.state
-        limb_window = self._dynamics.of_limb(
-            terms, link_columns, limb, self._motors[index], layout, state, limb_filter.covariance
-        )
+    def _open_estimates(self, buffer: FloatArray) -> None:
+        """Estimates that nobody uses yet, and that may be changed."""
+        self._next_buffer, self._next = buffer, limb_estimates(buffer, *self._shape)
+
+    def _step(self, index: int, terms: WindowTerms, links: LinkColumns, frozen: bool) -> bool:
+        limb, one, window = self.limbs[index], self.filters[index], terms.window
+        limb_window = self._dynamics.of_limb(terms, links, self._places[index], one.layout.first, one.memory)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _RESTING_SPEED
-        touching = bool(self.contact_transition[limb.joints[0]])
-        if not limb_filter.step(limb_window, frozen or resting, touching):
+        if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
             return False
         if self._rippling.size:
             ripple = self.estimates.parameters[np.ix_(limb.joints, self._rippling)]
-            least = _RIPPLE_PART**2 * (ripple**2).sum(axis=1)
-            np.maximum(limb_filter.model_error_variance, least, out=limb_filter.model_error_variance)
+            variance = one.memory.model_error_variance
+            np.maximum(variance, _RIPPLE_PART**2 * (ripple**2).sum(axis=1), out=variance)
         if not frozen:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:
-                    variance = self._dynamics.wrench_variance / window.readings[1 + foot]
-                    limb_filter.update_foot_bias(place, self._readings[foot], variance)
+                    noise = self._dynamics.wrench_variance / window.readings[1 + foot]
+                    one.update_foot_bias(place, self._readings[foot], noise)
         self._next.dry_friction[limb.joints] = limb_window.dry_friction
-        self.missed[:, limb.joints] = limb_filter.missed
+        self.missed[:, limb.joints] = one.now.missed
         self._used[index] = limb_window
         return True
-
-    def _note_calibration(self, limb: Limb, limb_filter: LimbFilter, window: LimbWindow, time: float) -> None:
-        """Errors of model and sensors by now, and how well the window fitted."""
-        estimates = self._next
-        write_calibration(
-            limb.joints,
-            limb.feet,
-            limb_filter.layout.starts,
-            limb_filter.state,
-            limb_filter.covariance,
-            window.force_columns,
-            limb_filter.consistency,
-            time,
-            estimates.calibration_torque,
-            estimates.calibration_variance,
-            estimates.explained_torque,
-            estimates.offset,
-            estimates.offset_variance,
-            estimates.consistency,
-            estimates.measured_at,
-            estimates.wrench_bias,
-            estimates.wrench_gain,
-        )
 
     def _gather(self, index: int) -> str:
         """Law and model error of a limb's motors, and their covariance joint by joint.
 
         A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
         """
-        limb_filter, motors, estimates = self.filters[index], self._motors[index], self._next
-        sound = gather_limb(
-            self.limbs[index].joints,
-            limb_filter.state,
-            limb_filter.covariance,
-            limb_filter.model_error_variance,
-            limb_filter.variance_at_rest,
-            limb_filter.free_at_rest,
-            limb_filter.layout.law.start,
-            limb_filter.layout.model_error.start,
-            motors.to_joints,
-            motors.group,
-            motors.weights,
-            self._bounds,
-            self.visited.rows[0],
-            self.visited.rows[1],
-            estimates.parameters,
-            estimates.model_error,
-            estimates.covariance,
-            estimates.model_error_variance,
-            estimates.sliding_variance,
-            estimates.rest_part,
-            estimates.parameters_sigma,
-            estimates.coulomb,
-            estimates.viscous,
-            estimates.coulomb_sigma,
-            estimates.viscous_sigma,
-            estimates.coulomb_viscous_covariance,
-        )
-        if sound:
+        one = self.filters[index]
+        priors = self._config.kalman.asymmetry_std, self.priors.offset_std
+        learned = one.memory, one.now, one.table
+        if gather_limb(self._places[index], *learned, self.visited.rows, *priors, self._next):
             return ""
-        mended = f"the filter of a limb was not finite, and {limb_filter.recover()}"
+        mended = f"the filter of a limb was not finite, and {one.recover()}"
         self._gather(index)
         return mended
 
-    def inflate_law_covariance(self, limbs: Sequence[int]) -> None:
-        """Widen the covariance of these limbs' laws: what was taken for a push has lasted too long to be one."""
-        for index in limbs:
-            self.filters[index].inflate_law_covariance()
+    def inflate_law_covariance(self, limbs: int) -> None:
+        """Widen the covariance of the laws of limbs, given as bits: a push has lasted too long to be one."""
+        for index, one in enumerate(self.filters):
+            if limbs >> index & 1:
+                one.inflate_law_covariance()
 
 
 def share_out(costs: Sequence[float]) -> list[list[int]]:
@@ -710,7 +431,7 @@ class LimbSchedule:
         yield
         terms = bank.evaluate(window)
         yield
-        links = bank.link_columns(terms)
+        links = bank.link_columns()
         for group in self._groups:
             yield
             for limb in group:

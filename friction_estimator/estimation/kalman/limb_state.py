@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import BoolArray, FloatArray, IntArray, record
+from friction_estimator.types import Flags, FloatArray, IntArray, Matrix, Vector, record
 
 _SENSOR_ERRORS = {
     "force_bias_std": 2.0,  # [N]
@@ -25,10 +26,6 @@ _SENSOR_ERRORS = {
 """Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
 WRENCH_DELAY_STD, TORQUE_DELAY_STD = 3e-3, 3e-4
 """Usual standard deviations of delays [s]: of wrenches after motor torques, and of both after the joint motion."""
-_BLOCKS = (
-    "momentum", "model_error", "law", "links", "foot_bias", "foot_gain", "effort_gain", "accelerometer_bias",
-    "wrench_delay", "torque_delay", "effort_offset", "armature",
-)  # fmt: skip
 _REST_SPEED = 2e-3
 """Speed below which dry friction may hold a joint at rest [rad/s]."""
 _OFFSET_PART = 0.005
@@ -95,20 +92,41 @@ class MotorPriors:
         )
 
 
+@arrays
+class FirstStates(NamedTuple):
+    """First state of every block of a limb's filter, in the order of the blocks.
+
+    For ``m`` joints with ``f`` feet and ``p`` law parameters a joint the blocks are momentum (m), model error (m), law
+    (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m), accelerometer bias (3), wrench delay (f),
+    torque delay (1), torque offset (m), rotor inertia (m).
+    """
+
+    momentum: int
+    model_error: int
+    law: int
+    links: int
+    foot_bias: int
+    foot_gain: int
+    effort_gain: int
+    accelerometer_bias: int
+    wrench_delay: int
+    torque_delay: int
+    effort_offset: int
+    armature: int
+
+
 @record(frozen=True, slots=True)
 class LimbState:
-    """Layout of the state of a limb of ``m`` joints with ``f`` feet and ``p`` law parameters a joint.
+    """Layout of the state of a limb, block by block as in :class:`FirstStates`.
 
-    ``[momentum (m), model error (m), law (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m),
-    accelerometer bias (3), wrench delay (f), torque delay (1), torque offset (m), rotor inertia (m)]``; everything from
-    ``links`` on is called calibration. Law and links are joint by joint; model error and law of joints that share
-    motors are motor by motor. The torque delay is that of motor torques and wrenches after the joint motion, the wrench
-    delay comes on top of it.
+    Everything from ``links`` on is called calibration. Law and links are joint by joint; model error and law of joints
+    that share motors are motor by motor. The torque delay is that of motor torques and wrenches after the joint motion,
+    the wrench delay comes on top of it.
 
     Attributes
     ----------
     size : of the state
-    starts : (12,) first state of each block
+    first : first state of each block
     prior_std : (size,) before any data; zero for what is known, or switched off
     """
 
@@ -125,7 +143,7 @@ class LimbState:
     effort_offset: slice
     armature: slice
     size: int
-    starts: IntArray
+    first: FirstStates
     prior_std: FloatArray
 
     @property
@@ -183,15 +201,13 @@ def lay_out(
         motors.armature_std[limb.joints] * (config.link_mass_std > 0.0),
     )
     ends = np.cumsum([block.size for block in blocks]).tolist()
-    parts = dict(
-        zip(_BLOCKS, (slice(end - block.size, end) for block, end in zip(blocks, ends, strict=True)), strict=True)
-    )
-    starts = np.array([0, *ends[:-1]])
-    return LimbState(**parts, size=ends[-1], starts=starts, prior_std=np.concatenate(blocks))
+    first = FirstStates(0, *ends[:-1])
+    parts = {name: slice(start, end) for name, start, end in zip(first._fields, first, ends, strict=True)}
+    return LimbState(**parts, size=ends[-1], first=first, prior_std=np.concatenate(blocks))
 
 
-@record(frozen=True, slots=True)
-class LimbWindow:
+@arrays
+class LimbWindow(NamedTuple):
     """Input of the filter of a limb of ``m`` joints from one window.
 
     Attributes
@@ -209,15 +225,23 @@ class LimbWindow:
     """
 
     duration: float
-    force: FloatArray
-    force_columns: FloatArray
-    force_variance: FloatArray
-    momentum: FloatArray
-    momentum_covariance: FloatArray
-    dry_friction: FloatArray
-    rest_variance: FloatArray
-    dry_is_known: BoolArray
-    repeats: FloatArray
+    force: Vector
+    force_columns: Matrix
+    force_variance: Matrix
+    momentum: Vector
+    momentum_covariance: Matrix
+    dry_friction: Vector
+    rest_variance: Vector
+    dry_is_known: Flags
+    repeats: Vector
+
+    @staticmethod
+    def empty(duration: float, joints: int, size: int) -> LimbWindow:
+        """A window to be filled, for m joints and a state of this size."""
+        m = joints
+        force, columns, momentum, covariance = np.empty(m), np.empty((m, size)), np.empty(m), np.empty((m, m))
+        rest = np.empty(m), np.empty(m), np.empty(m, dtype=bool), np.empty(m)
+        return LimbWindow(duration, force, columns, np.empty((m, m)), momentum, covariance, *rest)
 
 
 @kernel

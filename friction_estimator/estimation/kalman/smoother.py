@@ -137,8 +137,7 @@ class MotionSmoother:
         else:
             filters, state = self._bank.filters(dt), self._state.copy()
             distance = np.empty_like(self._log_likelihood)
-            gains = filters.transition, filters.gain, filters.information
-            advance_bank(state, position, velocity, dt, *gains, distance)
+            advance_bank(state, position, velocity, dt, filters, distance)
             newest = -0.5 * (distance + filters.log_determinant[:, None])
             self._state = state
             self._log_likelihood = math.exp(-dt / MOTION_MEMORY) * self._log_likelihood + newest

@@ -19,21 +19,17 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.disturbance import Disturbance, DisturbanceObserver, DisturbanceWatch
-from friction_estimator.estimation.kalman.frame_friction import (
+from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameOutput, FrameSettings
+from friction_estimator.estimation.kalman.instant import (
     CORRECTION_THRESHOLD,
-    REGRESSOR_VARIANCE,
-    TORQUE,
-    VELOCITY_VARIANCE,
-    InstantCorrection,
-    LawNow,
-    allow_for_chatter,
-    combine_law_and_model_error,
-    law_now,
+    Correctable,
+    FirmFeet,
+    correct_by_instant,
 )
+from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
-from friction_estimator.estimation.kalman.limb_state import joint_state_indices, part_at_rest
+from friction_estimator.estimation.kalman.limb_state import find_limbs, joint_state_indices, part_at_rest
 from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
 from friction_estimator.estimation.kalman.ripple import RippleSearch
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
@@ -72,7 +68,7 @@ _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
 
-@kernel("V f8 f8 V")
+@kernel("V f8 f8 V", unchecked=True)
 def unmodelled_torque_variance(effort: FloatArray, part: float, late: float, slow_effort: FloatArray) -> FloatArray:
     """Variance (n,) of what load and timing add to the friction, from the motor torque (n,) of a window [(N m)^2].
 
@@ -139,7 +135,6 @@ class KalmanFriction:
     time : since the restart [s]
     unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
     ripples : (n,) periods of the motors' friction in a turn, (0,) while none is found
-    strain, unknown : (n, s) Dahl strains of the motors, and what is left of their errors at the start
     """
 
     def __init__(
@@ -157,9 +152,9 @@ class KalmanFriction:
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
-        self._disturbance = DisturbanceObserver(config, robot)
+        self._frames = FrameEvaluation(config, robot, find_limbs(robot))
         self._window = config.kalman.window
-        self._correction = InstantCorrection(config, robot)
+        self._firm_feet = FirmFeet(config, robot)
         self.forget()
 
     def forget(self) -> None:
@@ -177,22 +172,18 @@ class KalmanFriction:
         self.bank = LimbBank(self._config, self._robot, self.terms)
         self.bank.retune(self._noise.noise)
         self._schedule = LimbSchedule(self.bank)
-        self._watch = DisturbanceWatch(self.bank.limbs, n)
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
-        for part in (self._clock, self._noise, self._motion, self._buffer, self._disturbance, self._correction):
+        for part in (self._clock, self._noise, self._motion, self._buffer, self._firm_feet):
             part.reset()
-        self._watch.reset()
+        self._frames.reset(self._distances)
         self._schedule.reset()
         self.bank.reset()
         self._publish_law()
         self.time = self._looked_at = self._searched_at = 0.0
         self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
-        self._one_sided, self._one_sided_variance = np.zeros((2, len(self._motors.names)))
-        self._velocity: FloatArray = np.zeros(len(self._motors.names))
         self._window_length = self._window
-        self.strain, self.unknown = np.zeros(shape := (len(self._motors.names), self._distances)), np.ones(shape)
 
     @property
     def _distances(self) -> int:
@@ -221,25 +212,38 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
-        law = law_now(
-            self.terms,
-            self._motors,
-            self.bank.estimates,
-            frame.position,
-            motion,
-            self._velocity,
-            frame.effort,
-            dt,
-            self.ripples,
-            self.strain,
-            self.unknown,
+        unmodelled = self.unmodelled_variance
+        if not self._has_learned:
+            unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
+        oldest = self.time - _STALE * self._window_length
+        settings = FrameSettings(self.ripples, unmodelled, attitude.angular_acceleration, oldest, dt)
+        shape = (*self.terms.table.scales.shape, len(frame.wrenches))
+        sample = self._buffer.row(self.time, shape[0], shape[2], shape[1])
+        now, out, largest, lasting = self._frames.step(
+            frame, attitude, dynamics, motion, self.terms.table, self.bank.buffer, settings, sample
         )
-        allow_for_chatter(
-            law.terms, motion.velocity, motion.velocity_std, self._correction.chatter, self.bank.estimates.rest_part
+        if lasting and not self.frozen:
+            self.bank.inflate_law_covariance(lasting)
+        self._identify(frame, motion, now, out)
+        if math.isnan(largest):
+            raise FloatingPointError("the friction of the identified law was not finite")
+        friction, sigma = now.friction, now.sigma
+        if largest >= CORRECTION_THRESHOLD**2:
+            friction, sigma = self._correct(frame, attitude, phase, dynamics, now, out)
+        estimates = self.bank.estimates
+        return JointFriction(
+            friction,
+            sigma,
+            out.measured,
+            now.model,
+            now.model_sigma,
+            now.external_torque,
+            now.external_sigma,
+            estimates.consistency,
+            estimates.explained_torque,
+            out.pushed,
+            self._law,
         )
-        disturbance = self._watch_disturbance(frame, dynamics, motion, law)
-        self._identify(frame, attitude, motion, law)
-        return self._friction(frame, attitude, phase, dynamics, motion, law, disturbance)
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
         """Start anew with terms of ripple as soon as the data show one, and correct the number of ripples later.
@@ -291,41 +295,22 @@ class KalmanFriction:
         self.terms = JointLaws(self.laws.law_names, ripple=self.ripples.size > 0)
         self.bank.use_laws(self.terms)
         self._buffer.use_parameters(self.terms.parameter_count)
-        self.strain, self.unknown = (np.ascontiguousarray(part[:, :0]) for part in (self.strain, self.unknown))
+        self._frames.leave_presliding()
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
         self._motion.retune(noise, self._noise.encoder_step)
-        for part in (self._buffer.fit, self.bank, self._disturbance, self._correction):
+        for part in (self._buffer.fit, self.bank, self._frames, self._firm_feet):
             part.retune(noise)
 
-    def _watch_disturbance(
-        self, frame: SensorFrame, dynamics: Dynamics, motion: JointMotion, law: LawNow
-    ) -> Disturbance:
-        """External torque of this instant; where a push has lasted too long, the covariance of the law is widened."""
-        disturbance = self._disturbance.step(frame, dynamics, motion, law, self.bank.estimates)
-        lasting = self._watch.step(disturbance.large, frame.dt)
-        if lasting and not self.frozen:
-            self.bank.inflate_law_covariance(lasting)
-        return disturbance
-
-    def _identify(self, frame: SensorFrame, attitude: Attitude, motion: JointMotion, law: LawNow) -> None:
-        """Gather the frame; let the limbs use the windows that become complete."""
-        window = self._buffer.add(
-            self.time,
-            frame,
-            attitude,
-            motion.acceleration,
-            law.regressor,
-            law.terms[REGRESSOR_VARIANCE],
-            self._watch.pushed,
-        )
+    def _identify(self, frame: SensorFrame, motion: JointMotion, now: FrameFriction, out: FrameOutput) -> None:
+        """Let the limbs use the window that becomes complete with this frame."""
+        window = self._buffer.close(frame.readings)
         if window is not None:
             self._note_unmodelled_torque(window)
-            self._share_offset()
             motors = self._motors
             self.bank.visited.visit(
-                law.regressor,
+                out.regressor,
                 motors.velocity(motion.velocity),
                 motors.velocity_std(motion.velocity_std),
                 self._window,
@@ -343,21 +328,6 @@ class KalmanFriction:
             load = self._motors.torque(window.effort)
             missed = load_presliding_variance(self.terms, self.bank.estimates.parameters, load)
             self.unmodelled_variance += self._motors.variance_at_joints(missed)
-
-    def _share_offset(self) -> None:
-        """Share of the constant torque that is friction.
-
-        Dry friction that differs between the directions is a constant torque while a motor slides, and so is an error
-        of the torque sensor: no motion separates them. With priors of both, the share of friction has the mean
-        ``w offset`` and the variance ``(1 - w) asymmetry^2 + w^2 var(offset)`` with
-        ``w = asymmetry^2 / (asymmetry^2 + prior^2)``.
-        """
-        estimates = self.bank.estimates
-        asymmetry = (self._config.kalman.asymmetry_std * self._motors.coulomb_at_joints(estimates.dry_friction)) ** 2
-        both = asymmetry + self.bank.priors.offset_std**2
-        share = np.divide(asymmetry, both, out=np.zeros_like(both), where=both > 0.0)
-        self._one_sided = share * estimates.offset
-        self._one_sided_variance = (1.0 - share) * asymmetry + share**2 * estimates.offset_variance
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""
@@ -379,70 +349,30 @@ class KalmanFriction:
             self.bank.visited.velocity_range.copy(),
         )
 
-    def _friction(
+    def _correct(
         self,
         frame: SensorFrame,
         attitude: Attitude,
         phase: ContactPhase,
         dynamics: Dynamics,
-        motion: JointMotion,
-        law: LawNow,
-        disturbance: Disturbance,
-    ) -> JointFriction:
-        """Law and model error, corrected by the friction of the instant where the law's sign is not sure."""
+        now: FrameFriction,
+        out: FrameOutput,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Friction and sigma, corrected by the friction of the instant."""
         estimates = self.bank.estimates
-        n, unmodelled = frame.effort.size, self.unmodelled_variance + self._one_sided_variance
-        law.terms[TORQUE] += self._one_sided
-        if not self._has_learned:
-            unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
-        measured, out = np.empty(n, dtype=bool), np.empty((6, n))
-        largest = combine_law_and_model_error(
-            law.terms,
-            disturbance.torque,
-            unmodelled,
-            estimates.measured_at,
-            self._watch.pushed,
-            self.time - _STALE * self._window_length,
-            measured,
-            out,
+        estimate = Correctable(
+            now.friction.copy(),
+            now.correctable.copy(),
+            estimates.calibration_torque - estimates.one_sided,
+            estimates.calibration_variance,
+            self._motors.coulomb_at_joints(estimates.dry_friction),
         )
-        if math.isnan(largest):
-            raise FloatingPointError("the friction of the identified law was not finite")
-        friction, sigma = out[0], out[1]
-        if largest >= CORRECTION_THRESHOLD**2:
-            calibration = estimates.calibration_torque - self._one_sided, estimates.calibration_variance
-            correctable = out[5]
-            dry_friction = self._motors.coulomb_at_joints(estimates.dry_friction)
-            friction, left = self._correction.correct(
-                friction,
-                correctable,
-                out[4],
-                motion,
-                frame,
-                disturbance.wrenches,
-                disturbance.passed + (out[3] - disturbance.torque),
-                disturbance.noise + self.unmodelled_variance,
-                attitude,
-                phase,
-                self.bank.contact_transition,
-                dynamics,
-                calibration,
-                dry_friction,
-            )
-            sigma = np.sqrt(out[4] + np.where(correctable > 0.0, left, law.terms[VELOCITY_VARIANCE]))
-        return JointFriction(
-            friction,
-            sigma,
-            measured,
-            law.terms[TORQUE],
-            out[2],
-            out[3],
-            disturbance.sigma,
-            estimates.consistency,
-            estimates.explained_torque,
-            self._watch.pushed,
-            self._law,
-        )
+        measured = self._firm_feet.measure(frame, out.wrenches, attitude, phase, dynamics)
+        external, noise = out.rows[-4:-2], out.rows[-2:]
+        residual = external + (now.external_torque - now.slow), noise + self.unmodelled_variance
+        correct_by_instant(estimate, measured, self.bank.contact_transition, residual)
+        left = np.where(now.correctable > 0.0, estimate.velocity_variance, now.velocity_variance)
+        return estimate.friction, np.sqrt(now.variance + left)
 
     def _rest_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:
         """Variance (n,) of the friction of joints that rest, before anything is learned [(N m)^2].
@@ -497,11 +427,11 @@ class KalmanFriction:
         """
         self._sensors_wrong = wrong
         if wrong:
-            self.bank.hold_copies(wrong_for)
+            self.bank.checkpoint(wrong_for)
         else:
             self.finish_pending_updates()
-            self.bank.go_back_to_held()
-            self._watch.reset()
+            self.bank.rollback()
+            self._frames.forget_pushes()
             self._publish_law()
 
     def take_over(self, other: KalmanFriction) -> None:
@@ -556,7 +486,7 @@ class KalmanFriction:
                         if known is not None and columns.start < columns.stop:
                             limb_filter.replace(states[row, columns], *known)
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
-                    limb_filter.model_error_variance[row] = identified.residual_variance[saved]
+                    limb_filter.memory.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)
         everywhere = self._distances and len(here) == len(self._motors.names)
         if everywhere and spread is not None and not spread[there].any():

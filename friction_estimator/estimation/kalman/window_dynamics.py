@@ -12,19 +12,21 @@ and elsewhere not at all: their noise is that of the momentum too, and would pul
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, part_at_rest
-from friction_estimator.estimation.kalman.windows import CLEARLY, Window
+from friction_estimator.estimation.kalman.limb_equations import LimbMemory
+from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow, part_at_rest
+from friction_estimator.estimation.kalman.local_motion import CLEARLY
+from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, Dynamics, FloatArray, IntArray, record
+from friction_estimator.types import Block, Dynamics, FloatArray, IndexTable, Indices, Matrix, Vector
 
 _FINEST_MOMENTUM = 1e-5
 _FINEST_DURATION = 1e-9
@@ -43,8 +45,8 @@ it then leaves as much uncertainty over many windows as such errors do. A walk r
 """
 
 
-@record(frozen=True, slots=True)
-class EndDynamics:
+@arrays
+class EndDynamics(NamedTuple):
     """Dynamics at the end of a window; rows of the joints.
 
     Attributes
@@ -57,83 +59,58 @@ class EndDynamics:
     foot_jacobian : (k, 6, n)
     """
 
-    momentum: FloatArray
-    joint_inertia: FloatArray
-    gyro_lever: FloatArray
-    accelerometer_lever: FloatArray
-    bias: FloatArray
-    foot_jacobian: FloatArray
+    momentum: Vector
+    joint_inertia: Matrix
+    gyro_lever: Matrix
+    accelerometer_lever: Matrix
+    bias: Vector
+    foot_jacobian: Block
 
 
-@kernel("M V V V T M i8 M V T V M M M V T M V T")
+@kernel("Dynamics V M i8 EndDynamics", unchecked=True)
 def end_dynamics(
-    H: FloatArray,
-    v: FloatArray,
-    beta: FloatArray,
-    specific_force: FloatArray,
-    J: FloatArray,
-    lever: FloatArray,
-    base: int,
-    accelerometer_before: FloatArray,
-    bias_before: FloatArray,
-    feet_before: FloatArray,
-    momentum: FloatArray,
-    inertia: FloatArray,
-    gyro: FloatArray,
-    accelerometer: FloatArray,
-    bias: FloatArray,
-    feet: FloatArray,
-    mean_accelerometer: FloatArray,
-    mean_bias: FloatArray,
-    mean_feet: FloatArray,
+    dynamics: Dynamics, specific_force: FloatArray, lever: FloatArray, base: int, out: EndDynamics
 ) -> None:
-    """Write the fields of :class:`EndDynamics` from those of :class:`~friction_estimator.types.Dynamics`, and means.
+    """Write the dynamics at the end of a window.
 
     Parameters
     ----------
-    H, v, beta, J : mass matrix, velocity, momentum bias, foot Jacobians
+    specific_force : (3,) mean over the window
     lever : (3, 3) of the cross product with the position of the IMU
     base : 6, or 0 for a fixed base
-    accelerometer_before, bias_before, feet_before : fields at the start of the window; those of its end where there is
-        no start
-    mean_accelerometer, mean_bias, mean_feet : output: means of both
     """
-    nv, k = v.size, J.shape[0]
-    n = nv - base
+    H, v = dynamics.mass_matrix, dynamics.velocity
+    n = v.size - base
     for i in range(n):
         row = base + i
-        momentum[i], bias[i] = 0.0, beta[row]
-        for j in range(nv):
-            momentum[i] += H[row, j] * v[j]
+        out.momentum[i], out.bias[i] = 0.0, dynamics.momentum_bias[row]
+        for j in range(v.size):
+            out.momentum[i] += H[row, j] * v[j]
         for j in range(n):
-            inertia[i, j] = H[row, base + j]
+            out.joint_inertia[i, j] = H[row, base + j]
         for axis in range(3):
-            accelerometer[i, axis] = gyro[i, axis] = 0.0
+            out.accelerometer_lever[i, axis] = out.gyro_lever[i, axis] = 0.0
         if base:
             for axis in range(3):
-                accelerometer[i, axis] = H[row, axis]
-                gyro[i, axis] = H[row, 3 + axis]
-                bias[i] += H[row, axis] * specific_force[axis]
+                out.accelerometer_lever[i, axis] = H[row, axis]
+                out.gyro_lever[i, axis] = H[row, 3 + axis]
+                out.bias[i] += H[row, axis] * specific_force[axis]
                 for other in range(3):
-                    gyro[i, axis] += H[row, other] * lever[other, axis]
-    for foot in range(k):
+                    out.gyro_lever[i, axis] += H[row, other] * lever[other, axis]
+    for foot in range(len(dynamics.foot_jacobian)):
         for axis in range(6):
             for j in range(n):
-                feet[foot, axis, j] = J[foot, axis, base + j]
-    mean_accelerometer[:] = 0.5 * (accelerometer_before + accelerometer)
-    mean_bias[:] = 0.5 * (bias_before + bias)
-    mean_feet[:] = 0.5 * (feet_before + feet)
+                out.foot_jacobian[foot, axis, j] = dynamics.foot_jacobian[foot, axis, base + j]
 
 
-@record(frozen=True, slots=True)
-class WindowTerms:
+@arrays
+class WindowTerms(NamedTuple):
     """What all limbs need of a window, but for the torques of wrong links.
 
     Attributes
     ----------
     window : the readings
-    dynamics, now : dynamics at its end
-    mean_accelerometer_lever, mean_bias, mean_foot_jacobian : (n, 3), (n,), (k, 6, n) halfway between both ends
+    start, end : dynamics at both ends; where there is no window before, both are those of the end
     effort_before, wrenches_before : (n,), (k, 6) means of the window before
     speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
     dry_regressor : (n, p) of the laws at a slow motion under the load of the window
@@ -142,42 +119,65 @@ class WindowTerms:
     """
 
     window: Window
-    dynamics: Dynamics
-    now: EndDynamics
-    mean_accelerometer_lever: FloatArray
-    mean_bias: FloatArray
-    mean_foot_jacobian: FloatArray
-    effort_before: FloatArray
-    wrenches_before: FloatArray
-    speed: FloatArray
-    dry_regressor: FloatArray
-    regressor: FloatArray
-    repeats: FloatArray
+    start: EndDynamics
+    end: EndDynamics
+    effort_before: Vector
+    wrenches_before: Matrix
+    speed: Vector
+    dry_regressor: Matrix
+    regressor: Matrix
+    repeats: Vector
 
 
-@kernel("I V M M V V V V M")
-def limb_momentum(
-    rows: IntArray,
-    momentum: FloatArray,
-    inertia: FloatArray,
-    gyro_lever: FloatArray,
-    velocity_std: FloatArray,
-    gyro_std: FloatArray,
-    repeats: FloatArray,
-    p: FloatArray,
-    covariance: FloatArray,
-) -> None:
-    """Write the momentum of a limb's joints (m,) and the covariance (m, m) of its noise."""
+@arrays
+class LinkColumns(NamedTuple):
+    """Torques per error of the links, and accelerations, as means over a window.
+
+    Attributes
+    ----------
+    torque : (n, n, 4) of each joint by the errors of each link: its mass, relative, and shifts of its centre of mass
+    acceleration : (n,) of the joints [rad/s^2]
+    """
+
+    torque: Block
+    acceleration: Vector
+
+
+@arrays
+class LimbPlace(NamedTuple):
+    """Where a limb is among joints, feet and motors of the robot.
+
+    Attributes
+    ----------
+    joints, feet : (m,), (f,) indices
+    to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors, see :class:`Transmission`
+    """
+
+    joints: Indices
+    feet: Indices
+    to_joints: Matrix
+    group: IndexTable
+    weights: Matrix
+
+
+@kernel("LimbPlace WindowTerms V M", unchecked=True)
+def limb_momentum(place: LimbPlace, terms: WindowTerms, p: FloatArray, covariance: FloatArray) -> None:
+    """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
+    rows, end, motion, repeats = place.joints, terms.end, terms.window.end, terms.repeats
     m = rows.size
     for a in range(m):
-        p[a] = momentum[rows[a]]
+        p[a] = end.momentum[rows[a]]
         for b in range(a + 1):
             value = 0.0
             for c in range(m):
                 joint = rows[c]
-                value += inertia[rows[a], joint] * velocity_std[joint] ** 2 * inertia[rows[b], joint]
+                value += (
+                    end.joint_inertia[rows[a], joint] * motion.velocity_std[joint] ** 2
+                    * end.joint_inertia[rows[b], joint]
+                )  # fmt: skip
             for axis in range(3):
-                value += gyro_lever[rows[a], axis] * gyro_std[axis] ** 2 * gyro_lever[rows[b], axis]
+                std = motion.angular_velocity_std[axis]
+                value += end.gyro_lever[rows[a], axis] * std**2 * end.gyro_lever[rows[b], axis]
             value *= math.sqrt(repeats[rows[a]] * repeats[rows[b]])
             covariance[a, b] = covariance[b, a] = value
         covariance[a, a] += _FINEST_MOMENTUM**2
@@ -189,145 +189,125 @@ def _variance_of_mean(noise: float, rough: float, readings: float) -> float:
     return rough if rough > CLEARLY * noise else noise / readings
 
 
-@kernel("I I I M V V M V V T T V M V V M M V M V M V V i8 V f8 V V M M")
-def limb_terms(
-    rows: IntArray,
-    feet: IntArray,
-    starts: IntArray,
-    to_joints: FloatArray,
-    state: FloatArray,
-    effort: FloatArray,
-    wrenches: FloatArray,
-    specific_force: FloatArray,
-    bias: FloatArray,
-    foot_jacobian: FloatArray,
-    link_columns: FloatArray,
-    acceleration: FloatArray,
-    accelerometer: FloatArray,
-    effort_before: FloatArray,
-    regressor_variance: FloatArray,
-    wrenches_before: FloatArray,
-    regressor: FloatArray,
-    force_roughness: FloatArray,
-    wrench_roughness: FloatArray,
-    effort_rate: FloatArray,
-    wrench_rate: FloatArray,
-    wrench_shift: FloatArray,
-    variances: FloatArray,
-    samples: int,
-    readings: FloatArray,
-    duration: float,
-    repeats: FloatArray,
-    force: FloatArray,
-    columns: FloatArray,
-    variance: FloatArray,
+@kernel
+def _joint_terms(
+    place: LimbPlace, first: FirstStates, terms: WindowTerms, links: LinkColumns, noise: FloatArray, out: LimbWindow
 ) -> None:
-    """Write mean force (m,), its columns (m, size) and the covariance (m, m) of its noise: see :class:`LimbWindow`.
+    """Write what joints and IMU add to force, columns and variance."""
+    window, rows, m, p = terms.window, place.joints, place.joints.size, terms.regressor.shape[1]
+    force, columns, variance = out.force, out.force_columns, out.force_variance
+    for a in range(m):
+        i = rows[a]
+        force[a] = window.effort[i] + 0.5 * (terms.start.bias[i] + terms.end.bias[i])
+        variance[a, a] = noise[0] / window.samples
+        columns[a, first.effort_gain + a] = terms.effort_before[i]
+        columns[a, first.torque_delay] = -window.effort_rate[i]
+        columns[a, first.effort_offset + a] = 1.0
+        columns[a, first.armature + a] = links.acceleration[i]
+        for b in range(m):
+            j = rows[b]
+            columns[a, first.model_error + b] = place.to_joints[a, b]
+            for parameter in range(p):
+                columns[a, first.law + b * p + parameter] = place.to_joints[a, b] * terms.regressor[j, parameter]
+            for error in range(4):
+                columns[a, first.links + 4 * b + error] = links.torque[i, j, error]
+    lever, start, end = np.empty(m), terms.start.accelerometer_lever, terms.end.accelerometer_lever
+    for axis in range(3):
+        white = _variance_of_mean(noise[1], window.specific_force_roughness[axis], window.readings[0])
+        for a in range(m):
+            lever[a] = 0.5 * (start[rows[a], axis] + end[rows[a], axis])
+            force[a] -= lever[a] * window.specific_force[axis]
+            columns[a, first.accelerometer_bias + axis] = -lever[a]
+        for a in range(m):
+            for b in range(m):
+                variance[a, b] += lever[a] * white * lever[b]
+
+
+@kernel
+def _foot_terms(
+    place: LimbPlace, first: FirstStates, terms: WindowTerms, state: FloatArray, noise: FloatArray, out: LimbWindow
+) -> None:
+    """Add what the wrenches of the feet add to force, columns and variance."""
+    window, rows, m = terms.window, place.joints, place.joints.size
+    force, columns, variance, lever = out.force, out.force_columns, out.force_variance, np.empty(place.joints.size)
+    for number in range(place.feet.size):
+        foot = place.feet[number]
+        for axis in range(6):
+            bias_state, gain_state = first.foot_bias + 6 * number + axis, first.foot_gain + 6 * number + axis
+            rate = window.wrench_rate[foot, axis]
+            white = _variance_of_mean(noise[2 + axis], window.wrench_roughness[foot, axis], window.readings[1 + foot])
+            # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
+            calibrated = terms.wrenches_before[foot, axis] - state[bias_state]
+            for a in range(m):
+                start, end = terms.start.foot_jacobian[foot, axis], terms.end.foot_jacobian[foot, axis]
+                lever[a] = 0.5 * (start[rows[a]] + end[rows[a]])
+                force[a] += lever[a] * (window.wrenches[foot, axis] - rate * window.wrench_shift[foot])
+                columns[a, bias_state] = lever[a]
+                columns[a, gain_state] = lever[a] * calibrated
+                columns[a, first.wrench_delay + number] -= lever[a] * rate
+                columns[a, first.torque_delay] -= lever[a] * rate
+            for a in range(m):
+                for b in range(m):
+                    variance[a, b] += lever[a] * white * lever[b]
+
+
+@kernel("LimbPlace FirstStates WindowTerms LinkColumns V M V LimbWindow", unchecked=True)
+def limb_terms(
+    place: LimbPlace,
+    first: FirstStates,
+    terms: WindowTerms,
+    links: LinkColumns,
+    state: FloatArray,
+    covariance: FloatArray,
+    noise: FloatArray,
+    out: LimbWindow,
+) -> None:
+    """Write the balance of momentum of a limb over a window, all fields but the duration.
 
     Parameters
     ----------
-    rows, feet : (m,), (f,) the limb's joints and feet among those of the robot
-    starts : first state of each block, in the order of :class:`LimbState`
-    to_joints : (m, m) S of the limb's motors
-    state : (size,) of the limb's filter
-    effort_rate, wrench_rate, wrench_shift : of :class:`~friction_estimator.estimation.kalman.windows.Window`
-    variances : (8,) of the white noise of motor torque, accelerometer, and the six components of a wrench
-    samples, readings : of the joints, and (1 + k,) of IMU and foot sensors
+    state, covariance : (size,), (size, size) of the limb's filter
+    noise : (8,) variances of the white noise of motor torque, accelerometer, and the six components of a wrench
     """
-    model_error, law, links, foot_bias, foot_gain, effort_gain, accelerometer_bias, wrench_delay, torque_delay = (
-        starts[1], starts[2], starts[3], starts[4], starts[5], starts[6], starts[7], starts[8], starts[9],
-    )  # fmt: skip
-    effort_offset, armature = starts[10], starts[11]
-    m, p = rows.size, regressor.shape[1]
-    columns[:], variance[:] = 0.0, 0.0
+    rows, variance, m = place.joints, out.force_variance, place.joints.size
+    out.force_columns[:], variance[:] = 0.0, 0.0
+    _joint_terms(place, first, terms, links, noise, out)
+    _foot_terms(place, first, terms, state, noise, out)
     for a in range(m):
-        i = rows[a]
-        force[a] = effort[i] + bias[i]
-        variance[a, a] = variances[0] / samples
-        columns[a, effort_gain + a] = effort_before[i]
-        columns[a, torque_delay] = -effort_rate[i]
-        columns[a, effort_offset + a] = 1.0
-        columns[a, armature + a] = acceleration[i]
+        out.repeats[a] = terms.repeats[rows[a]]
         for b in range(m):
-            j = rows[b]
-            columns[a, model_error + b] = to_joints[a, b]
-            for parameter in range(p):
-                columns[a, law + b * p + parameter] = to_joints[a, b] * regressor[j, parameter]
-            for error in range(4):
-                columns[a, links + 4 * b + error] = link_columns[i, j, error]
-        for axis in range(3):
-            force[a] -= accelerometer[i, axis] * specific_force[axis]
-            columns[a, accelerometer_bias + axis] = -accelerometer[i, axis]
-    for axis in range(3):
-        white = _variance_of_mean(variances[1], force_roughness[axis], readings[0])
-        for a in range(m):
-            for b in range(m):
-                variance[a, b] += accelerometer[rows[a], axis] * white * accelerometer[rows[b], axis]
-    for place in range(feet.size):
-        foot = feet[place]
-        for axis in range(6):
-            bias_state, gain_state = foot_bias + 6 * place + axis, foot_gain + 6 * place + axis
-            white = _variance_of_mean(variances[2 + axis], wrench_roughness[foot, axis], readings[1 + foot])
-            # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
-            calibrated = wrenches_before[foot, axis] - state[bias_state]
-            for a in range(m):
-                lever = foot_jacobian[foot, axis, rows[a]]
-                force[a] += lever * (wrenches[foot, axis] - wrench_rate[foot, axis] * wrench_shift[foot])
-                columns[a, bias_state] = lever
-                columns[a, gain_state] = lever * calibrated
-                columns[a, wrench_delay + place] -= lever * wrench_rate[foot, axis]
-                columns[a, torque_delay] -= lever * wrench_rate[foot, axis]
-                for b in range(m):
-                    variance[a, b] += lever * white * foot_jacobian[foot, axis, rows[b]]
-    for a in range(m):
-        for b in range(m):
-            variance[a, b] *= math.sqrt(repeats[rows[a]] * repeats[rows[b]])
+            variance[a, b] *= math.sqrt(terms.repeats[rows[a]] * terms.repeats[rows[b]])
     for c in range(m):
-        of_law = regressor_variance[rows[c]] * (_CORRELATION_TIME / duration)
+        of_law = terms.window.regressor_variance[rows[c]] * (_CORRELATION_TIME / terms.window.duration)
         for a in range(m):
             for b in range(m):
-                variance[a, b] += to_joints[a, c] * of_law * to_joints[b, c]
+                variance[a, b] += place.to_joints[a, c] * of_law * place.to_joints[b, c]
+    rest_of_limb(place, first.law, terms, state, covariance, out)
+    limb_momentum(place, terms, out.momentum, out.momentum_covariance)
 
 
-@kernel("I M V V M i8 V V B")
-def rest_of_limb(
-    rows: IntArray,
-    dry_regressor: FloatArray,
-    speed: FloatArray,
-    x: FloatArray,
-    P: FloatArray,
-    law: int,
-    dry: FloatArray,
-    rest: FloatArray,
-    known: BoolArray,
-) -> None:
-    """Write the largest friction that may hold the motors of a limb (m,), and its square as far as they rest (m,).
+@kernel
+def rest_of_limb(place: LimbPlace, law: int, terms: WindowTerms, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
+    """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
     not moved yet may be anything.
-
-    Parameters
-    ----------
-    rows : (m,) the limb's motors among those of the robot
-    dry_regressor : (n, p) of the laws at a slow motion under the present load
-    speed : (n,) mean velocity of the motors over the window
-    x, P, law : (size,), (size, size) state of the limb, covariance, and first state of the laws
-    known : (m,) output: True where the law shows its dry friction
     """
-    p = dry_regressor.shape[1]
-    for a in range(rows.size):
-        mean, variance, first, phi = 0.0, 0.0, law + a * p, dry_regressor[rows[a]]
+    p = terms.dry_regressor.shape[1]
+    for a in range(place.joints.size):
+        joint = place.joints[a]
+        mean, variance, first, phi = 0.0, 0.0, law + a * p, terms.dry_regressor[joint]
         for i in range(p):
             mean += phi[i] * x[first + i]
             for j in range(p):
                 variance += phi[i] * P[first + i, first + j] * phi[j]
         mean, variance = max(mean, 0.0), max(variance, 0.0)
-        known[a] = variance < _KNOWN**2 * mean * mean
-        dry[a] = math.sqrt(mean * mean + variance)
-        rest[a] = (dry[a] * part_at_rest(speed[rows[a]], 0.0)) ** 2
+        out.dry_is_known[a] = variance < _KNOWN**2 * mean * mean
+        out.dry_friction[a] = math.sqrt(mean * mean + variance)
+        out.rest_variance[a] = (out.dry_friction[a] * part_at_rest(terms.speed[joint], 0.0)) ** 2
 
 
-class LinkColumns:
+class LinkErrors:
     """Torque that errors of the links have added over a window: the mean of its start and its end.
 
     Parameters
@@ -344,12 +324,12 @@ class LinkColumns:
         self._before: tuple[Dynamics, FloatArray] | None = None
         self._power = np.zeros(3 + len(self._robot.joint_names))
 
-    def over(self, window: Window, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
-        """Mean columns (n, n, 4) of a window, by the dynamics at its end, and mean acceleration of the joints (n,)."""
+    def over(self, window: Window, dynamics: Dynamics) -> LinkColumns:
+        """Mean columns and accelerations of a window, by the dynamics at its end; to be called once for each."""
         acceleration, before = _acceleration(window), self._before
         self._before = dynamics, acceleration
         if before is None or window.duration <= 0.0:
-            return self._columns(dynamics, acceleration), acceleration[3:]
+            return LinkColumns(self._columns(dynamics, acceleration), acceleration[3:])
         missing = missing_acceleration(
             window.mean_acceleration,
             window.mean_acceleration_std,
@@ -360,7 +340,7 @@ class LinkColumns:
         )
         at_start = self._columns(before[0], before[1] + missing)
         columns = 0.5 * (at_start + self._columns(dynamics, acceleration + missing))
-        return columns, 0.5 * (before[1] + acceleration)[3:] + missing[3:]
+        return LinkColumns(columns, 0.5 * (before[1] + acceleration)[3:] + missing[3:])
 
     def _columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
         return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])
@@ -371,7 +351,7 @@ def _acceleration(window: Window) -> FloatArray:
     return np.concatenate((window.angular_acceleration, window.acceleration))
 
 
-@kernel("V V V V V f8")
+@kernel("V V V V V f8", unchecked=True)
 def missing_acceleration(
     readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, part: float
 ) -> FloatArray:
@@ -387,7 +367,7 @@ def missing_acceleration(
     return more
 
 
-@kernel("V f8")
+@kernel("V f8", unchecked=True)
 def errors_that_last(speed: FloatArray, duration: float) -> FloatArray:
     """Factor (n,) on the variance of a window of this length [s], at mean velocities (n,) of the motors [rad/s].
 
@@ -419,7 +399,7 @@ class WindowDynamics:
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot, self.laws = robot, laws
-        self._links = LinkColumns(robot)
+        self._links = LinkErrors(robot)
         self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
         self._lever = robot.imu_lever
@@ -427,8 +407,8 @@ class WindowDynamics:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
-        self._variances = white_vector(noise)[[1, 2, 3, 3, 3, 4, 4, 4]]
-        self.wrench_variance: FloatArray = self._variances[2:]
+        self._noise = white_vector(noise)[[1, 2, 3, 3, 3, 4, 4, 4]]
+        self.wrench_variance: FloatArray = self._noise[2:]
 
     def reset(self) -> None:
         """Forget the window before."""
@@ -444,44 +424,26 @@ class WindowDynamics:
         window do not clearly differ from them.
         """
         robot, end, before = self._robot, window.end, self._before
-        dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
+        self._dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
         n, k = window.effort.size, len(window.wrenches)
-        shapes = n, (n, n), (n, 3), (n, 3), n, (k, 6, n)
-        fields, means = [np.empty(shape) for shape in shapes], [np.empty(shape) for shape in shapes[3:]]
-        start = fields[3:]
-        if before is not None:
-            start = [before.now.accelerometer_lever, before.now.bias, before.now.foot_jacobian]
-        end_dynamics(
-            dynamics.mass_matrix,
-            dynamics.velocity,
-            dynamics.momentum_bias,
-            window.specific_force,
-            dynamics.foot_jacobian,
-            self._lever,
-            robot.base_dofs,
-            *start,
-            *fields,
-            *means,
-        )
-        now = EndDynamics(*fields)
+        levers = np.empty((n, 3)), np.empty((n, 3))
+        now = EndDynamics(np.empty(n), np.empty((n, n)), *levers, np.empty(n), np.empty((k, 6, n)))
+        end_dynamics(self._dynamics, window.specific_force, self._lever, robot.base_dofs, now)
         speed: FloatArray = np.full(n, np.inf)
+        regressor = window.regressor
         if before is not None:
             moved = end.position - before.window.end.position
             speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
-        regressor = window.regressor
-        if before is not None and self._variances[0] > 0.0:
-            load = robot.motors.torque(_load_apart(window, self._variances[0]))
-            regressor = regressor + self.laws.regressor(speed, load)
-            regressor -= self.laws.regressor(speed, robot.motors.torque(window.effort))
+            if self._noise[0] > 0.0:
+                load = robot.motors.torque(_load_apart(window, self._noise[0]))
+                regressor = regressor + self.laws.regressor(speed, load)
+                regressor -= self.laws.regressor(speed, robot.motors.torque(window.effort))
         self._before = WindowTerms(
             window=window,
-            dynamics=dynamics,
-            now=now,
-            mean_accelerometer_lever=means[0],
-            mean_bias=means[1],
-            mean_foot_jacobian=means[2],
-            effort_before=np.zeros_like(window.effort) if before is None else before.window.effort,
-            wrenches_before=np.zeros_like(window.wrenches) if before is None else before.window.wrenches,
+            start=now if before is None else before.end,
+            end=now,
+            effort_before=np.zeros(n) if before is None else before.window.effort,
+            wrenches_before=np.zeros((k, 6)) if before is None else before.window.wrenches,
             speed=speed,
             dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
             regressor=regressor,
@@ -489,76 +451,22 @@ class WindowDynamics:
         )
         return self._before
 
-    def link_columns(self, terms: WindowTerms) -> tuple[FloatArray, FloatArray]:
-        """Torques per error of the links, (n, n, 4), and acceleration of the joints (n,): means over the window.
+    def link_columns(self) -> LinkColumns:
+        """Torques per error of the links over the window of :meth:`advance`; to be called once for each."""
+        assert self._before is not None
+        return self._links.over(self._before.window, self._dynamics)
 
-        To be called once for each window.
-        """
-        return self._links.over(terms.window, terms.dynamics)
-
-    def momentum(self, terms: WindowTerms, limb: Limb) -> tuple[FloatArray, FloatArray]:
+    def momentum(self, terms: WindowTerms, place: LimbPlace) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the window (m,), and the covariance of its noise (m, m)."""
-        now, end, m = terms.now, terms.window.end, limb.joints.size
+        m = place.joints.size
         momentum, covariance = np.empty(m), np.empty((m, m))
-        limb_momentum(
-            limb.joints,
-            now.momentum,
-            now.joint_inertia,
-            now.gyro_lever,
-            end.velocity_std,
-            end.angular_velocity_std,
-            terms.repeats,
-            momentum,
-            covariance,
-        )
+        limb_momentum(place, terms, momentum, covariance)
         return momentum, covariance
 
     def of_limb(
-        self,
-        terms: WindowTerms,
-        link_columns: tuple[FloatArray, FloatArray],
-        limb: Limb,
-        motors: Transmission,
-        layout: LimbState,
-        state: FloatArray,
-        covariance: FloatArray,
+        self, terms: WindowTerms, links: LinkColumns, place: LimbPlace, first: FirstStates, memory: LimbMemory
     ) -> LimbWindow:
-        """Input of the filter of a limb with these motors, this state (size,) and covariance."""
-        window, m = terms.window, limb.joints.size
-        force, columns, variance = np.empty(m), np.empty((m, layout.size)), np.empty((m, m))
-        limb_terms(
-            limb.joints,
-            limb.feet,
-            layout.starts,
-            motors.to_joints,
-            state,
-            window.effort,
-            window.wrenches,
-            window.specific_force,
-            terms.mean_bias,
-            terms.mean_foot_jacobian,
-            *link_columns,
-            terms.mean_accelerometer_lever,
-            terms.effort_before,
-            window.regressor_variance,
-            terms.wrenches_before,
-            terms.regressor,
-            window.specific_force_roughness,
-            window.wrench_roughness,
-            window.effort_rate,
-            window.wrench_rate,
-            window.wrench_shift,
-            self._variances,
-            window.samples,
-            window.readings,
-            window.duration,
-            terms.repeats,
-            force,
-            columns,
-            variance,
-        )
-        dry, rest, known = np.empty(m), np.empty(m), np.empty(m, dtype=bool)
-        law = state, covariance, layout.law.start
-        rest_of_limb(limb.joints, terms.dry_regressor, terms.speed, *law, dry, rest, known)
-        momentum, repeats = self.momentum(terms, limb), terms.repeats[limb.joints]
-        return LimbWindow(window.duration, force, columns, variance, *momentum, dry, rest, known, repeats)
+        """Balance of momentum of a limb over the window, linearised at what the limb has learned."""
+        window = LimbWindow.empty(terms.window.duration, place.joints.size, memory.state.size)
+        limb_terms(place, first, terms, links, memory.state, memory.covariance, self._noise, window)
+        return window

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.types import Attitude, BoolArray, FloatArray, SensorFrame, record
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
+from friction_estimator.estimation.kalman.local_motion import LocalMotion, LocalMotionFit
+from friction_estimator.estimation.observers.momentum import Inputs
+from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, Matrix, Vector
 
-CLEARLY = 4.0
-"""Variances that are this many times those of the noise are no noise."""
 _FEWEST, _MOST = 3, 1000
 """Samples of a window."""
 _TIMED = 9
@@ -34,180 +34,8 @@ _PATIENCE = 10.0
 _FINEST = 1e-9
 
 
-@record(frozen=True, slots=True)
-class LocalMotion:
-    """Joints and base at one instant.
-
-    Attributes
-    ----------
-    position, velocity : (n,) of the joints
-    velocity_std : (n,) [rad/s]
-    angular_velocity : (3,) of the base, base axes [rad/s]
-    angular_velocity_std : (3,)
-    """
-
-    position: FloatArray
-    velocity: FloatArray
-    velocity_std: FloatArray
-    angular_velocity: FloatArray
-    angular_velocity_std: FloatArray
-
-
-@kernel
-def _unresolved_std(rows: FloatArray, column: int, std: float) -> float:
-    """Deviation of one column of readings from a straight line where it is clearly more than noise, else zero.
-
-    What bends or shakes within a fit is missing from it, and by about as much.
-    """
-    N = len(rows)
-    middle, square, mean, slope, rest = 0.0, 0.0, 0.0, 0.0, 0.0
-    for k in range(N):
-        middle += rows[k, 0] / N
-        mean += rows[k, column] / N
-    for k in range(N):
-        square += (rows[k, 0] - middle) ** 2
-        slope += (rows[k, 0] - middle) * (rows[k, column] - mean)
-    for k in range(N):
-        rest += (rows[k, column] - mean - (rows[k, 0] - middle) * slope / square) ** 2
-    variance = rest / max(N - 2, 1)
-    return math.sqrt(variance) if variance > CLEARLY * std * std else 0.0
-
-
-@kernel
-def _fit_parabola(
-    rows: FloatArray, position_std: float, velocity_std: float, weights: FloatArray, std: FloatArray
-) -> None:
-    """Weights of N readings in position, velocity and acceleration at the time of the middle one, by least squares.
-
-    Parameters
-    ----------
-    rows : (N, 1 or more) times first
-    weights : (3, 2 N) output: of the positions, then of the velocities
-    std : (3,) output: standard deviations of position, velocity and acceleration
-    """
-    N = rows.shape[0]
-    middle = rows[N // 2, 0]
-    scale = max(abs(rows[0, 0] - middle), abs(rows[N - 1, 0] - middle), _FINEST)
-    inverse_std = np.array([1.0 / position_std, 1.0 / velocity_std])
-    A, gram = np.zeros((2 * N, 3)), np.zeros((3, 3))
-    for k in range(N):
-        t = (rows[k, 0] - middle) / scale
-        A[k, 0], A[k, 1], A[k, 2] = 1.0, t, 0.5 * t * t
-        A[N + k, 1], A[N + k, 2] = 1.0 / scale, t / scale
-    for k in range(2 * N):
-        for i in range(3):
-            A[k, i] *= inverse_std[k // N]
-        for i in range(3):
-            for j in range(3):
-                gram[i, j] += A[k, i] * A[k, j]
-    inverse = solve_positive(gram, np.eye(3))[0]
-    unscale = 1.0
-    for i in range(3):
-        std[i] = math.sqrt(inverse[i, i]) * unscale
-        for k in range(2 * N):
-            value = 0.0
-            for j in range(3):
-                value += inverse[i, j] * A[k, j]
-            weights[i, k] = value * inverse_std[k // N] * unscale
-        unscale /= scale
-
-
-@kernel("M f8 f8 f8 M M")
-def fit_middle(
-    rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, joints: FloatArray, base: FloatArray
-) -> None:
-    """Motion at the middle of N readings: fields of :class:`LocalMotion`.
-
-    Parameters
-    ----------
-    rows : (N, 4 + 2 n or more) readings, see :class:`LocalMotionFit`
-    position_std, velocity_std, gyro_std : of the readings [rad], [rad/s]
-    joints : (3, n) output: position, velocity, its standard deviation
-    base : (2, 3) output: angular velocity, its standard deviation
-    """
-    N, n = len(rows), joints.shape[1]
-    weights, std = np.empty((3, 2 * N)), np.empty(3)
-    _fit_parabola(rows, position_std, velocity_std, weights, std)
-    for joint in range(n):
-        q, dq = 0.0, 0.0
-        for k in range(N):
-            position, velocity = rows[k, 1 + joint], rows[k, 1 + n + joint]
-            q += weights[0, k] * position + weights[0, N + k] * velocity
-            dq += weights[1, k] * position + weights[1, N + k] * velocity
-        joints[0, joint], joints[1, joint] = q, dq
-        joints[2, joint] = max(std[1], _unresolved_std(rows, 1 + n + joint, velocity_std))
-    for axis in range(3):
-        column, mean = 1 + 2 * n + axis, 0.0
-        for k in range(N):
-            mean += rows[k, column] / N
-        base[0, axis] = mean
-        base[1, axis] = max(gyro_std / math.sqrt(N), _unresolved_std(rows, column, gyro_std))
-
-
-@kernel("M f8 f8 f8 M")
-def fit_acceleration(
-    rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, out: FloatArray
-) -> None:
-    """Mean acceleration of base and joints over N readings and its standard deviation: rows of ``out`` (2, 3 + n)."""
-    N, n = len(rows), out.shape[1] - 3
-    weights, std = np.empty((3, 2 * N)), np.empty(3)
-    _fit_parabola(rows, position_std, velocity_std, weights, std)
-    middle, square = 0.0, 0.0
-    for k in range(N):
-        middle += rows[k, 0] / N
-    for k in range(N):
-        square += (rows[k, 0] - middle) ** 2
-    for axis in range(3):
-        slope = 0.0
-        for k in range(N):
-            slope += (rows[k, 0] - middle) * rows[k, 1 + 2 * n + axis] / square
-        out[0, axis], out[1, axis] = slope, gyro_std / math.sqrt(square)
-    for joint in range(n):
-        value = 0.0
-        for k in range(N):
-            value += weights[2, k] * rows[k, 1 + joint] + weights[2, N + k] * rows[k, 1 + n + joint]
-        out[0, 3 + joint], out[1, 3 + joint] = value, std[2]
-
-
-class LocalMotionFit:
-    """A parabola through the positions of some readings, its slope through their velocities; a line through the rates.
-
-    Readings are the rows of an array: time [s], positions (n,), velocities (n,), gyroscope (3,), further columns that
-    are not used.
-
-    Parameters
-    ----------
-    noise : standard deviations that weigh positions against velocities
-    """
-
-    def __init__(self, noise: SensorNoise) -> None:
-        self.retune(noise)
-
-    def retune(self, noise: SensorNoise) -> None:
-        """Use the weights of this noise from now on."""
-        velocity_std = max(noise.independent_velocity_std, _FINEST)
-        self._stds = max(noise.position_std, _FINEST), velocity_std, noise.angular_velocity_std
-
-    def at_middle(self, rows: FloatArray, joints: int) -> LocalMotion:
-        """Motion of n joints and the base at the time of the middle one of an odd number of readings."""
-        fitted, base = np.empty((3, joints)), np.empty((2, 3))
-        fit_middle(rows, *self._stds, fitted, base)
-        return LocalMotion(*fitted, *base)
-
-    def acceleration(self, rows: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
-        """Mean acceleration over these readings and its standard deviation.
-
-        Returns
-        -------
-        (3 + n,) of the base (rotation) and the joints [rad/s^2]; (3 + n,)
-        """
-        out = np.empty((2, 3 + joints))
-        fit_acceleration(rows, *self._stds, out)
-        return out[0], out[1]
-
-
-@record(frozen=True, slots=True)
-class Window:
+@arrays
+class Window(NamedTuple):
     """A closed window.
 
     Attributes
@@ -236,77 +64,106 @@ class Window:
     time: float
     duration: float
     samples: int
-    readings: FloatArray
+    readings: Vector
     end: LocalMotion
-    angular_acceleration: FloatArray
-    acceleration: FloatArray
-    mean_acceleration: FloatArray
-    mean_acceleration_std: FloatArray
-    effort: FloatArray
-    specific_force: FloatArray
-    wrenches: FloatArray
-    effort_after: FloatArray
-    wrench_shift: FloatArray
-    normal_force: FloatArray
-    effort_rate: FloatArray
-    wrench_rate: FloatArray
-    specific_force_roughness: FloatArray
-    wrench_roughness: FloatArray
-    regressor: FloatArray
-    regressor_variance: FloatArray
+    angular_acceleration: Vector
+    acceleration: Vector
+    mean_acceleration: Vector
+    mean_acceleration_std: Vector
+    effort: Vector
+    specific_force: Vector
+    wrenches: Matrix
+    effort_after: Vector
+    wrench_shift: Vector
+    normal_force: Matrix
+    effort_rate: Vector
+    wrench_rate: Matrix
+    specific_force_roughness: Vector
+    wrench_roughness: Matrix
+    regressor: Matrix
+    regressor_variance: Vector
     complete: bool
     imu_fresh: bool
-    wrench_fresh: BoolArray
-    disturbed: BoolArray
+    wrench_fresh: Flags
+    disturbed: Flags
+
+
+@arrays
+class _Span(NamedTuple):
+    """Rows of a window in the buffer.
+
+    Attributes
+    ----------
+    half, end : of the first and of the last sample; this many samples around both are used by the fits
+    held : True when readings act until the next one
+    period : of the samples [s]
+    """
+
+    half: int
+    end: int
+    held: bool
+    period: float
+
+
+@arrays
+class _Summary(NamedTuple):
+    """What is found over a window of the c columns of the buffer.
+
+    Attributes
+    ----------
+    means : (3, c) mean by held readings (or the trapezoid rule), variance about a smooth course, and rate; of the law's
+        columns the mean by the trapezoid rule. Second differences of white noise have six times its variance; what
+        shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
+    extremes : (4, c) smallest and largest within the window, smallest and largest of all samples used
+    shift : (k,) how much later the rows are that the wrenches are taken from, in whole periods [s]
+    """
+
+    means: Matrix
+    extremes: Matrix
+    shift: Vector
 
 
 @kernel
 def _put(row: FloatArray, at: int, values: FloatArray) -> int:
+    """Write values into a row from a column on; the next column."""
     for j in range(values.size):
         row[at + j] = values[j]
     return at + values.size
 
 
-@kernel("M i8 f8 V V V V V V V V M M b1 B B")
+@kernel
 def write_sample(
-    rows: FloatArray,
-    index: int,
-    time: float,
-    position: FloatArray,
-    velocity: FloatArray,
-    angular_velocity: FloatArray,
+    row: FloatArray,
+    dynamics: Dynamics,
+    motion: JointMotion,
+    inputs: Inputs,
     angular_acceleration: FloatArray,
-    acceleration: FloatArray,
-    effort: FloatArray,
-    specific_force: FloatArray,
+    pushed: BoolArray,
     regressor_variance: FloatArray,
-    wrenches: FloatArray,
     regressor: FloatArray,
-    imu_fresh: bool,
-    wrench_fresh: BoolArray,
-    disturbed: BoolArray,
 ) -> None:
-    """Write one sample into a row of the buffer, columns as in :class:`_Columns`."""
-    row = rows[index]
-    row[0] = time
-    at = _put(row, 1, position)
-    at = _put(row, at, velocity)
-    at = _put(row, at, angular_velocity)
-    at = _put(row, at, angular_acceleration)
-    at = _put(row, at, acceleration)
-    at = _put(row, at, effort)
-    at = _put(row, at, specific_force)
-    for foot in range(wrenches.shape[0]):
-        at = _put(row, at, wrenches[foot])
-    row[at] = imu_fresh
+    """Write one sample into a row of the buffer from its second column on, columns as in :class:`_Columns`."""
+    n, v = motion.velocity.size, dynamics.velocity
+    base = v.size - n
+    at = _put(row, 1, dynamics.position)
+    at = _put(row, at, v[base:])
+    for axis in range(3):
+        row[at + axis] = v[3 + axis] if base else 0.0
+    at = _put(row, at + 3, angular_acceleration)
+    at = _put(row, at, motion.acceleration)
+    at = _put(row, at, inputs.effort)
+    at = _put(row, at, dynamics.specific_force)
+    for foot in range(len(inputs.wrenches)):
+        at = _put(row, at, inputs.wrenches[foot])
+    row[at] = inputs.imu_fresh
     at += 1
-    for foot in range(wrench_fresh.size):
-        row[at + foot] = wrench_fresh[foot]
-    at += wrench_fresh.size
-    for joint in range(disturbed.size):
-        row[at + joint] = disturbed[joint]
-    at = _put(row, at + disturbed.size, regressor_variance)
-    for joint in range(regressor.shape[0]):
+    for foot in range(inputs.wrench_fresh.size):
+        row[at + foot] = inputs.wrench_fresh[foot]
+    at += inputs.wrench_fresh.size
+    for joint in range(n):
+        row[at + joint] = pushed[joint]
+    at = _put(row, at + n, regressor_variance)
+    for joint in range(n):
         at = _put(row, at, regressor[joint])
 
 
@@ -346,67 +203,42 @@ def _summarise_columns(
         means[2, j] = (rows[half + N - 1, j] - rows[half, j]) / duration
 
 
-@kernel("M i8 i8 b1 i8 i8 i8 V f8 V M M")
+@kernel("M _Span i8 i8 i8 V _Summary", unchecked=True)
 def summarise_window(
-    rows: FloatArray,
-    half: int,
-    end: int,
-    held: bool,
-    first: int,
-    wrenches: int,
-    law: int,
-    wrench_delay: FloatArray,
-    period: float,
-    shift: FloatArray,
-    means: FloatArray,
-    extremes: FloatArray,
+    rows: FloatArray, span: _Span, first: int, wrenches: int, law: int, wrench_delay: FloatArray, out: _Summary
 ) -> float:
     """Means and extremes of columns of the buffer's rows over one window; the longest distance of samples [s].
 
     Parameters
     ----------
-    half, end : rows of the first and of the last sample; this many samples around both are used by the fits
-    held : True when readings act until the next one
     first, wrenches, law : first column that is summarised, of the wrenches, and of the law; c columns in all
     wrench_delay : (k,) of each foot's wrenches [s]: their summary is that of later rows; NaN counts as zero
-    period : of the samples [s]
-    shift : (k,) output: how much later those rows are, in whole periods [s]
-    means : (3, c) output: mean by held readings (or the trapezoid rule), variance about a smooth course, and rate; of
-        the law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
-        what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
-    extremes : (4, c) output: smallest and largest within the window, smallest and largest of all samples used
     """
-    N, c = end - half + 1, rows.shape[1]
-    inside = rows[half : end + 1]
+    half, end, c = span.half, span.end, rows.shape[1]
+    N, inside, shift = end - half + 1, rows[half : end + 1], out.shift
     weights, trapezoid = np.empty(N), np.empty(N)
-    _fill_weights(weights, inside, held)
+    _fill_weights(weights, inside, span.held)
     _fill_weights(trapezoid, inside, False)
-    means[:] = 0.0
-    duration = max(rows[end, 0] - rows[half, 0], _FINEST)
-    _summarise_columns(rows, weights, half, first, wrenches, duration, means)
+    out.means[:] = 0.0
+    duration, period = max(rows[end, 0] - rows[half, 0], _FINEST), max(span.period, _FINEST)
+    _summarise_columns(rows, weights, half, first, wrenches, duration, out.means)
     for foot in range(shift.size):
-        periods = wrench_delay[foot] / max(period, _FINEST)
+        periods = wrench_delay[foot] / period
         late = int(round(min(max(periods, -half), half))) if math.isfinite(periods) else 0
-        shift[foot] = period * late
+        shift[foot] = span.period * late
         start = wrenches + 6 * foot
-        _summarise_columns(rows, weights, half + late, start, start + 6, duration, means)
-    _summarise_columns(rows, weights, half, wrenches + 6 * shift.size, law, duration, means)
+        _summarise_columns(rows, weights, half + late, start, start + 6, duration, out.means)
+    _summarise_columns(rows, weights, half, wrenches + 6 * shift.size, law, duration, out.means)
     for k in range(N):
         for j in range(law, c):
-            means[0, j] += trapezoid[k] * inside[k, j]
+            out.means[0, j] += trapezoid[k] * inside[k, j]
     longest = 0.0
-    for k in range(end + half + 1):
-        if k > 0:
-            longest = max(longest, rows[k, 0] - rows[k - 1, 0])
-        for j in range(first, law):
-            if k == 0:
-                extremes[2, j] = extremes[3, j] = rows[k, j]
-            else:
-                extremes[2, j], extremes[3, j] = min(extremes[2, j], rows[k, j]), max(extremes[3, j], rows[k, j])
-            if k == half:
-                extremes[0, j] = extremes[1, j] = rows[k, j]
-            elif half < k <= end:
-                extremes[0, j], extremes[1, j] = min(extremes[0, j], rows[k, j]), max(extremes[1, j], rows[k, j])
+    for k in range(1, end + half + 1):
+        longest = max(longest, rows[k, 0] - rows[k - 1, 0])
+    for j in range(first, law):
+        out.extremes[0, j], out.extremes[1, j] = inside[:, j].min(), inside[:, j].max()
+        used = rows[: end + half + 1, j]
+        out.extremes[2, j], out.extremes[3, j] = used.min(), used.max()
     return longest
 
 
@@ -459,48 +291,22 @@ class WindowBuffer:
         self._period = self._opened = 0.0
         self._first = True
 
-    def add(
-        self,
-        time: float,
-        frame: SensorFrame,
-        attitude: Attitude,
-        acceleration: FloatArray,
-        regressor: FloatArray,
-        regressor_variance: FloatArray,
-        disturbed: BoolArray,
-    ) -> Window | None:
-        """Add a sample; the window that became complete, if any. The first one has no length and only an end.
+    def row(self, time: float, joints: int, feet: int, parameters: int) -> FloatArray:
+        """Row of a new sample at a time since the restart [s], to be filled by :func:`write_sample`."""
+        if self._size == len(self._rows):
+            self._grow(joints, feet, parameters)
+        row = self._rows[self._size]
+        row[0] = time
+        return row
+
+    def close(self, readings: FloatArray) -> Window | None:
+        """Count the newest row; the window that became complete, if any. The first one has no length and only an end.
 
         Parameters
         ----------
-        time : since the restart [s]
-        frame : the readings
-        attitude : whose angular velocity, angular acceleration and specific force are used
-        acceleration : (n,) of the joints [rad/s^2]
-        regressor : (n, p) of the friction laws, motor by motor
-        regressor_variance : (n,) of the motors' friction by the law, from the uncertain velocity [(N m)^2]
-        disturbed : (n,) True where something pushes the limb now
+        readings : (1 + k,) of :class:`~friction_estimator.types.SensorFrame`
         """
-        if self._size == len(self._rows):
-            self._grow(acceleration.size, frame.wrenches.shape[0], regressor.shape[1])
-        write_sample(
-            self._rows,
-            self._size,
-            time,
-            frame.position,
-            frame.velocity,
-            attitude.angular_velocity,
-            attitude.angular_acceleration,
-            acceleration,
-            frame.effort,
-            attitude.specific_force,
-            regressor_variance,
-            frame.wrenches,
-            regressor,
-            frame.imu_fresh,
-            frame.wrench_fresh,
-            disturbed,
-        )
+        time = float(self._rows[self._size, 0])
         self._size += 1
         if not self._count and not self._set_length():
             return None
@@ -511,7 +317,7 @@ class WindowBuffer:
         end = half if self._first else half + self._count
         if self._size <= end + half:
             return None
-        window = self._close(half, end, frame.readings)
+        window = self._summarise(half, end, readings)
         kept = self._size - (end - half)
         self._rows[:kept] = self._rows[end - half : self._size]
         self._size = kept
@@ -555,17 +361,14 @@ class WindowBuffer:
     def _newest_period(self) -> float:
         return float(np.median(np.diff(self._rows[: self._size, 0])))
 
-    def _close(self, half: int, end: int, readings: FloatArray) -> Window:
+    def _summarise(self, half: int, end: int, readings: FloatArray) -> Window:
         n, k, p = self._shape
         rows, c, width = self._rows, self._columns, self._rows.shape[1]
-        means, extremes, shift = np.empty((3, width)), np.empty((4, width)), np.empty(k)
+        summary = _Summary(np.empty((3, width)), np.empty((4, width)), np.empty(k))
         first, law, wrenches, last = c.effort.start, c.regressor_variance.start, c.wrenches, rows[end].copy()
-        duration = float(last[0] - rows[half, 0])
-        longest = summarise_window(
-            rows, half, end, self._held, first, wrenches.start, law, self.wrench_delay, self._period, shift, means,
-            extremes,
-        )  # fmt: skip
-        mean, rough, rate = means
+        duration, span = float(last[0] - rows[half, 0]), _Span(half, end, self._held, self._period)
+        longest = summarise_window(rows, span, first, wrenches.start, law, self.wrench_delay, summary)
+        (mean, rough, rate), extremes = summary.means, summary.extremes
         mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
         fresh = extremes[2, c.imu_fresh.start : c.wrench_fresh.stop] > 0.0
         return Window(
@@ -582,8 +385,8 @@ class WindowBuffer:
             specific_force=mean[c.specific_force],
             wrenches=mean[wrenches].reshape(k, 6),
             effort_after=rows[end + 1 : end + half + 1, c.effort].mean(axis=0),
-            wrench_shift=shift,
-            normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6],
+            wrench_shift=summary.shift,
+            normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6].copy(),
             effort_rate=rate[c.effort],
             wrench_rate=rate[wrenches].reshape(k, 6),
             specific_force_roughness=rough[c.specific_force],

@@ -64,7 +64,7 @@ def minimum_norm(J: FloatArray, upsilon: FloatArray, solution: FloatArray) -> bo
     return regular
 
 
-@kernel("M")
+@kernel("M", unchecked=True)
 def _regular_inverse(A: FloatArray) -> tuple[FloatArray, bool]:
     """Pseudo-inverse (c, r) of a matrix (r, c) of full rank, and False where it has not."""
     r, c = A.shape
@@ -80,7 +80,7 @@ def _pseudo_inverse(A: FloatArray) -> FloatArray:
     return inverse if regular else np.asarray(np.linalg.pinv(A, rcond=1e-8))
 
 
-@kernel("T M M V M I I M M V")
+@kernel("T M M V M I I M M V", unchecked=True)
 def constrain(
     foot_jacobian: FloatArray,
     drift: FloatArray,
@@ -119,7 +119,7 @@ def constrain(
                 J[a, b] += linear[a, i] * lever[i, b]
 
 
-@kernel("M V T M V V M I I V V")
+@kernel("M V T M V V M I I V V", unchecked=True)
 def friction_of_support(
     H: FloatArray,
     b: FloatArray,
@@ -158,7 +158,7 @@ def friction_of_support(
         friction[joints[a]] = effort[joints[a]] - link_torque
 
 
-@kernel("T M M V V b1 M M V M V I I I M M V V V")
+@kernel("T M M V V b1 M M V M V I I I M M V V V", unchecked=True)
 def standing_friction(
     foot_jacobian: FloatArray,
     drift: FloatArray,
@@ -209,7 +209,7 @@ def standing_friction(
     return regular
 
 
-@kernel("M M T T M M M M M M T V M I I I M V V f8")
+@kernel("M M T T M M M M M M T V M I I I M V V f8", unchecked=True)
 def friction_variances(
     torque_q: FloatArray,
     torque_v: FloatArray,

@@ -302,7 +302,7 @@ class FrictionIdentifier:
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:
         """Regressor of the laws at these velocities (n,) and motor torques (n,) of the joints: (n, p), by motor."""
         laws, motors, regressor = self.laws, self._motors, np.empty(self._parameters.shape)
-        regressor_of_motors(laws.codes, laws.scales, motors.matrix, motors.to_joints, velocity, effort, regressor)
+        regressor_of_motors(laws.table, motors.matrix, motors.to_joints, velocity, effort, regressor)
         return regressor
 
     def learn(self, regressor: FloatArray, measured: FloatArray, noise: FloatArray, active: BoolArray) -> None:

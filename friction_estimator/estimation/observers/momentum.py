@@ -12,22 +12,26 @@ of bandwidth K_0 (eq. 11), in stance and in swing.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import constant_vector, white_vector
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
-    BoolArray,
     ContactPhase,
     Dynamics,
+    Flags,
+    FlagTable,
     FloatArray,
+    Matrix,
     MeasuredFriction,
     SensorFrame,
+    Vector,
 )
 
 _SETTLED = 4.0
@@ -38,61 +42,72 @@ _SETTLED = 4.0
 _RESIDUAL, _RUNNING_FOR, _MOMENTUM, _HELD, _SMOOTH = range(5)
 
 
-@kernel("M V V T V V M M b1 B BM f8 f8 b1 i8 V")
+@arrays
+class Inputs(NamedTuple):
+    """What acts on the joints in one frame, see :class:`SensorFrame`; the effort may have rows of the base, zero."""
+
+    effort: Vector
+    wrenches: Matrix
+    imu_fresh: bool
+    wrench_fresh: Flags
+    dt: float
+
+
+@arrays
+class ResidualTable(NamedTuple):
+    """Constants of the residual.
+
+    Attributes
+    ----------
+    limb : (k, n) True where a row needs the wrench of that foot
+    gain : bandwidth K_0 [rad/s]
+    held : True where inputs act until the next sample
+    base : degrees of freedom of the base
+    """
+
+    limb: FlagTable
+    gain: float
+    held: bool
+    base: int
+
+
+@kernel("Dynamics Inputs ResidualTable M V", unchecked=True)
 def step_residual(
-    H: FloatArray,
-    v: FloatArray,
-    beta: FloatArray,
-    J: FloatArray,
-    specific_force: FloatArray,
-    effort: FloatArray,
-    wrenches: FloatArray,
-    state: FloatArray,
-    imu_fresh: bool,
-    wrench_fresh: BoolArray,
-    limb: BoolArray,
-    dt: float,
-    gain: float,
-    forward: bool,
-    base: int,
-    friction: FloatArray,
+    dynamics: Dynamics, inputs: Inputs, table: ResidualTable, state: FloatArray, friction: FloatArray
 ) -> None:
     """One step of eq. 10, exact for inputs that are constant over the step; state in place.
 
     The balance is split by how its terms live between samples: C^T v is smooth, torque, wrench and specific force are
-    held. The specific force acts through ``g = H[:, :3] f``.
+    held. The specific force acts through ``g = H[:, :3] f``. Rows are the last of the velocities: the joints, or all.
 
     Parameters
     ----------
-    H, v, beta, J, specific_force : of the dynamics
-    effort : (n,) torques of the last n velocities: the joints, or of all velocities, zero for those of the base
     state : (5, n) residual, how long it has been running [s], momentum, inputs that are held and inputs that are smooth
         at the last sample; the momentum is NaN where a sensor was silent, and before the first sample
-    limb : (k, n) True where a row needs the wrench of that foot
-    forward : True where inputs act until the next sample
-    base : degrees of freedom of the base
     friction : (n,) output: the residual, NaN until it has run for some time constants
     """
-    n, k = effort.size, wrench_fresh.size
+    H, v, beta, J = dynamics.mass_matrix, dynamics.velocity, dynamics.momentum_bias, dynamics.foot_jacobian
+    effort, specific_force, dt, gain = inputs.effort, dynamics.specific_force, inputs.dt, table.gain
+    n, k = effort.size, len(J)
     residual, running_for, momentum = state[_RESIDUAL], state[_RUNNING_FOR], state[_MOMENTUM]
     held, smooth = state[_HELD], state[_SMOOTH]
     decay = math.exp(-gain * dt)
     for i in range(n):
         row = v.size - n + i
-        p, gravity, foot_torque, known = 0.0, 0.0, 0.0, imu_fresh
+        p, gravity, foot_torque, known = 0.0, 0.0, 0.0, inputs.imu_fresh
         for j in range(v.size):
             p += H[row, j] * v[j]
-        if base:
+        if table.base:
             gravity = H[row, 0] * specific_force[0] + H[row, 1] * specific_force[1] + H[row, 2] * specific_force[2]
         for foot in range(k):
             for axis in range(6):
-                foot_torque += J[foot, axis, row] * wrenches[foot, axis]
-            if limb[foot, i] and not wrench_fresh[foot]:
+                foot_torque += J[foot, axis, row] * inputs.wrenches[foot, axis]
+            if table.limb[foot, i] and not inputs.wrench_fresh[foot]:
                 known = False
         held_now, smooth_now = effort[i] + foot_torque - gravity, beta[row] + gravity
         if dt > 0.0:
             if known and not math.isnan(momentum[i]):  # what was held at the last frame acts on this step
-                force = (held[i] if forward else 0.5 * (held[i] + held_now)) + 0.5 * (smooth[i] + smooth_now)
+                force = (held[i] if table.held else 0.5 * (held[i] + held_now)) + 0.5 * (smooth[i] + smooth_now)
                 residual[i] = decay * residual[i] + (1.0 - decay) * (force - (p - momentum[i]) / dt)
                 running_for[i] += dt
             if not (known and abs(residual[i]) <= LARGEST and running_for[i] >= 0.0 and not math.isnan(momentum[i])):
@@ -101,7 +116,7 @@ def step_residual(
         friction[i] = residual[i] if known and running_for[i] * gain > _SETTLED else math.nan
 
 
-@kernel("M T V M V V V f8 f8 i8")
+@kernel("M T V M V V V f8 f8 i8", unchecked=True)
 def residual_variances(
     H: FloatArray,
     J: FloatArray,
@@ -150,7 +165,7 @@ def residual_variances(
     return noise, lasting
 
 
-@kernel("V V V f8")
+@kernel("V V V f8", unchecked=True)
 def low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float) -> None:
     """First-order low-pass (eq. 11) of a signal (s,), state in place."""
     for i in range(signal.size):
@@ -231,15 +246,13 @@ class MomentumObserver:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._gain = config.momentum.gain
-        self._forward = config.momentum.inputs_are_held
-        self._limb = robot.limb
-        self._base_dofs = robot.base_dofs
+        self._table = ResidualTable(robot.limb, self._gain, config.momentum.inputs_are_held, robot.base_dofs)
         self._variances = ResidualVariances(config.sensors, config.momentum.gain, robot)
         self.reset()
 
     def reset(self) -> None:
         """Begin with a zero residual at the next frame; ready again after about four time constants."""
-        self._state = initial_residual(self._limb.shape[1])
+        self._state = initial_residual(self._table.limb.shape[1])
         self._filtered: FloatArray | None = None
         self._variances.reset()
         self._sigma = self._noise_sigma = self._variances.white
@@ -247,24 +260,8 @@ class MomentumObserver:
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Friction of all joints whose sensors deliver."""
         friction = np.empty(frame.effort.size)
-        step_residual(
-            dynamics.mass_matrix,
-            dynamics.velocity,
-            dynamics.momentum_bias,
-            dynamics.foot_jacobian,
-            dynamics.specific_force,
-            frame.effort,
-            frame.wrenches,
-            self._state,
-            frame.imu_fresh,
-            frame.wrench_fresh,
-            self._limb,
-            frame.dt,
-            self._gain,
-            self._forward,
-            self._base_dofs,
-            friction,
-        )
+        inputs = Inputs(frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt)
+        step_residual(dynamics, inputs, self._table, self._state, friction)
         available = np.isfinite(friction)
         variances = self._variances
         if variances.due(frame.dt):

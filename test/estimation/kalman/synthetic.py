@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
+from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     Limb,
     LimbState,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_filter import MODEL_ERROR_TIME, LimbFilter
+from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, lay_out
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import motors, random_windows
@@ -24,7 +25,7 @@ def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[LimbFilter, 
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     variances = []
     for k, window in enumerate(windows[1:], start=1):
-        variances.append(limb_filter.model_error_variance.copy())
+        variances.append(limb_filter.memory.model_error_variance.copy())
         limb_filter.step(window, frozen=False, touching=False)
         if k in EMPTY:
             limb_filter.update_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)

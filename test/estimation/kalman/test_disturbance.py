@@ -4,37 +4,53 @@ from __future__ import annotations
 
 import numpy as np
 
+from friction_estimator.compiled import allocate
 from friction_estimator.estimation.kalman.disturbance import (
     FRICTION_RATIO,
+    GAINS,
     GATE,
     LONGEST_PUSH,
     PUSH_SETTLING,
     SMALLEST_PUSH,
-    DisturbanceWatch,
+    DisturbanceMemory,
     is_large,
     step_disturbance,
+    watch_pushes,
 )
-from friction_estimator.estimation.kalman.limb_state import Limb
-from friction_estimator.estimation.observers.momentum import initial_residual
+from friction_estimator.estimation.kalman.joint_friction import (
+    FrameFriction,
+    LawNow,
+    combine_law_and_model_error,
+    frame_friction,
+)
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
+from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, limb_estimates
+from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
+from friction_estimator.types import Dynamics
 
-LIMBS = (Limb(np.array([0, 1]), np.array([0])), Limb(np.array([2]), np.array([], dtype=int)))
+LIMB_OF_JOINT = np.array([0, 0, 1])
 FRICTION = np.array([1.0, -0.5, 0.2])
 DT = 1e-3
+NO_FEET = np.zeros((0, 3)), np.zeros((0, 3, 3))
 
 
-def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[list[int]]]:
+def memory_of(joints: int, limbs: int) -> DisturbanceMemory:
+    """Before the first sample."""
+    n = joints
+    _, memory = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), limbs, limbs, limbs)
+    memory.residual[:] = initial_residual(n)
+    memory.expected[:] = np.nan
+    memory.since_push[:] = memory.since_release[:] = np.inf
+    return memory
+
+
+def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[int]]:
     """Pushed joints (t, 3), and the limbs that were given back, at every instant of torques (t, 3)."""
-    watch, pushed, lasting = DisturbanceWatch(LIMBS, 3), [], []
-    for torque in torques:
-        lasting.append(step(watch, torque, sigma))
-        pushed.append(watch.pushed)
-    return np.array(pushed), lasting
-
-
-def step(watch: DisturbanceWatch, torque: np.ndarray, sigma: float = 0.1) -> list[int]:
-    gates = GATE, FRICTION_RATIO, SMALLEST_PUSH
-    large = np.array([is_large(one, sigma, friction, *gates) for one, friction in zip(torque, FRICTION, strict=True)])
-    return watch.step(large if large.any() else None, DT)
+    memory, pushed, lasting = memory_of(3, 2), np.empty(torques.shape, dtype=bool), []
+    for torque, now in zip(torques, pushed, strict=True):
+        large = np.array([is_large(one, sigma, friction) for one, friction in zip(torque, FRICTION, strict=True)])
+        lasting.append(watch_pushes(large, LIMB_OF_JOINT, DT, memory, now))
+    return pushed, lasting
 
 
 def pulse(joint: int, size: float, start: int, stop: int, length: int = 400) -> np.ndarray:
@@ -45,21 +61,20 @@ def pulse(joint: int, size: float, start: int, stop: int, length: int = 400) -> 
 
 def test_a_torque_shows_behind_both_low_passes():
     """A joint that stays at rest although a torque begins to act; nothing is known of it for the first 0.1 s."""
-    gains, H, none, nothing = np.array([40.0, 120.0]), np.eye(1), np.zeros(1), np.zeros((0, 6))
-    residual, low_pass = initial_residual(1), np.full((4, 1), np.nan)
-    passed, sigma, noise, large = np.empty((2, 1)), np.empty(1), np.empty((2, 1)), np.empty(1, dtype=bool)
+    none, nothing, memory = np.zeros(1), np.zeros((0, 6)), memory_of(1, 1)
+    dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
+    table = ResidualTable(np.zeros((0, 1), dtype=bool), GAINS[0], True, 0)
+    still, law = JointMotion(*np.zeros((4, 1))), LawNow(np.zeros((1, 2)), *np.zeros((9, 1)))
+    estimates, out = limb_estimates(empty_estimates(1, 2, 0, 1), 1, 2, 0, 1), FrameFriction(*np.zeros((14, 1)))
     shown = []
     for k in range(400):
-        effort = np.array([float(k >= 300)])
-        step_disturbance(
-            H, none, none, np.zeros((0, 6, 1)), np.zeros(3), effort, nothing, nothing, nothing, residual, True,
-            np.zeros(0, bool), np.zeros((0, 1), bool), DT, gains, True, 0, none, none, np.zeros((9, 1)), none, none,
-            np.zeros((2, 1)), low_pass, GATE, FRICTION_RATIO, SMALLEST_PUSH, nothing, passed, sigma, noise, large,
-        )  # fmt: skip
-        shown.append(passed[:, 0].copy())
+        inputs = Inputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)
+        step_disturbance(dynamics, inputs, table, still, law, estimates, memory, out)
+        shown.append((out.slow[0], out.fast[0]))
+    shown = np.array(shown)
     after = DT * np.arange(100)
     assert np.isnan(shown[90]).all() and not np.any(shown[250])
-    np.testing.assert_allclose(np.array(shown[300:]), -(1.0 - np.exp(-np.outer(after, gains))), atol=1e-9)
+    np.testing.assert_allclose(shown[300:], -(1.0 - np.exp(-np.outer(after, GAINS))), atol=1e-9)
 
 
 def test_a_push_is_noticed_at_once_in_its_limb_and_in_no_other():
@@ -86,18 +101,15 @@ def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
     longest = round(LONGEST_PUSH / DT)
     pushed, lasting = watch_of(pulse(2, -8.0, 100, 3 * longest, 4 * longest))
     given_back = [k for k, limbs in enumerate(lasting) if limbs]
-    assert lasting[given_back[0]] == [1] and abs(given_back[0] - 100 - longest) <= 2
+    assert lasting[given_back[0]] == 1 << 1 and abs(given_back[0] - 100 - longest) <= 2
     assert not pushed[given_back[0] + 1 : given_back[0] + longest - 1].any()
     assert pushed[given_back[0] + longest + 2 : 3 * longest, 2].any()
 
 
-def test_arrays_that_left_do_not_change_and_reset_forgets_the_push():
-    watch = DisturbanceWatch(LIMBS, 3)
-    step(watch, np.array([9.0, 0.0, 0.0]))
-    kept = watch.pushed
-    for _ in range(100):
-        step(watch, np.zeros(3))
-    np.testing.assert_array_equal(kept, [True, True, False])
-    step(watch, np.array([9.0, 0.0, 0.0]))
-    watch.reset()
-    assert not watch.pushed.any()
+def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_friction():
+    law = LawNow(np.zeros((3, 1)), *np.zeros((9, 3)))
+    law.torque[:], law.friction_variance[:], law.model_error_variance[:] = 2.0, 0.01, 0.01
+    pushed, out = np.array([True, True, False]), frame_friction(np.zeros((14, 3)))
+    out.slow[:] = 0.5, 30.0, 30.0
+    combine_law_and_model_error(law, np.zeros(3), ~pushed, pushed, out)
+    np.testing.assert_allclose(out.sigma, np.sqrt([0.01 + 0.5**2, 0.01 + 2.0**2, 0.01]))

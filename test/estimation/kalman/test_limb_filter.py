@@ -10,7 +10,8 @@ import pytest
 
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman import limb_filter as limb_filter_module
-from friction_estimator.estimation.kalman.limb_filter import LAW_INFLATION, LimbFilter, adapt_model_error
+from friction_estimator.estimation.kalman.limb_equations import adapt_model_error
+from friction_estimator.estimation.kalman.limb_filter import LAW_INFLATION, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import MotorPriors
 from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of, motors
 
@@ -59,7 +60,7 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
         limb.begin(limb_filter)
         for _ in range(150):
             limb_filter.step(limb.window(), frozen=False, touching=False)
-            innovations.append(limb_filter.consistency)
+            innovations.append(limb_filter.now.consistency.copy())
         error, P = limb_filter.state - limb.state, limb_filter.covariance
         values, vectors = np.linalg.eigh(P)
         known = values > 1e-12 * values.max()
@@ -75,22 +76,24 @@ def test_the_size_of_what_the_law_misses_is_found(true_std, noise):
     """Beginning at 0.1 N m; the smaller one shows with quieter sensors only."""
     config = dataclasses.replace(FREE, model_error_memory=3.0)
     noises = {"model_error_std": true_std, "force_std": noise * 0.5, "momentum_std": noise * 2e-3}
-    found = [np.sqrt(learned(config, seed, 1500, **noises)[1].model_error_variance).mean() for seed in range(3)]
+    found = [np.sqrt(learned(config, seed, 1500, **noises)[1].memory.model_error_variance).mean() for seed in range(3)]
     assert np.mean(found) == pytest.approx(true_std, rel=0.4)
 
 
 def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_it_is():
     """One joint, one parameter; an estimate as large as expected keeps the variance, a smaller one reduces it."""
-    initial, G = 0.01, np.array([[0.0, 1.0, 0.0]])
+    limb_filter = filter_of(dataclasses.replace(FREE, model_error_std=0.1))
+    initial, memory, first = 0.01, limb_filter.memory, limb_filter.layout.model_error.start
+    window = SyntheticLimb(limb_filter.layout, np.random.default_rng(0)).window()
 
     def adapted(error: float, left: float) -> float:
         """Variance after a window with this estimate and this part of the variance left unknown."""
-        variance, P = np.array([initial]), np.diag([0.0, left * initial, 0.0])
-        nothing = np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)
-        adapt_model_error(np.array([0.0, error, 0.0]), P, G, *nothing, 0.01, initial, variance, *np.zeros((2, 1)))
-        return float(variance[0])
+        limb_filter.forget()
+        memory.state[first], memory.covariance[first, first] = error, left * initial
+        adapt_model_error(memory, limb_filter.now, window, limb_filter.table, 0.01, initial)
+        return float(memory.model_error_variance[0])
 
-    assert adapted(0.0, 0.9) == initial
+    assert adapted(0.0, 0.9) == pytest.approx(initial, rel=1e-12)
     assert adapted(math.sqrt(0.5 * initial), 0.5) == pytest.approx(initial, rel=1e-12)
     assert adapted(0.0, 0.5) == pytest.approx(0.99 * initial) and adapted(0.2, 0.5) > 1.05 * initial
 
@@ -219,7 +222,7 @@ def test_force_sensors_without_bias_are_not_given_one():
 def test_time_without_measurements_forgets_the_model_error_and_keeps_the_law():
     limb, limb_filter = learned(KalmanConfig(), 2)
     layout = limb_filter.layout
-    law, stationary = limb_filter.state[layout.law].copy(), limb_filter.model_error_variance
+    law, stationary = limb_filter.state[layout.law].copy(), limb_filter.memory.model_error_variance
     limb_filter.skip(5.0)
     assert not limb_filter.running
     np.testing.assert_allclose(limb_filter.state[layout.model_error], 0.0, atol=1e-9)
@@ -280,7 +283,7 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
     for window in range(80):
         resting = window % 40 >= 20
         limb.state[limb.layout.model_error.start] = torque if resting and sticks else 0.0
-        read = dataclasses.replace(limb.window(), rest_variance=rests if resting else np.zeros(2))
+        read = limb.window()._replace(rest_variance=rests if resting else np.zeros(2))
         limb_filter.step(read, frozen=False, touching=False)
         held.append(limb_filter.state[limb.layout.model_error.start])
     return limb_filter, np.array(held)
@@ -288,21 +291,21 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
 
 def test_a_joint_that_sticks_has_a_free_friction_at_rest_and_the_law_as_soon_as_it_moves():
     limb_filter, held = stuck_at(4.0, sticks=True)
-    assert limb_filter.rest_evidence[0] > 0.0 > limb_filter.rest_evidence[1]
-    np.testing.assert_array_equal(limb_filter.free_at_rest, [True, False])
+    assert limb_filter.memory.rest_evidence[0] > 0.0 > limb_filter.memory.rest_evidence[1]
+    np.testing.assert_array_equal(limb_filter.now.free_at_rest, [True, False])
     np.testing.assert_allclose(held[61:80], 3.8, atol=0.6)
     assert np.abs(held[41:60]).max() < 0.3  # it moves between both rests
 
 
 def test_friction_at_rest_is_free_while_the_dry_friction_is_not_known():
     limb, limb_filter = learned(KalmanConfig(), 4, 300, force_std=0.2, momentum_std=1e-3)
-    at_rest = dataclasses.replace(limb.window(), rest_variance=np.full(2, 25.0), dry_is_known=np.array([False, True]))
+    at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.array([False, True]))
     limb_filter.step(at_rest, frozen=False, touching=False)
-    np.testing.assert_array_equal(limb_filter.free_at_rest, [True, False])
-    np.testing.assert_allclose(limb_filter.variance_at_rest, [25.0 / 3.0, 0.0])
+    np.testing.assert_array_equal(limb_filter.now.free_at_rest, [True, False])
+    np.testing.assert_allclose(limb_filter.now.variance_at_rest, [25.0 / 3.0, 0.0])
 
 
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():
     limb_filter, held = stuck_at(4.0, sticks=False)
-    assert (limb_filter.rest_evidence < 0.0).all()
+    assert (limb_filter.memory.rest_evidence < 0.0).all()
     assert np.abs(held).max() < 0.3

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise, config_from_parameters
-from friction_estimator.estimation.kalman.window_dynamics import LinkColumns
+from friction_estimator.estimation.kalman.window_dynamics import LinkErrors
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, SensorFrame
+from test.estimation.kalman.sampling import add
 from test.estimation.kalman.test_link_errors import ARM
 
 PERIOD, LATE = 1e-3, 0.02
@@ -38,7 +39,7 @@ def windows(noise: SensorNoise) -> Iterator[Window]:
             0, PERIOD, *reading, NONE, *np.zeros((2, 3)), np.zeros((0, 6)), True, np.zeros(0, bool), np.ones(1)
         )
         attitude = Attitude(np.eye(3), *np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3)))
-        window = buffer.add(t, frame, attitude, motion(t - LATE)[2], np.zeros((2, 1)), NONE, np.zeros(2, bool))
+        window = add(buffer, t, frame, attitude, motion(t - LATE)[2], np.zeros((2, 1)), NONE, np.zeros(2, bool))
         if window is not None:
             yield window
 
@@ -46,10 +47,10 @@ def windows(noise: SensorNoise) -> Iterator[Window]:
 def columns_and_truths(noise: SensorNoise, late: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Mean columns of each window of the second half, and those of the exact motion with late accelerations."""
     robot = RobotModel(config_from_parameters({"robot.fixed_base": True}), ARM)
-    links, found, truths = LinkColumns(robot), [], []
+    links, found, truths = LinkErrors(robot), [], []
     for window in windows(noise):
         dynamics = robot.dynamics(window.end.position, window.end.velocity, np.zeros(3), np.zeros(3))
-        found.append(links.over(window, dynamics)[0])
+        found.append(links.over(window, dynamics).torque)
         inside = []
         for t in np.linspace(window.time - window.duration, window.time, 5):
             position, velocity, _ = motion(t)

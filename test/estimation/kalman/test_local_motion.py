@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import SensorNoise
-from friction_estimator.estimation.kalman.windows import LocalMotionFit
+from friction_estimator.estimation.kalman.local_motion import LocalMotionFit
 
 TIMES = 5.0 + np.arange(-4, 5) * 1e-3
 UNEVEN = 5.0 + np.array([-4.1, -3.0, -1.8, -1.1, 0.0, 0.9, 2.2, 3.0, 4.0]) * 1e-3

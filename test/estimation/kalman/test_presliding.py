@@ -167,7 +167,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
         limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     for k, window in enumerate(windows[1:]):
         wide_now = wide.layout.size == kept.size
-        small = dataclasses.replace(window, force_columns=np.ascontiguousarray(window.force_columns[:, kept]))
+        small = window._replace(force_columns=np.ascontiguousarray(window.force_columns[:, kept]))
         wide.step(window if wide_now else small, frozen=False, touching=False)
         narrow.step(small, frozen=False, touching=False)
         if k == len(windows) // 2:

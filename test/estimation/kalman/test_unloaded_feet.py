@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig
+from friction_estimator.estimation.kalman.local_motion import LocalMotion
 from friction_estimator.estimation.kalman.sensor_monitor import UnloadedFeet
-from friction_estimator.estimation.kalman.windows import LocalMotion, Window
+from friction_estimator.estimation.kalman.windows import Window
 from test.estimation.kalman.synthetic import filter_of
 
 FORCE_STD, BIAS_STD, FIRM = 1.0, 2.0, 30.0

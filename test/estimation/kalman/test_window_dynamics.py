@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, lay_out
-from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, errors_that_last, rest_of_limb
-from friction_estimator.estimation.kalman.windows import LocalMotion, Window
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, law_bounds, lay_out
+from friction_estimator.estimation.kalman.local_motion import LocalMotion
+from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, WindowDynamics, errors_that_last
+from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from test.biped import suralp_config
@@ -43,10 +43,12 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
     layout = lay_out(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
     terms = dynamics.advance(window)
-    links = dynamics.link_columns(terms)
-    return dynamics.of_limb(
-        terms, links, limb, robot.motors.select(limb.joints), layout, np.zeros(layout.size), layout.prior_covariance()
+    motors, filter_of_leg = (
+        robot.motors.select(limb.joints),
+        LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints]),
     )
+    place = LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights)
+    return dynamics.of_limb(terms, dynamics.link_columns(), place, layout.first, filter_of_leg.memory)
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
@@ -88,9 +90,8 @@ def test_the_load_of_the_laws_is_that_after_the_window_unless_they_clearly_diffe
     effort = after + difference
     dynamics.advance(first)
     terms = dynamics.advance(
-        replace(
-            first,
-            end=replace(first.end, position=first.end.position + 0.01 * speed),
+        first._replace(
+            end=first.end._replace(position=first.end.position + 0.01 * speed),
             effort=effort,
             effort_after=after,
             regressor=laws.regressor(speed, effort),
@@ -100,12 +101,23 @@ def test_the_load_of_the_laws_is_that_after_the_window_unless_they_clearly_diffe
     np.testing.assert_allclose(terms.regressor, expected, rtol=2e-3)
 
 
-def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_before_that_is_known():
-    """Three motors with two parameters each: a known law, the same while the motor moves, and the prior of a law."""
-    phi, speed = np.full((3, 2), [1.0, 0.5]), np.array([0.0, 0.05, 0.0])
-    x, P = np.array([0.0, 4.0, 0.0, 4.0, 0.0, 0.0, 0.0]), np.diag([0.0, 0.1, 0.4, 0.1, 0.4, 9.0, 4.0])
-    dry, rest, known = np.empty(3), np.empty(3), np.empty(3, dtype=bool)
-    rest_of_limb(np.arange(3), phi, speed, x, P, 1, dry, rest, known)
-    np.testing.assert_allclose(dry**2, [16.2, 16.2, 10.0])
-    np.testing.assert_allclose(rest, [16.2, 0.0, 10.0], atol=1e-3)
-    np.testing.assert_array_equal(known, [True, True, False])
+def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_before_that_is_known(urdf_xml):
+    """Law parameters of three motors at rest, or slow: a known law, the same while the motor moves, and the prior."""
+    config = suralp_config()
+    robot, laws = RobotModel(config, urdf_xml), JointLaws(("coulomb_viscous",) * 12)
+    limb = find_limbs(robot)[0]
+    layout = lay_out(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
+    leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
+    known = slice(layout.law.start, layout.law.start + 4)
+    leg.state[known], leg.covariance[known, known] = (4.0, 0.0, 4.0, 0.0), np.diag((0.2, 0.0, 0.2, 0.0))
+    prior = leg.covariance[layout.law.start + 4, layout.law.start + 4]
+    dynamics, motors = WindowDynamics(config, robot, laws), robot.motors.select(limb.joints)
+    place = LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights)
+    still = window(0.01)._replace(regressor=np.zeros((12, 2)))
+    moved = still.end._replace(position=still.end.position + 0.01 * 0.05 * (np.arange(12) == 1))
+    dynamics.advance(still)
+    terms = dynamics.advance(still._replace(end=moved))
+    found = dynamics.of_limb(terms, dynamics.link_columns(), place, layout.first, leg.memory)
+    np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
+    np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
+    np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])

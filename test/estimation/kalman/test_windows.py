@@ -13,11 +13,12 @@ from scipy.integrate import trapezoid
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.types import Attitude, SensorFrame
+from test.estimation.kalman import sampling
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """The arguments of :meth:`WindowBuffer.add`."""
+    """The arguments of :func:`add` after the buffer."""
 
     time: float
     frame: SensorFrame
@@ -56,7 +57,7 @@ def samples(times: np.ndarray, **changes: dict[int, Any]) -> list[Sample]:
 
 
 def add(buffer: WindowBuffer, item: Sample) -> Window | None:
-    return buffer.add(*(getattr(item, field.name) for field in dataclasses.fields(item)))
+    return sampling.add(buffer, *(getattr(item, field.name) for field in dataclasses.fields(item)))
 
 
 def windows(collected: Sequence[Sample], held: bool = True, length: float = 0.01) -> list[Window]:

@@ -1,0 +1,158 @@
+"""The friction of the instant corrects an estimate whose error comes from an uncertain velocity.
+
+A joint that crosses zero, or sticks and chatters, turns its friction around within milliseconds. No filter follows, and
+the law follows only as well as the velocity is known. But while its foot stands firmly, foot-base sensor estimation
+(Hashlamon & Erbatur 2014, section 5) measures the friction of the instant: noisy, and far better than an unknown sign.
+Both are weighed by their variances. A foot that lands or lifts off is no firm ground to the method: it moves,
+and errors are newton metres. Legs in the air and arms have no such ground: the momentum observer of the external torque
+corrects them, later and by less.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from friction_estimator.compiled import arrays, kernel
+from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import (
+    Attitude,
+    BoolArray,
+    ContactPhase,
+    Dynamics,
+    FloatArray,
+    MeasuredFriction,
+    SensorFrame,
+    Vector,
+)
+
+_SLACK, _GATE = 1.5, 3.0
+"""A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
+deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
+_LAGS = 0.3, 0.1
+"""Part of the variance by the uncertain velocity that the slow and the fast low-pass of the momentum observer miss: a
+joint may begin to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
+CORRECTION_THRESHOLD = 0.2
+"""Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
+
+
+@arrays
+class Correctable(NamedTuple):
+    """An estimate that the friction of the instant may correct; every field (n,).
+
+    Attributes
+    ----------
+    friction : the estimate, corrected in place [N m]
+    velocity_variance : part of its variance from the uncertain velocity, in place; zero: nothing shall be corrected
+    calibration_torque, calibration_variance : torque that the other errors of model and sensors make [N m], [(N m)^2]
+    dry_friction : largest friction that may hold the joint [N m]
+    """
+
+    friction: Vector
+    velocity_variance: Vector
+    calibration_torque: Vector
+    calibration_variance: Vector
+    dry_friction: Vector
+
+
+@kernel("Correctable V V B", unchecked=True)
+def weigh_measurement(estimate: Correctable, measured: FloatArray, sigma: FloatArray, known: BoolArray) -> None:
+    """Weigh the estimate against the friction of the instant where that is known and can be friction, in place.
+
+    Parameters
+    ----------
+    measured, sigma, known : of :class:`~friction_estimator.types.MeasuredFriction`
+    """
+    friction, velocity_variance = estimate.friction, estimate.velocity_variance
+    for joint in range(friction.size):
+        if known[joint] and math.isfinite(measured[joint] * sigma[joint]):
+            variance = sigma[joint] ** 2 + estimate.calibration_variance[joint]
+            torque = measured[joint] - estimate.calibration_torque[joint]
+            largest = _SLACK * max(abs(friction[joint]), estimate.dry_friction[joint])
+            if abs(torque) < largest + _GATE * math.sqrt(variance):
+                gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
+                friction[joint] += gain * (torque - friction[joint])
+                velocity_variance[joint] *= 1.0 - gain
+
+
+@kernel("Correctable B M M", unchecked=True)
+def weigh_residual(estimate: Correctable, measured: BoolArray, external: FloatArray, noise: FloatArray) -> None:
+    """Weigh the estimate against the torque that a momentum observer does not explain with it, in place.
+
+    Parameters
+    ----------
+    measured : (n,) joints that foot-base sensor estimation has measured: it needs no momentum, and no low-pass
+    external, noise : (2, n) torque that the estimate leaves to be explained, behind the slow and the fast low-pass of
+        the observer [N m], and the variance that the readings make in it; NaN: unknown. The better one counts
+    """
+    friction, velocity_variance = estimate.friction, estimate.velocity_variance
+    for joint in range(friction.size):
+        unsure = velocity_variance[joint]
+        slow, fast = noise[0, joint] + _LAGS[0] * unsure, noise[1, joint] + _LAGS[1] * unsure
+        variance, missed = (fast, external[1, joint]) if fast < slow else (slow, external[0, joint])
+        if unsure > CORRECTION_THRESHOLD**2 and not measured[joint] and math.isfinite(variance * missed):
+            largest = _SLACK * max(abs(friction[joint]), estimate.dry_friction[joint])
+            if abs(friction[joint] - missed) < largest + _GATE * math.sqrt(variance):
+                gain = unsure / (unsure + variance)
+                friction[joint] -= gain * missed
+                velocity_variance[joint] *= 1.0 - gain
+
+
+class FirmFeet:
+    """Friction of the instant by foot-base sensor estimation, where a foot stands firmly.
+
+    Parameters
+    ----------
+    config : ``fbse``, ``sensors``
+    robot : the model that also made the :class:`Dynamics`
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._walks = bool(robot.base_dofs) and bool(robot.foot_names)
+        self._observer = FootBaseSensorEstimation(config, robot)
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._observer.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the standard deviations of this noise from now on."""
+        self._observer.retune(noise)
+
+    def measure(
+        self,
+        frame: SensorFrame,
+        wrenches: FloatArray,
+        attitude: Attitude,
+        phase: ContactPhase,
+        dynamics: Dynamics,
+    ) -> MeasuredFriction | None:
+        """Friction of the instant, for wrenches (k, 6) of the ground on the feet, calibrated; None without feet."""
+        if not self._walks:
+            return None
+        return self._observer.measure(frame, wrenches, attitude, phase, dynamics)
+
+
+def correct_by_instant(
+    estimate: Correctable,
+    measured: MeasuredFriction | None,
+    transition: BoolArray,
+    residual: tuple[FloatArray, FloatArray],
+) -> None:
+    """Weigh an estimate against the friction of the instant, in place.
+
+    Parameters
+    ----------
+    measured : by firm feet, if there are any
+    transition : (n,) joints whose foot lands or lifts off
+    residual : external torque and noise, see :func:`weigh_residual`
+    """
+    standing = np.zeros(transition.size, dtype=bool)
+    if measured is not None:
+        standing = measured.available & ~transition
+        weigh_measurement(estimate, measured.friction, measured.sigma, standing)
+    weigh_residual(estimate, standing, *residual)

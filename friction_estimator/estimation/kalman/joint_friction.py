@@ -1,0 +1,317 @@
+"""Friction of one frame: the laws at the filtered motion plus their model error, and the variance of both.
+
+The velocity is known to a standard deviation only, so the friction of a law is its mean over the uncertain velocity.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from friction_estimator.compiled import arrays, kernel
+from friction_estimator.estimation.kalman.joint_motion import JointMotion
+from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
+from friction_estimator.estimation.kalman.limb_state import part_at_rest
+from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
+from friction_estimator.linear_algebra import bounded
+from friction_estimator.robot.transmission import MotorTable
+from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
+
+ANYWHERE = 1.0 / 3.0
+"""Variance of a strain that is anywhere between -1 and 1."""
+_SAMPLING_ERROR = 0.3e-3
+"""Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that sticks turns
+around when it stops hard."""
+
+
+@arrays
+class LawMemory(NamedTuple):
+    """What the laws of one frame leave to the next.
+
+    Attributes
+    ----------
+    velocity : (n,) of the joints [rad/s]
+    strain, initial_strain_weight : (n, s) Dahl strains of the motors, and how much of them is still that of the start,
+        which is unknown
+    """
+
+    velocity: Vector
+    strain: Matrix
+    initial_strain_weight: Matrix
+
+    @staticmethod
+    def initial(joints: int, distances: int) -> LawMemory:
+        """Before the first frame, of n joints and s presliding distances."""
+        shape = joints, distances
+        return LawMemory(np.zeros(joints), np.zeros(shape), np.ones(shape))
+
+
+@arrays
+class LawNow(NamedTuple):
+    """The law at the present velocity, which is known to a standard deviation only.
+
+    Attributes
+    ----------
+    regressor : (n, p) mean over the uncertain velocity, motor by motor
+    regressor_variance : (n,) of the motors' torques from the uncertain velocity [(N m)^2]
+    torque, model_error : (n,) of the joints [N m]
+    law_variance, velocity_variance : (n,) of the torque, from its parameters and from the uncertain velocity
+    friction_variance : (n,) of torque plus model error, from both estimates [(N m)^2]
+    model_error_variance : (n,) of the model error while nothing is measured [(N m)^2]
+    rest_variance : (n,) the part of that for motors that rest [(N m)^2]
+    rest_friction : (n,) largest friction that may hold the joint, as far as it rests now [N m]
+    """
+
+    regressor: Matrix
+    regressor_variance: Vector
+    torque: Vector
+    model_error: Vector
+    law_variance: Vector
+    velocity_variance: Vector
+    friction_variance: Vector
+    model_error_variance: Vector
+    rest_variance: Vector
+    rest_friction: Vector
+
+
+@arrays
+class _AtMotors(NamedTuple):
+    """Motion and friction of n motors: every field (n,)."""
+
+    velocity: Vector
+    velocity_std: Vector
+    load: Vector
+    torque: Vector
+    variance: Vector
+    model_error_part: Vector
+    more_variance: Vector
+    model_error_variance: Vector
+    holding: Vector
+
+
+@kernel
+def _motion_of_motors(
+    motors: MotorTable, motion: JointMotion, effort: FloatArray, dt: float, memory: LawMemory, at: _AtMotors
+) -> None:
+    """Write velocity, its standard deviation and load of the motors, and advance their strains."""
+    n, g = motors.group.shape
+    for motor in range(n):
+        for a in range(g):
+            joint = motors.group[motor, a]
+            if a > 0 and joint == motor:  # the group has fewer motors
+                break
+            at.velocity[motor] += motion.velocity[joint] * motors.to_joints[joint, motor]
+            at.load[motor] += effort[joint] * motors.matrix[joint, motor]
+            at.velocity_std[motor] += (motion.velocity_std[joint] * motors.to_joints[joint, motor]) ** 2
+        at.velocity_std[motor] = math.sqrt(at.velocity_std[motor])
+        advance_strain(memory.strain[motor], memory.initial_strain_weight[motor], at.velocity[motor] * dt)
+
+
+@kernel
+def _wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -> FloatArray:
+    """Sine and cosine (n, 2) of the ripples in a turn (n,); (n, 0) without ripple."""
+    n = position.size
+    wave = np.empty((n, 2 * min(ripples.size, 1)))
+    for motor in range(n):
+        if ripples.size > 0:
+            angle = 0.0
+            for joint in range(n):
+                angle += ripples[motor] * position[joint] * motors.to_joints[joint, motor]
+            wave[motor, 0], wave[motor, 1] = math.sin(angle), math.cos(angle)
+    return wave
+
+
+@kernel
+def _rest_of_motors(estimates: LimbEstimates, at: _AtMotors) -> None:
+    """Write what may hold the motors now, the variance of their model error, and how much of it is still theirs."""
+    for motor in range(at.velocity.size):
+        before = estimates.model_error_variance[motor]
+        at.holding[motor] = estimates.dry_friction[motor] * part_at_rest(at.velocity[motor], at.velocity_std[motor])
+        present = estimates.sliding_variance[motor] + estimates.rest_part[motor] * at.holding[motor] ** 2
+        at.model_error_variance[motor] = present
+        if present < before:  # the motor has left its rest
+            at.model_error_part[motor] = math.sqrt(present / before)
+        else:
+            at.model_error_part[motor] = 1.0
+            at.more_variance[motor] = present - before
+
+
+@kernel
+def _spread_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _AtMotors, out: LawNow) -> None:
+    """Write torques and variances of the joints from those of their motors, but for the uncertainty of the law."""
+    n, g = motors.group.shape
+    for joint in range(n):
+        for a in range(g):
+            motor, share = motors.group[joint, a], motors.weights[joint, a]
+            square, present = share * share, at.model_error_variance[motor]
+            out.torque[joint] += share * at.torque[motor]
+            out.model_error[joint] += share * at.model_error_part[motor] * estimates.model_error[motor]
+            out.velocity_variance[joint] += square * at.variance[motor]
+            out.model_error_variance[joint] += square * present
+            out.rest_variance[joint] += square * (present - estimates.sliding_variance[motor])
+            out.rest_friction[joint] += abs(share) * at.holding[motor]
+            out.friction_variance[joint] += square * at.more_variance[motor]
+
+
+@kernel
+def _law_variance(motors: MotorTable, covariance: FloatArray, at: _AtMotors, out: LawNow) -> None:
+    """Write the variance of the law's torque, and add that of law and model error together."""
+    n, g = motors.group.shape
+    p, phi, part = out.regressor.shape[1], out.regressor, at.model_error_part
+    for joint in range(n):
+        P = covariance[joint]
+        for a in range(g):
+            for b in range(g):
+                share = motors.weights[joint, a] * motors.weights[joint, b]
+                if share != 0.0:
+                    left, right = phi[motors.group[joint, a]], phi[motors.group[joint, b]]
+                    left_part, right_part = part[motors.group[joint, a]], part[motors.group[joint, b]]
+                    rows, columns = a * (p + 1), b * (p + 1)
+                    law, cross = 0.0, left_part * right_part * P[rows + p, columns + p]
+                    for i in range(p):
+                        row = P[rows + i]
+                        product = row[columns + i] * right[i]
+                        for j in range(i if a == b else p):  # symmetric for one motor
+                            if a == b:
+                                product += 2.0 * row[columns + j] * right[j]
+                            elif j != i:
+                                product += row[columns + j] * right[j]
+                        law += left[i] * product
+                        cross += right_part * left[i] * row[columns + p]
+                        cross += left_part * P[rows + p, columns + i] * right[i]
+                    out.law_variance[joint] += share * law
+                    out.friction_variance[joint] += share * (law + cross)
+        out.law_variance[joint] = max(out.law_variance[joint], 0.0)
+        out.friction_variance[joint] = max(out.friction_variance[joint], 0.0)
+
+
+@kernel
+def law_at_motion(
+    laws: LawTable,
+    motors: MotorTable,
+    estimates: LimbEstimates,
+    motion: JointMotion,
+    position: FloatArray,
+    effort: FloatArray,
+    dt: float,
+    ripples: FloatArray,
+    memory: LawMemory,
+    regressor: FloatArray,
+) -> LawNow:
+    """Friction of the laws at the motion of a frame; :class:`LawMemory` in place.
+
+    The standard deviation of the velocity of a joint whose friction is free at rest gets, in place, what the velocity
+    changes within the time that velocity and torque of a message may be apart.
+
+    Parameters
+    ----------
+    position, effort : (n,) readings of the joints
+    dt : time since the frame before [s]
+    ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
+    regressor : (n, p) output
+    """
+    n, work, rows = position.size, np.zeros((9, position.size)), np.zeros((9, position.size))
+    at = _AtMotors(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
+    out = LawNow(regressor, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8])
+    for joint in range(n):
+        if dt > 0.0 and estimates.rest_part[joint] > 0.0:
+            change = (motion.velocity[joint] - memory.velocity[joint]) * (_SAMPLING_ERROR / dt)
+            motion.velocity_std[joint] = math.sqrt(motion.velocity_std[joint] ** 2 + change * change)
+        memory.velocity[joint] = motion.velocity[joint]
+    _motion_of_motors(motors, motion, effort, dt, memory, at)
+    mean = MeanFriction(regressor, at.torque, at.variance)
+    strain, wave = memory.strain, _wave(motors, position, ripples)
+    expected_friction(laws, estimates.parameters, at.velocity, at.load, at.velocity_std, strain, wave, mean)
+    unknown = memory.initial_strain_weight
+    first = regressor.shape[1] - unknown.shape[1]
+    for motor in range(n):
+        error = 0.0
+        for k in range(unknown.shape[1]):
+            error += unknown[motor, k] * estimates.parameters[motor, first + k]
+        at.variance[motor] += ANYWHERE * error * error
+        out.regressor_variance[motor] = at.variance[motor]
+    _rest_of_motors(estimates, at)
+    _spread_to_joints(motors, estimates, at, out)
+    _law_variance(motors, estimates.covariance, at, out)
+    return out
+
+
+@arrays
+class FrameFriction(NamedTuple):
+    """Law plus model error of one frame; every field (n,).
+
+    Attributes
+    ----------
+    friction, sigma, model, model_sigma, external_torque, external_sigma : see :class:`JointFriction` [N m]
+    variance : of the friction without the part of the uncertain velocity [(N m)^2]
+    velocity_variance : that part [(N m)^2]
+    correctable : what of it the friction of the instant may correct, else zero [(N m)^2]
+    regressor_variance : of the motors' torques from the uncertain velocity [(N m)^2]
+    slow, fast, slow_noise, fast_noise : external torque behind a slow and a fast low-pass, without the model error
+        [N m], and the part of their variance that the readings make [(N m)^2]
+    """
+
+    friction: Vector
+    sigma: Vector
+    model: Vector
+    model_sigma: Vector
+    external_torque: Vector
+    external_sigma: Vector
+    variance: Vector
+    velocity_variance: Vector
+    correctable: Vector
+    regressor_variance: Vector
+    slow: Vector
+    fast: Vector
+    slow_noise: Vector
+    fast_noise: Vector
+
+
+@kernel
+def frame_friction(rows: FloatArray) -> FrameFriction:
+    """Named rows of an array (14, n)."""
+    return FrameFriction(
+        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10], rows[11],
+        rows[12], rows[13],
+    )  # fmt: skip
+
+
+@kernel
+def combine_law_and_model_error(
+    law: LawNow, unmodelled: FloatArray, measured: BoolArray, pushed: BoolArray, out: FrameFriction
+) -> float:
+    """Law plus model error, or the law alone while nothing can be measured.
+
+    Parameters
+    ----------
+    unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
+    measured : (n,) joints whose model error is known
+    pushed : (n,) joints that something pushes
+    out : with the external torque behind its low-passes
+
+    Returns
+    -------
+    Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
+    """
+    largest = 0.0
+    for i in range(unmodelled.size):
+        missed, velocity_variance = law.model_error[i] if measured[i] else 0.0, law.velocity_variance[i]
+        alone = law.law_variance[i] + law.model_error_variance[i] + unmodelled[i]
+        variance = law.friction_variance[i] + unmodelled[i] if measured[i] else alone
+        if pushed[i] and math.isfinite(out.slow[i]):  # a part of what pushes may be friction
+            variance += min(abs(out.slow[i]), abs(law.torque[i]) + law.rest_friction[i]) ** 2
+        out.model[i], out.friction[i] = law.torque[i], law.torque[i] + missed
+        out.sigma[i] = math.sqrt(variance + velocity_variance)
+        out.model_sigma[i] = math.sqrt(alone + velocity_variance)
+        out.external_torque[i] = out.slow[i] + missed
+        out.velocity_variance[i], out.regressor_variance[i] = velocity_variance, law.regressor_variance[i]
+        out.correctable[i] = 0.0
+        if measured[i]:
+            at_rest = min(law.rest_variance[i], law.friction_variance[i])
+            variance -= at_rest
+            out.correctable[i] = velocity_variance + at_rest
+            largest = max(largest, out.correctable[i])
+        out.variance[i] = variance
+    return largest if bounded(out.friction) and bounded(out.sigma) and bounded(out.model_sigma) else math.nan

@@ -1,0 +1,255 @@
+"""Estimates of all joints after the newest window, as every frame uses them, from the filters of the limbs."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from friction_estimator.compiled import arrays, kernel
+from friction_estimator.estimation.kalman.limb_equations import FREE_AT_REST, FilterTable, LimbMemory, LimbNow
+from friction_estimator.estimation.kalman.limb_state import move_within_bounds
+from friction_estimator.estimation.kalman.window_dynamics import LimbPlace
+from friction_estimator.linear_algebra import bounded, is_covariance
+from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
+
+
+@arrays
+class LimbEstimates(NamedTuple):
+    """Estimates of all joints after the newest window. Never changed once they are published.
+
+    Attributes
+    ----------
+    parameters : (n, p) of the friction laws, motor by motor, within their bounds
+    model_error : (n,) of the laws now, motor by motor [N m]
+    covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
+    model_error_variance : (n,) of the model error when nothing is measured [(N m)^2]
+    calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart
+    calibration_variance : (n,) of all calibration [(N m)^2]
+    explained_torque : (n,) of all calibration, the wrenches' too [N m]
+    offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
+    one_sided, one_sided_variance : (n,) its part that is friction, see :func:`_share_offset` [N m], [(N m)^2]
+    consistency : (n,) squared innovation over its variance, NaN before the first window
+    measured_at : (n,) since the restart, when a window was last used [s]
+    sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
+    rest_part : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
+    dry_friction : (n,) largest friction that may hold a motor at rest [N m]
+    wrench_bias, wrench_gain : (k, 6)
+    parameters_sigma : (n, p)
+    coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) of each joint that moves alone [N m], [N m s/rad]
+    coulomb_viscous_covariance : (n,) [(N m)^2 s/rad]
+    """
+
+    parameters: Matrix
+    model_error: Vector
+    covariance: Block
+    model_error_variance: Vector
+    calibration_torque: Vector
+    calibration_variance: Vector
+    explained_torque: Vector
+    offset: Vector
+    offset_variance: Vector
+    one_sided: Vector
+    one_sided_variance: Vector
+    consistency: Vector
+    measured_at: Vector
+    sliding_variance: Vector
+    rest_part: Vector
+    dry_friction: Vector
+    wrench_bias: Matrix
+    wrench_gain: Matrix
+    parameters_sigma: Matrix
+    coulomb: Vector
+    viscous: Vector
+    coulomb_sigma: Vector
+    viscous_sigma: Vector
+    coulomb_viscous_covariance: Vector
+
+
+@kernel("V i8 i8 i8 i8", unchecked=True)
+def limb_estimates(buffer: FloatArray, n: int, p: int, k: int, g: int) -> LimbEstimates:
+    """Named views of a buffer, for n joints, p parameters, k feet, and g motors that act on each joint."""
+    side = g * (p + 1)
+    ends = 19 * n, 19 * n + n * p, 19 * n + 2 * n * p, 19 * n + 2 * n * p + 6 * k, 19 * n + 2 * n * p + 12 * k
+    rows, parameters = buffer[: ends[0]].reshape(19, n), buffer[ends[0] : ends[1]].reshape(n, p)
+    sigma, bias = buffer[ends[1] : ends[2]].reshape(n, p), buffer[ends[2] : ends[3]].reshape(k, 6)
+    gain, covariance = buffer[ends[3] : ends[4]].reshape(k, 6), buffer[ends[4] :].reshape(n, side, side)
+    return LimbEstimates(
+        parameters, rows[0], covariance, rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8],
+        rows[9], rows[10], rows[11], rows[12], rows[13], bias, gain, sigma, rows[14], rows[15], rows[16], rows[17],
+        rows[18],
+    )  # fmt: skip
+
+
+def empty_estimates(n: int, p: int, k: int, g: int) -> FloatArray:
+    """Buffer of the estimates before any window."""
+    buffer = np.zeros(19 * n + 2 * n * p + 12 * k + n * (g * (p + 1)) ** 2)
+    empty = limb_estimates(buffer, n, p, k, g)
+    empty.consistency[:], empty.measured_at[:] = np.nan, -math.inf
+    return buffer
+
+
+@kernel
+def _weigh(rows: FloatArray, weights: FloatArray, group: IntArray, out: FloatArray) -> None:
+    """Write the vector (g (p + 1),) whose product with a joint's parameters is ``sum_g weights_g rows[group_g]``."""
+    p = rows.shape[1]
+    out[:] = 0.0
+    for a in range(group.size):
+        for i in range(p):
+            out[a * (p + 1) + i] = weights[a] * rows[group[a], i]
+
+
+@kernel
+def _spread(left: FloatArray, P: FloatArray, right: FloatArray) -> float:
+    """``left^T P right``."""
+    total = 0.0
+    for i in range(left.size):
+        if left[i] != 0.0:
+            row, part = P[i], 0.0
+            for j in range(right.size):
+                part += row[j] * right[j]
+            total += left[i] * part
+    return total
+
+
+@kernel
+def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: FilterTable, out: LimbEstimates) -> None:
+    """Write parameters within their bounds, model error, and their covariance joint by joint."""
+    state, P, law, delta = memory.state, memory.covariance, table.first.law, table.first.model_error
+    (m, g), p = place.group.shape, out.parameters.shape[1]
+    for a in range(m):
+        joint, covariance, group = place.joints[a], out.covariance[place.joints[a]], place.group[a]
+        for b in range(g):
+            for c in range(g):
+                for i in range(p + 1):
+                    left = law + group[b] * p + i if i < p else delta + group[b]
+                    for j in range(p + 1):
+                        right = law + group[c] * p + j if j < p else delta + group[c]
+                        covariance[b * (p + 1) + i, c * (p + 1) + j] = P[left, right]
+        for i in range(p):
+            out.parameters[joint, i] = state[law + a * p + i]
+            out.parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
+        move_within_bounds(out.parameters[joint], covariance[:p, :p], table.bounds[a])
+        sliding = memory.model_error_variance[a]
+        out.model_error[joint], out.sliding_variance[joint] = state[delta + a], sliding
+        out.model_error_variance[joint] = sliding + now.variance_at_rest[a]
+        out.rest_part[joint] = FREE_AT_REST * now.free_at_rest[a]
+
+
+@kernel("LimbPlace LimbMemory LimbNow FilterTable T f8 V LimbEstimates", unchecked=True)
+def gather_limb(
+    place: LimbPlace,
+    memory: LimbMemory,
+    now: LimbNow,
+    table: FilterTable,
+    line: FloatArray,
+    asymmetry_std: float,
+    offset_std: FloatArray,
+    out: LimbEstimates,
+) -> bool:
+    """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
+
+    Parameters
+    ----------
+    line : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
+    asymmetry_std, offset_std : priors of one-sided friction and of constant errors of torque sensors
+
+    Returns
+    -------
+    False, and nothing is written, where the state is not finite or has no covariance
+    """
+    (m, g), p = place.group.shape, out.parameters.shape[1]
+    sound = bounded(memory.state) and is_covariance(memory.covariance) and bounded(memory.model_error_variance)
+    if not (sound and bounded(now.variance_at_rest)):
+        return False
+    _gather_motors(place, memory, now, table, out)
+    _share_offset(place, asymmetry_std, offset_std, out)
+    limb_coulomb, limb_viscous = line[0][place.joints], line[1][place.joints]
+    along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
+    for a in range(m):
+        joint = place.joints[a]
+        coulomb, viscous, covariance = 0.0, 0.0, out.covariance[joint]
+        for b in range(m):
+            share, parameters = place.to_joints[a, b], out.parameters[place.joints[b]]
+            if share != 0.0:
+                for i in range(p):
+                    coulomb += abs(share) * limb_coulomb[b, i] * parameters[i]
+                    viscous += share**2 * limb_viscous[b, i] * parameters[i]
+        _weigh(limb_coulomb, np.abs(place.weights[a]), place.group[a], along_coulomb)
+        _weigh(limb_viscous, place.weights[a] ** 2, place.group[a], along_viscous)
+        out.coulomb[joint], out.viscous[joint] = coulomb, viscous
+        out.coulomb_sigma[joint] = math.sqrt(max(_spread(along_coulomb, covariance, along_coulomb), 0.0))
+        out.viscous_sigma[joint] = math.sqrt(max(_spread(along_viscous, covariance, along_viscous), 0.0))
+        out.coulomb_viscous_covariance[joint] = _spread(along_coulomb, covariance, along_viscous)
+    return True
+
+
+@kernel
+def _share_offset(place: LimbPlace, asymmetry_std: float, offset_std: FloatArray, out: LimbEstimates) -> None:
+    """Write the part of the constant torque that is friction.
+
+    Dry friction that differs between the directions is a constant torque while a motor slides, and so is an error of
+    the torque sensor: no motion separates them. With priors of both, the share of friction has the mean ``w offset``
+    and the variance ``(1 - w) asymmetry^2 + w^2 var(offset)`` with ``w = asymmetry^2 / (asymmetry^2 + prior^2)``.
+
+    Parameters
+    ----------
+    asymmetry_std : prior of the difference, over the dry friction
+    offset_std : (n,) prior of the torque sensors' errors [N m]
+    """
+    m = place.joints.size
+    for a in range(m):
+        joint, dry = place.joints[a], 0.0
+        for b in range(m):
+            dry += abs(place.to_joints[a, b]) * out.dry_friction[place.joints[b]]
+        asymmetry = (asymmetry_std * dry) ** 2
+        both = asymmetry + offset_std[joint] ** 2
+        share = asymmetry / both if both > 0.0 else 0.0
+        out.one_sided[joint] = share * out.offset[joint]
+        out.one_sided_variance[joint] = (1.0 - share) * asymmetry + share**2 * out.offset_variance[joint]
+
+
+@kernel("LimbPlace LimbMemory LimbNow FilterTable M f8 LimbEstimates", unchecked=True)
+def write_calibration(
+    place: LimbPlace,
+    memory: LimbMemory,
+    now: LimbNow,
+    table: FilterTable,
+    columns: FloatArray,
+    time: float,
+    out: LimbEstimates,
+) -> None:
+    """Write what a limb's calibration explains, and how well its window fitted, into its rows of the estimates.
+
+    Parameters
+    ----------
+    columns : (m, size) torque per unit of every state; nothing is written where they are not finite
+    time : end of the window [s]
+    """
+    if not bounded(columns):
+        return
+    x, P, first = memory.state, memory.covariance, table.first
+    (m, size), calibration = columns.shape, table.first.links
+    for a in range(m):
+        joint, spread = place.joints[a], np.zeros(size - calibration)
+        torque, variance, explained = 0.0, 0.0, 0.0
+        for i in range(calibration, size):
+            factor, row = columns[a, i], P[i, calibration:]
+            if factor != 0.0:
+                explained += factor * x[i]
+                if i < first.foot_bias or i >= first.effort_gain:
+                    torque += factor * x[i]
+                for j in range(spread.size):
+                    spread[j] += factor * row[j]
+        for j in range(spread.size):
+            variance += spread[j] * columns[a, calibration + j]
+        out.calibration_torque[joint], out.calibration_variance[joint] = torque, variance
+        out.explained_torque[joint] = explained
+        out.consistency[joint], out.measured_at[joint] = now.consistency[a], time
+        own = first.effort_offset + a
+        out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]
+    for number in range(place.feet.size):
+        for axis in range(6):
+            out.wrench_bias[place.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
+            out.wrench_gain[place.feet[number], axis] = x[first.foot_gain + 6 * number + axis]

@@ -1,0 +1,135 @@
+"""Claims about the friction of the instant: used where the law cannot tell the sign, and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from friction_estimator.config import config_from_parameters
+from friction_estimator.estimation.kalman.instant import Correctable, FirmFeet, correct_by_instant, weigh_residual
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import SensorFrame
+from test.biped import Instant, consistent_instant, suralp_config
+
+CONFIG = suralp_config(fbse__base_angular_acceleration="gyro")
+UNKNOWN = np.full((2, 12), np.nan), np.full((2, 12), np.nan)
+FIRM = np.zeros(12, dtype=bool)
+
+
+@pytest.fixture
+def instant(urdf_xml) -> Instant:
+    """The left foot stands; frictions of about 1 N m."""
+    return consistent_instant(urdf_xml, np.random.default_rng(4), (True, False), minimum_norm=False)
+
+
+def corrected(
+    robot: RobotModel,
+    instant: Instant,
+    variance: float,
+    feet: FirmFeet | None = None,
+    frame: SensorFrame | None = None,
+    residual: tuple[np.ndarray, np.ndarray] = UNKNOWN,
+    transition: np.ndarray = FIRM,
+    calibration: tuple[np.ndarray, np.ndarray] = (np.zeros(12), np.zeros(12)),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Friction (12,) of an estimate of zero with this variance, and what is left of the variance (12,)."""
+    frame = frame or instant.frame
+    dynamics = robot.dynamics(frame.position, frame.velocity, frame.angular_velocity, frame.specific_force)
+    feet = feet or FirmFeet(CONFIG, robot)
+    measured = feet.measure(frame, frame.wrenches, instant.attitude, instant.phase, dynamics)
+    estimate = Correctable(np.zeros(12), np.full(12, variance), *calibration, np.full(12, 5.0))
+    correct_by_instant(estimate, measured, transition, residual)
+    return estimate.friction, estimate.velocity_variance
+
+
+def test_an_estimate_that_knows_nothing_becomes_the_measurement_on_the_standing_leg(robot, instant):
+    friction, variance = corrected(robot, instant, 1e6)
+    np.testing.assert_allclose(friction[:6], instant.friction[:6], atol=1e-3)
+    np.testing.assert_array_equal(friction[6:], 0.0)
+    assert (variance[:6] < 100.0).all()
+    np.testing.assert_array_equal(variance[6:], 1e6)
+
+
+def test_a_measurement_that_is_too_large_for_friction_corrects_nothing(robot, instant):
+    """A torque of 20 N m that is no friction, as a foot makes that slips, acts on the first joint."""
+    slipping = dataclasses.replace(instant.frame, effort=instant.frame.effort + 20.0 * (np.arange(12) == 0))
+    friction, variance = corrected(robot, instant, 2.0, frame=slipping)
+    assert friction[0] == 0.0 and variance[0] == 2.0
+    assert (variance[1:6] < 2.0).all()
+
+
+def test_estimate_and_measurement_are_weighed_by_their_variances(robot, instant):
+    """The Kalman update of a scalar: the posterior variance is the harmonic sum, the estimate lies between."""
+    measured, posterior_of_nothing = corrected(robot, instant, 1e9)
+    friction, variance = corrected(robot, instant, 2.0)
+    expected = 1.0 / (1.0 / 2.0 + 1.0 / posterior_of_nothing)
+    np.testing.assert_allclose(variance[:6], expected[:6], rtol=1e-5)
+    np.testing.assert_allclose(friction[:6], (expected / posterior_of_nothing * measured)[:6], rtol=1e-5, atol=1e-9)
+
+
+def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, instant):
+    torque = np.linspace(-1.0, 1.0, 12)
+    plain, less = corrected(robot, instant, 1e9), corrected(robot, instant, 1e9, calibration=(torque, np.full(12, 3.0)))
+    np.testing.assert_allclose(less[0][:6], (plain[0] - torque)[:6], atol=1e-3)
+    np.testing.assert_allclose(less[1][:6], plain[1][:6] + 3.0, rtol=1e-3)
+
+
+def test_measured_noise_makes_the_measurement_count_less(robot, instant):
+    """Noise that the monitor found, larger than the parameters have it."""
+    feet, sensors = FirmFeet(CONFIG, robot), CONFIG.sensors
+    _, by_parameters = corrected(robot, instant, 2.0, feet)
+    feet.retune(dataclasses.replace(sensors, velocity_std=20.0 * sensors.velocity_std, force_std=20.0))
+    feet.reset()
+    _, by_measured_noise = corrected(robot, instant, 2.0, feet)
+    assert (by_measured_noise[:6] > 1.5 * by_parameters[:6]).all()
+
+
+def test_a_leg_in_the_air_is_corrected_by_the_momentum_observer_and_the_standing_one_is_not(robot, instant):
+    residual = np.full((2, 12), 0.5), np.full((2, 12), 0.01)
+    friction, variance = corrected(robot, instant, 2.0, residual=residual)
+    np.testing.assert_array_equal(friction[:6], corrected(robot, instant, 2.0)[0][:6])
+    assert (friction[6:] < -0.3).all() and (variance[6:] < 0.6).all()
+
+
+def test_a_leg_whose_foot_lands_or_lifts_off_is_corrected_by_the_momentum_observer(robot, instant):
+    """FBSE needs the acceleration of a foot that rolls or is hit; the momentum observer needs none."""
+    residual = np.full((2, 12), 0.5), np.full((2, 12), 0.01)
+    friction, variance = corrected(robot, instant, 2.0, residual=residual, transition=np.arange(12) < 6)
+    np.testing.assert_allclose(friction[:6], friction[6:])
+    assert (variance < 0.6).all()
+
+
+def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
+    config = config_from_parameters({"robot.fixed_base": True})
+    xml = """<robot name="arm"><link name="world"/><link name="rod"><inertial><mass value="2"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+    </robot>"""
+    assert FirmFeet(config, RobotModel(config, xml)).measure(None, None, None, None, None) is None
+    estimate = Correctable(*np.ones((2, 1)), *np.zeros((2, 1)), np.ones(1))
+    correct_by_instant(estimate, None, np.zeros(1, dtype=bool), (np.full((2, 1), 2.0), np.full((2, 1), 0.01)))
+    assert estimate.friction[0] < 0.0 and estimate.velocity_variance[0] < 0.5
+
+
+def test_a_momentum_observer_that_lags_corrects_a_part_and_no_more_than_friction_can_be():
+    unsure, knows = 0.5, np.zeros(6, dtype=bool)
+    variance = np.array([unsure, unsure, unsure, unsure, 0.03, unsure])
+    external, noise = np.array([0.5, 0.5, 0.5, np.nan, 0.5, 8.0]), np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    knows[2] = True
+    friction, left = np.ones(6), variance.copy()
+    estimate = Correctable(friction, left, *np.zeros((2, 6)), np.ones(6))
+    weigh_residual(estimate, knows, np.stack([external] * 2), np.stack([noise] * 2))
+    assert 1.0 - 0.5 < friction[0] < 1.0 - 0.4 and 0.05 * unsure < left[0] < 0.2 * unsure
+    assert friction[0] < friction[1] < 1.0 and left[0] < left[1] < unsure
+    np.testing.assert_array_equal(friction[2:], 1.0)
+    np.testing.assert_array_equal(left[2:], variance[2:])
+
+
+def test_the_fast_low_pass_counts_where_the_readings_are_good_enough_and_the_slow_one_elsewhere():
+    external, noise = np.array([[0.1, 0.1], [0.5, 0.5]]), np.array([[0.0, 0.0], [0.01, 1.0]])
+    friction = np.ones(2)
+    estimate = Correctable(friction, np.full(2, 0.5), *np.zeros((2, 2)), np.ones(2))
+    weigh_residual(estimate, np.zeros(2, dtype=bool), external, noise)
+    assert friction[0] == pytest.approx(0.55, abs=0.02) and friction[1] == pytest.approx(0.92, abs=0.01)
