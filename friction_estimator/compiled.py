@@ -33,11 +33,13 @@ of earlier versions.
 from __future__ import annotations
 
 import hashlib
+import logging
 import multiprocessing
 import os
 import shutil
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +95,9 @@ _unchecked: list[UncheckedKernel] = []
 
 _UNUSED = 28 * 24 * 3600.0
 """Caches of kernels that nobody has used for this long are removed [s]: two versions may be in use at once."""
+_LOG = logging.getLogger(__name__)
+_LOG_PERIOD = 5.0
+"""Time between two lines of progress [s]."""
 _REPORT_PERIOD = 0.2
 """Time between two reports of :func:`fill_cache` [s]."""
 _grown: set[Path] = set()
@@ -179,12 +184,17 @@ def kernel(types: str | Callable[..., Any], unchecked: bool = False) -> Any:
 def prepare(progress: Callable[[int, int], None] | None = None, final: bool = False) -> None:
     """Compile the kernels of all modules imported so far, or load them from the cache.
 
+    Where a cache is new and this process has no other threads, several processes compile, and the log has the progress.
+
     Parameters
     ----------
-    progress : called with the number of kernels that are ready, and of all, whenever one more is ready
+    progress : called with the number of kernels that are ready, and of all, whenever one more is ready; in this process
     final : calls with arrays of another kind are an error (TypeError) and not compiled, which would take seconds
     """
     global _prepared
+    alone = threading.active_count() == 1 and not multiprocessing.current_process().daemon
+    if progress is None and alone and is_new():
+        fill_cache(_log_progress(), os.cpu_count() or 1)
     while _prepared < len(KERNELS):
         _compile(*KERNELS[_prepared])
         if final:
@@ -196,6 +206,23 @@ def prepare(progress: Callable[[int, int], None] | None = None, final: bool = Fa
         _unchecked.pop().stop_checking()
     while _grown:
         _remove_unused(_grown.pop())
+
+
+def is_new() -> bool:
+    """Whether a kernel imported since the last :func:`prepare` has no cache: compiling takes a minute or two."""
+    return bool(_grown)
+
+
+def _log_progress() -> Callable[[int, int], None]:
+    next_line = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            next_line += _LOG_PERIOD
+            _LOG.warning("compiling the numerical kernels, once: %.0f %%", 100.0 * done / total)
+
+    return show
 
 
 def fill_cache(progress: Callable[[int, int], None], processes: int) -> None:

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
             _import(module.name)
     with progress_bar("compiling numerical kernels") as progress:
         compiled.fill_cache(progress, core_count())
-        compiled.prepare()
+        compiled.prepare(progress)
     print("the numerical kernels are ready")
 
 

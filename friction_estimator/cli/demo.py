@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
     add_simulation_arguments,
@@ -89,6 +90,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.react and not arguments.collisions:
         raise ConfigError("--react steps back after collisions: give --collisions, too")
     arguments.scenario = COLLISIONS if arguments.collisions else arguments.scenario
+    if compiled.is_new():  # else the estimator compiles, and nothing shows how far it is
+        compiled.prepare()
     state = _live(_options(arguments, robot, output), arguments)
     bag, page = output / "run", output / "report.html"
     with progress_bar("reading") as progress:
