@@ -33,6 +33,8 @@ from friction_estimator.types import (
 _SLACK, _GATE = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
 deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
+_REVERSING = 0.05
+"""Filtered velocity up to which a joint may be reversing [rad/s]."""
 _LAGS = 0.3, 0.1
 """Part of the variance by the uncertain velocity that the slow and the fast low-pass of the momentum observer miss: a
 joint may begin to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
@@ -49,23 +51,31 @@ class Correctable(NamedTuple):
     friction : the estimate, corrected in place [N m]
     velocity_variance : part of its variance from the uncertain velocity, in place; zero: nothing shall be corrected
     calibration_torque, calibration_variance : torque that the other errors of model and sensors make [N m], [(N m)^2]
+    other_variance : the other part [(N m)^2]
     dry_friction : largest friction that may hold the joint [N m]
     """
 
     friction: Vector
     velocity_variance: Vector
+    other_variance: Vector
     calibration_torque: Vector
     calibration_variance: Vector
     dry_friction: Vector
 
 
-@kernel("Correctable V V B", unchecked=True)
-def weigh_measurement(estimate: Correctable, measured: FloatArray, sigma: FloatArray, known: BoolArray) -> None:
+@kernel("Correctable V V B V", unchecked=True)
+def weigh_measurement(
+    estimate: Correctable, measured: FloatArray, sigma: FloatArray, known: BoolArray, velocity: FloatArray
+) -> None:
     """Weigh the estimate against the friction of the instant where that is known and can be friction, in place.
+
+    A slow joint that dry friction holds back may reverse from one reading to the next: an estimate far outside of the
+    measurement then has the wrong sign, however sure the filtered velocity is, and the measurement holds.
 
     Parameters
     ----------
     measured, sigma, known : of :class:`~friction_estimator.types.MeasuredFriction`
+    velocity : (n,) of the joints by the filter [rad/s]
     """
     friction, velocity_variance = estimate.friction, estimate.velocity_variance
     for joint in range(friction.size):
@@ -74,6 +84,10 @@ def weigh_measurement(estimate: Correctable, measured: FloatArray, sigma: FloatA
             torque = measured[joint] - estimate.calibration_torque[joint]
             largest = _SLACK * max(abs(friction[joint]), estimate.dry_friction[joint])
             if abs(torque) < largest + _GATE * math.sqrt(variance):
+                square, slow = (torque - friction[joint]) ** 2, 1.0 / (1.0 + (velocity[joint] / _REVERSING) ** 4)
+                total = velocity_variance[joint] + estimate.other_variance[joint] + variance
+                if velocity_variance[joint] > 0.0 and square > _GATE**2 * total:
+                    velocity_variance[joint] = max(velocity_variance[joint], slow * square)
                 gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
                 friction[joint] += gain * (torque - friction[joint])
                 velocity_variance[joint] *= 1.0 - gain
@@ -142,6 +156,7 @@ def correct_by_instant(
     measured: MeasuredFriction | None,
     transition: BoolArray,
     residual: tuple[FloatArray, FloatArray],
+    velocity: FloatArray,
 ) -> None:
     """Weigh an estimate against the friction of the instant, in place.
 
@@ -150,9 +165,10 @@ def correct_by_instant(
     measured : by firm feet, if there are any
     transition : (n,) joints whose foot lands or lifts off
     residual : external torque and noise, see :func:`weigh_residual`
+    velocity : (n,) of the joints by the filter [rad/s]
     """
     standing = np.zeros(transition.size, dtype=bool)
     if measured is not None:
         standing = measured.available & ~transition
-        weigh_measurement(estimate, measured.friction, measured.sigma, standing)
+        weigh_measurement(estimate, measured.friction, measured.sigma, standing, velocity)
     weigh_residual(estimate, standing, *residual)

@@ -229,7 +229,7 @@ class KalmanFriction:
             raise FloatingPointError("the friction of the identified law was not finite")
         friction, sigma = now.friction, now.sigma
         if largest >= CORRECTION_THRESHOLD**2:
-            friction, sigma = self._correct(frame, attitude, phase, dynamics, now, out)
+            friction, sigma = self._correct(frame, attitude, phase, dynamics, motion, now, out)
         estimates = self.bank.estimates
         return JointFriction(
             friction,
@@ -355,6 +355,7 @@ class KalmanFriction:
         attitude: Attitude,
         phase: ContactPhase,
         dynamics: Dynamics,
+        motion: JointMotion,
         now: FrameFriction,
         out: FrameOutput,
     ) -> tuple[FloatArray, FloatArray]:
@@ -363,6 +364,7 @@ class KalmanFriction:
         estimate = Correctable(
             now.friction.copy(),
             now.correctable.copy(),
+            now.variance,
             estimates.calibration_torque - estimates.one_sided,
             estimates.calibration_variance,
             self._motors.coulomb_at_joints(estimates.dry_friction),
@@ -370,7 +372,7 @@ class KalmanFriction:
         measured = self._firm_feet.measure(frame, out.wrenches, attitude, phase, dynamics)
         external, noise = out.rows[-4:-2], out.rows[-2:]
         residual = external + (now.external_torque - now.slow), noise + self.unmodelled_variance
-        correct_by_instant(estimate, measured, self.bank.contact_transition, residual)
+        correct_by_instant(estimate, measured, self.bank.contact_transition, residual, motion.velocity)
         left = np.where(now.correctable > 0.0, estimate.velocity_variance, now.velocity_variance)
         return estimate.friction, np.sqrt(now.variance + left)
 

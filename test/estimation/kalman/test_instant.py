@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import config_from_parameters
-from friction_estimator.estimation.kalman.instant import Correctable, FirmFeet, correct_by_instant, weigh_residual
+from friction_estimator.estimation.kalman.instant import (
+    Correctable,
+    FirmFeet,
+    correct_by_instant,
+    weigh_measurement,
+    weigh_residual,
+)
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import SensorFrame
 from test.biped import Instant, consistent_instant, suralp_config
@@ -39,8 +45,8 @@ def corrected(
     dynamics = robot.dynamics(frame.position, frame.velocity, frame.angular_velocity, frame.specific_force)
     feet = feet or FirmFeet(CONFIG, robot)
     measured = feet.measure(frame, frame.wrenches, instant.attitude, instant.phase, dynamics)
-    estimate = Correctable(np.zeros(12), np.full(12, variance), *calibration, np.full(12, 5.0))
-    correct_by_instant(estimate, measured, transition, residual)
+    estimate = Correctable(np.zeros(12), np.full(12, variance), np.zeros(12), *calibration, np.full(12, 5.0))
+    correct_by_instant(estimate, measured, transition, residual, np.full(12, 1.0))
     return estimate.friction, estimate.velocity_variance
 
 
@@ -108,8 +114,9 @@ def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
     <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
     </robot>"""
     assert FirmFeet(config, RobotModel(config, xml)).measure(None, None, None, None, None) is None
-    estimate = Correctable(*np.ones((2, 1)), *np.zeros((2, 1)), np.ones(1))
-    correct_by_instant(estimate, None, np.zeros(1, dtype=bool), (np.full((2, 1), 2.0), np.full((2, 1), 0.01)))
+    estimate = Correctable(*np.ones((2, 1)), *np.zeros((3, 1)), np.ones(1))
+    residual = np.full((2, 1), 2.0), np.full((2, 1), 0.01)
+    correct_by_instant(estimate, None, np.zeros(1, dtype=bool), residual, np.zeros(1))
     assert estimate.friction[0] < 0.0 and estimate.velocity_variance[0] < 0.5
 
 
@@ -119,7 +126,7 @@ def test_a_momentum_observer_that_lags_corrects_a_part_and_no_more_than_friction
     external, noise = np.array([0.5, 0.5, 0.5, np.nan, 0.5, 8.0]), np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     knows[2] = True
     friction, left = np.ones(6), variance.copy()
-    estimate = Correctable(friction, left, *np.zeros((2, 6)), np.ones(6))
+    estimate = Correctable(friction, left, *np.zeros((3, 6)), np.ones(6))
     weigh_residual(estimate, knows, np.stack([external] * 2), np.stack([noise] * 2))
     assert 1.0 - 0.5 < friction[0] < 1.0 - 0.4 and 0.05 * unsure < left[0] < 0.2 * unsure
     assert friction[0] < friction[1] < 1.0 and left[0] < left[1] < unsure
@@ -130,6 +137,16 @@ def test_a_momentum_observer_that_lags_corrects_a_part_and_no_more_than_friction
 def test_the_fast_low_pass_counts_where_the_readings_are_good_enough_and_the_slow_one_elsewhere():
     external, noise = np.array([[0.1, 0.1], [0.5, 0.5]]), np.array([[0.0, 0.0], [0.01, 1.0]])
     friction = np.ones(2)
-    estimate = Correctable(friction, np.full(2, 0.5), *np.zeros((2, 2)), np.ones(2))
+    estimate = Correctable(friction, np.full(2, 0.5), *np.zeros((3, 2)), np.ones(2))
     weigh_residual(estimate, np.zeros(2, dtype=bool), external, noise)
     assert friction[0] == pytest.approx(0.55, abs=0.02) and friction[1] == pytest.approx(0.92, abs=0.01)
+
+
+def test_a_slow_joint_far_from_the_measured_friction_has_reversed_and_a_fast_one_has_not():
+    """The law gives 3 N m and is sure to 0.05 N m; measured are -3 and 2.9 N m, to 0.3 N m."""
+    friction, unsure = np.full(3, 3.0), np.full(3, 0.0025)
+    estimate = Correctable(friction, unsure, *np.zeros((3, 3)), np.full(3, 3.0))
+    measured, velocity = np.array([-3.0, -3.0, 2.9]), np.array([0.002, 1.0, 0.002])
+    weigh_measurement(estimate, measured, np.full(3, 0.3), np.ones(3, dtype=bool), velocity)
+    np.testing.assert_allclose(friction, [-3.0, 3.0, 3.0], atol=0.2)
+    assert unsure[0] == pytest.approx(0.3**2, rel=0.01) and (unsure[1:] < 0.0026).all()
