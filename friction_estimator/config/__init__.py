@@ -10,7 +10,6 @@ from friction_estimator.config.estimation import (
     BaseStateConfig,
     CompensationConfig,
     ContactPhaseConfig,
-    DiagnosisConfig,
     IdentifierConfig,
     SynchronizerConfig,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "ConstrainedConfig",
     "ContactPhaseConfig",
     "CouplingConfig",
-    "DiagnosisConfig",
     "FbseConfig",
     "FootConfig",
     "IdentifierConfig",

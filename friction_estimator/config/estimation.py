@@ -183,24 +183,3 @@ class CompensationConfig(Validated):
         1e-3,
         10.0,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class DiagnosisConfig(Validated):
-    """When the diagnosis of a joint warns."""
-
-    memory: float = advanced(10.0, "Time constant of the means from which the diagnosis is made.", "s", 0.1, 1e6)
-    driving_share: float = advanced(
-        0.15,
-        "Fraction of the moving time in which friction may drive a joint (bent bristles do so for a tenth of it).",
-        "",
-        0.0,
-        1.0,
-    )
-    drift_ratio: float = advanced(
-        0.25,
-        "Change of the law's torque since the start that is reported as drift, as a fraction of that torque.",
-        "",
-        0.0,
-        1e3,
-    )

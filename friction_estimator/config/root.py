@@ -14,7 +14,6 @@ from friction_estimator.config.estimation import (
     BaseStateConfig,
     CompensationConfig,
     ContactPhaseConfig,
-    DiagnosisConfig,
     IdentifierConfig,
     SynchronizerConfig,
 )
@@ -75,7 +74,6 @@ class Config(Validated):
     fbse: FbseConfig = FbseConfig()
     momentum: MomentumConfig = MomentumConfig()
     constrained: ConstrainedConfig = ConstrainedConfig()
-    diagnosis: DiagnosisConfig = DiagnosisConfig()
 
     @property
     def has_base_state(self) -> bool:

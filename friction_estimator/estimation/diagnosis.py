@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.config import DiagnosisConfig
 from friction_estimator.types import BoolArray, FloatArray
 
 EVIDENCE = 1.0
@@ -24,6 +23,10 @@ _CALIBRATION_RATIO = 1.0
 """Errors of model and sensors that explain more than this multiple of the friction torque (RMS) are worth a note."""
 _DISTURBED_SHARE = 0.1
 """Fraction of the time in which pushes may interrupt the identification."""
+_DRIVING_SHARE = 0.15
+"""Fraction of the moving time in which friction may drive a joint: bent bristles do so for a tenth of it."""
+_DRIFT_RATIO = 0.25
+"""Change of the law's torque since the start that is drift, as a fraction of that torque."""
 _DRIFT_GATE = 1.0
 """A change of the law is drift only beyond this many standard deviations of its torque."""
 _LAW_ERROR = 0.125
@@ -143,11 +146,9 @@ class JointDiagnosis:
         return "; ".join((*problems, *(f"note: {note}" for note in self.notes)))
 
 
-def diagnose(
-    figures: DiagnosisFigures, config: DiagnosisConfig, joint_names: Sequence[str]
-) -> tuple[JointDiagnosis, ...]:
+def diagnose(figures: DiagnosisFigures, joint_names: Sequence[str]) -> tuple[JointDiagnosis, ...]:
     """Diagnosis of every joint (n)."""
-    found = {kind: where.tolist() for kind, where in _find_problems(figures, config)}
+    found = {kind: where.tolist() for kind, where in _find_problems(figures)}
     diagnoses = []
     for row, joint in enumerate(joint_names):
         all_found = [Problem(kind, _describe(kind, figures, row)) for kind in ADVICE if found[kind][row]]
@@ -178,15 +179,15 @@ def notes(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
     return tuple(f"note: {ADVICE[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
 
 
-def _find_problems(figures: DiagnosisFigures, config: DiagnosisConfig) -> Iterator[tuple[str, BoolArray]]:
+def _find_problems(figures: DiagnosisFigures) -> Iterator[tuple[str, BoolArray]]:
     """Each kind of problem and which joints (n,) have it; NaN, for too few samples, compares as False."""
     still = (figures.moving_time < EVIDENCE) & ~figures.known_at_start & np.isfinite(figures.disturbed)
     unknown, moved = still | (figures.unlearned > UNLEARNED), figures.moving_time > MOVED_LONG
     yield "excitation", unknown & ~moved
     yield "identification", unknown & moved
-    yield "passivity", figures.driving > config.driving_share
+    yield "passivity", figures.driving > _DRIVING_SHARE
     yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction)
-    large = figures.drift > config.drift_ratio * figures.law
+    large = figures.drift > _DRIFT_RATIO * figures.law
     yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma)
     harmful = (figures.consistency > _HARMLESS) | ~(figures.law_error < _RIGHT_LAW)
     yield "consistency", (figures.consistency > figures.consistency_limit) & harmful

@@ -1,10 +1,8 @@
-"""Sums over the newest estimates of all joints, at a low rate, from which the diagnosis is made.
+"""Means over the newest estimates of all joints, at a low rate, from which the diagnosis is made.
 
-    estimate ─► moving? pushed? friction that drives? ─► FadingMean ─┐
-             ─► normalised innovation squared ─► Innovations ────────┼─► DiagnosisFigures
-             ─► torque of the law of the start and of now ─► LawDrift ┘
-
-Compiled kernels add to the sums. The figures are computed from them on request, once a second in the node.
+estimate ─► moving? pushed? friction that drives? ─► FadingMean ─┐
+         ─► normalised innovation squared ─► Innovations ────────┼─► DiagnosisFigures
+         ─► torque of the law of the start and of now ─► LawDrift ┘
 """
 
 from __future__ import annotations
@@ -13,17 +11,20 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from friction_estimator.compiled import kernel
-from friction_estimator.config import DiagnosisConfig
 from friction_estimator.config.robot import SURE_SIGN
 from friction_estimator.estimation.diagnosis import EVIDENCE, MOVED_LONG, UNLEARNED, DiagnosisFigures
-from friction_estimator.laws.joint_laws import JointLaws, LawTable, regressor_of_motors
-from friction_estimator.linear_algebra import LARGEST, bounded
+from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate
 
+PERIOD = 0.05
+"""Time between the estimates that the diagnosis uses [s]."""
+MEMORY = 10.0
+"""Time constant of its means [s]."""
 _SLOWEST = 0.02
 """A joint moves above this speed [rad/s]: below it static friction decides."""
 _PASSIVITY_GATE = 3.0
@@ -38,8 +39,6 @@ _CONSISTENCY_SLACK = 1.15
 """Factor on the upper end of that band: innovations of a low-passed measurement are not independent."""
 _LARGEST_INNOVATION = 5.0
 """Larger innovations count as this many standard deviations: impacts are no error of the noise model."""
-PERIOD = 0.01
-"""Time between the estimates that the diagnosis uses [s]."""
 _KNOWN_FOR = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
 
@@ -77,22 +76,6 @@ class RecordedEstimate:
     disturbed: BoolArray
 
 
-@kernel
-def _fade(sums: FloatArray, joint: int, keep: float, counts: bool) -> None:
-    """Reduce the weight of the older samples of a joint in :class:`FadingMean`, and count a new one.
-
-    Sums that are not finite begin anew: a quantity may be unknown, and then is NaN in every sample.
-    """
-    last = sums.shape[0] - 1
-    if not bounded(sums[last - 1 :, joint]):
-        sums[:, joint] = 0.0
-    for row in range(last - 1):
-        sums[row, joint] = keep * sums[row, joint] if abs(sums[row, joint]) <= LARGEST else 0.0
-    one = 1.0 if counts else 0.0
-    sums[last - 1, joint] = keep * keep * sums[last - 1, joint] + one
-    sums[last, joint] = keep * sums[last, joint] + one
-
-
 class FadingMean:
     """Means of ``r`` quantities of ``n`` joints over the samples that count for a joint, with fading weights.
 
@@ -102,46 +85,33 @@ class FadingMean:
 
     Attributes
     ----------
-    sums : (r + 2, n) weighted sums, then sums of the squared weights and of the weights of the samples; the newest
-        sample has the weight one. Kernels add to it.
+    weight : (n,) sum of the weights; the newest sample has the weight one
     """
 
     def __init__(self, rows: int, joints: int) -> None:
-        self.sums = np.zeros((rows + 2, joints))
+        self._sums = np.zeros((rows, joints))
+        self.weight, self._squares = np.zeros((2, joints))
 
-    @property
-    def weight(self) -> FloatArray:
-        """(n,) sum of the weights."""
-        return self.sums[-1]
+    def add(self, keep: float, counts: ArrayLike, *values: ArrayLike) -> None:
+        """Multiply the weights of the older samples by ``keep``, and add one sample of r values for the joints (n,).
+
+        A sum that is not finite begins anew: a quantity may be unknown, and then is NaN in every sample.
+        """
+        sound = np.abs(self._sums) <= LARGEST
+        for row, value in enumerate(values):
+            self._sums[row] = np.where(sound[row], keep * self._sums[row], 0.0) + np.where(counts, value, 0.0)
+        self.weight = keep * self.weight + counts
+        self._squares = keep * keep * self._squares + counts
 
     @property
     def mean(self) -> FloatArray:
         """(r, n); NaN for a joint without samples."""
-        weight = np.where(self.weight > 0.0, self.weight, np.nan)
-        return np.asarray(self.sums[:-2] / weight)
+        return np.asarray(self._sums / np.where(self.weight > 0.0, self.weight, np.nan))
 
     @property
     def effective_count(self) -> FloatArray:
         """(n,) number of samples of equal weight whose mean is as certain as this one."""
-        squares = self.sums[-2]
-        return np.asarray(self.weight**2 / np.where(squares > 0.0, squares, 1.0))
-
-
-@kernel("V V M f8 f8", unchecked=True)
-def add_innovations(
-    newest: FloatArray,
-    consistency: FloatArray,
-    sums: FloatArray,
-    largest: float,
-    keep: float,
-) -> None:
-    """Add normalised innovations squared (n,), cut at ``largest``, where they differ from ``newest``, in place."""
-    for joint in range(newest.size):
-        fresh = math.isfinite(consistency[joint]) and consistency[joint] != newest[joint]
-        newest[joint] = consistency[joint]
-        _fade(sums, joint, keep, fresh)
-        if fresh:
-            sums[0, joint] += min(consistency[joint], largest)
+        return np.asarray(self.weight**2 / np.where(self._squares > 0.0, self._squares, 1.0))
 
 
 class Innovations:
@@ -158,7 +128,9 @@ class Innovations:
 
     def add(self, consistency: FloatArray, keep: float) -> None:
         """Add the newest NIS (n,); one that has not changed is an old one and does not count again."""
-        add_innovations(self._newest, consistency, self._mean.sums, _LARGEST_INNOVATION**2, keep)
+        fresh = np.isfinite(consistency) & (consistency != self._newest)
+        self._newest = consistency.copy()
+        self._mean.add(keep, fresh, np.minimum(consistency, _LARGEST_INNOVATION**2))
 
     @property
     def count(self) -> FloatArray:
@@ -174,78 +146,6 @@ class Innovations:
         count = np.maximum(self._mean.effective_count, 1.0)
         limit = _CONSISTENCY_SLACK * chdtri(count, 1.0 - _CONFIDENCE) / count
         return self._mean.mean[0], limit
-
-
-@kernel("V V M V B B LawTable M M f8 f8 f8 f8 M V V M M", unchecked=True)
-def add_law_change(
-    velocity: FloatArray,
-    effort: FloatArray,
-    parameters: FloatArray,
-    model_sigma: FloatArray,
-    counts: BoolArray,
-    known_at_start: BoolArray,
-    laws: LawTable,
-    from_joints: FloatArray,
-    to_joints: FloatArray,
-    known_ratio: float,
-    enough: float,
-    keep_known: float,
-    keep: float,
-    reference: FloatArray,
-    reference_variance: FloatArray,
-    seen_speed: FloatArray,
-    known_sums: FloatArray,
-    change_sums: FloatArray,
-) -> None:
-    """Compare the laws of the start and of now at one instant, in place: see :class:`LawDrift`.
-
-    Parameters
-    ----------
-    velocity, effort, model_sigma : (n,) of the joints
-    parameters : (n, p) motor by motor
-    counts : (n,) joints that move, and that nothing pushes
-    from_joints, to_joints : ``matrix`` and ``to_joints`` of the motors
-    known_ratio : a law is known when its sigma is below this part of its torque
-    enough : samples after which a law that was known in most of them becomes the law of the start
-    """
-    n, p = laws.scales.shape
-    phi, torque, change = np.empty((n, p)), np.zeros(n), np.zeros(n)
-    law, motor_law = np.zeros(n), np.zeros(n)
-    regressor_of_motors(laws, from_joints, to_joints, velocity, effort, phi)
-    for motor in range(n):
-        for i in range(p):
-            motor_law[motor] += phi[motor, i] * parameters[motor, i]
-    for joint in range(n):
-        for motor in range(n):
-            law[joint] += to_joints[joint, motor] * motor_law[motor]
-        known = model_sigma[joint] < known_ratio * abs(law[joint])
-        _fade(known_sums, joint, keep_known, counts[joint])
-        if counts[joint] and known:
-            known_sums[0, joint] += 1.0
-        if math.isnan(reference[joint, 0]):
-            if counts[joint] and known:
-                seen_speed[joint] = max(seen_speed[joint], abs(velocity[joint]))
-            often = known_sums[2, joint] > enough and known_sums[0, joint] > _KNOWN_FOR * known_sums[2, joint]
-            if known_at_start[joint] or often:
-                for i in range(p):
-                    reference[joint, i] = parameters[joint, i]
-                if known_at_start[joint]:
-                    seen_speed[joint] = math.inf
-                else:
-                    reference_variance[joint] = model_sigma[joint] ** 2
-    for motor in range(n):
-        for i in range(p):
-            torque[motor] += phi[motor, i] * (parameters[motor, i] - reference[motor, i])
-    for joint in range(n):
-        for motor in range(n):
-            if to_joints[joint, motor] != 0.0:
-                change[joint] += to_joints[joint, motor] * torque[motor]
-        within = counts[joint] and abs(velocity[joint]) <= seen_speed[joint] and math.isfinite(change[joint])
-        _fade(change_sums, joint, keep, within)
-        if within:
-            change_sums[0, joint] += change[joint] ** 2
-            change_sums[1, joint] += model_sigma[joint] ** 2 + reference_variance[joint]
-            change_sums[2, joint] += law[joint] ** 2
 
 
 class LawDrift:
@@ -264,8 +164,8 @@ class LawDrift:
 
     def __init__(self, period: float, laws: JointLaws, motors: Transmission) -> None:
         self._enough = _KNOWN_FOR * EVIDENCE / period
-        self._tables = laws.table, motors.matrix, motors.to_joints
-        n, p = laws.table.scales.shape
+        self._laws, self._motors = laws, motors
+        n, p = laws.scales.shape
         self._keep_known = math.exp(-period / max(EVIDENCE, period))
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
@@ -274,173 +174,57 @@ class LawDrift:
     def restart(self) -> None:
         """Drop the newest samples; the law of the start stays."""
         n = self._seen_speed.size
-        self._change, self._known = FadingMean(3, n), FadingMean(1, n)
+        self.change, self._known = FadingMean(3, n), FadingMean(1, n)
 
     def add(
         self, estimate: FrictionEstimate | RecordedEstimate, counts: BoolArray, known_at_start: BoolArray, keep: float
     ) -> None:
         """Compare at one instant, for the joints (n,) that count."""
-        add_law_change(
-            estimate.velocity,
-            estimate.effort,
-            estimate.parameters,
-            estimate.model_sigma,
-            counts,
-            known_at_start,
-            *self._tables,
-            _KNOWN,
-            self._enough,
-            self._keep_known,
-            keep,
-            self._reference,
-            self._reference_variance,
-            self._seen_speed,
-            self._known.sums,
-            self._change.sums,
-        )
-
-    @property
-    def mean(self) -> FloatArray:
-        """(3, n) mean squared change of the law's torque, its variance, mean squared torque of the law [(N m)^2]."""
-        return self._change.mean
-
-    @property
-    def weight(self) -> FloatArray:
-        """(n,) weight of the samples in these means."""
-        return self._change.weight
-
-
-@kernel("V V V V V V B M M f8 f8 f8 f8 V M M B", unchecked=True)
-def add_motion(
-    velocity: FloatArray,
-    friction: FloatArray,
-    sigma: FloatArray,
-    external_torque: FloatArray,
-    external_torque_sigma: FloatArray,
-    calibration_torque: FloatArray,
-    disturbed: BoolArray,
-    from_joints: FloatArray,
-    to_joints: FloatArray,
-    slowest: float,
-    gate: float,
-    elapsed: float,
-    keep: float,
-    moving_time: FloatArray,
-    always_sums: FloatArray,
-    moving_sums: FloatArray,
-    counts: BoolArray,
-) -> None:
-    """Count pushes, and where joints move without one: whether friction drives, its square, that of calibration.
-
-    A push stops the identification of a whole limb, and counts for the joints where the external torque is beyond its
-    noise and beyond the friction.
-
-    Friction drives where it has the sign against the velocity beyond its noise (Egle 2021, eq. 7.9). This is judged at
-    the motors: friction of a motor that moves several joints may well drive one of them.
-
-    Parameters
-    ----------
-    velocity, ..., disturbed : (n,) of the estimate
-    from_joints, to_joints : ``matrix`` and ``to_joints`` of the motors
-    slowest : a joint moves above this speed [rad/s]
-    gate : standard deviations beyond which friction drives, or an external torque is a push
-    elapsed : time since the sample before [s]
-    moving_time : (n,) in place [s]
-    counts : (n,) output: joints that move, and that nothing pushes
-    """
-    n = velocity.size
-    for joint in range(n):
-        moving = abs(velocity[joint]) > slowest
-        counts[joint] = moving and not disturbed[joint]
-        if moving:
-            moving_time[joint] += elapsed
-        _fade(always_sums, joint, keep, True)
-        external = abs(external_torque[joint])
-        if disturbed[joint] and external > max(gate * external_torque_sigma[joint], abs(friction[joint])):
-            always_sums[0, joint] += 1.0
-        _fade(moving_sums, joint, keep, counts[joint])
-        if counts[joint]:
-            at, torque, variance = 0.0, 0.0, 0.0
-            for other in range(n):
-                at += velocity[other] * to_joints[other, joint]
-                torque += friction[other] * from_joints[other, joint]
-                variance += (sigma[other] * from_joints[other, joint]) ** 2
-            if -torque * np.sign(at) > gate * math.sqrt(variance) and abs(at) > slowest:
-                moving_sums[0, joint] += 1.0
-            moving_sums[1, joint] += friction[joint] ** 2
-            moving_sums[2, joint] += calibration_torque[joint] ** 2
-
-
-@kernel("V V V V B B V f8 f8 f8 M M", unchecked=True)
-def add_phase(
-    velocity: FloatArray,
-    friction: FloatArray,
-    sigma: FloatArray,
-    model: FloatArray,
-    disturbed: BoolArray,
-    stands: BoolArray,
-    moving_time: FloatArray,
-    settled: float,
-    slowest: float,
-    keep: float,
-    stance_sums: FloatArray,
-    swing_sums: FloatArray,
-) -> None:
-    """Add the squares of friction and sigma, and of friction and model error of moving joints, in stance or in swing.
-
-    Friction at rest is any torque up to the dry friction, which no law determines: there the model error is right.
-    A sigma larger than the friction (RMS) counts as the friction: that of an unknown law would outlast all others.
-
-    Parameters
-    ----------
-    velocity, friction, sigma, model, disturbed : (n,) of the estimate
-    stands : (n,) joints in stance
-    moving_time, settled : (n,) how long each joint has moved, and from where on sigma counts: before, laws are new [s]
-    slowest : a joint moves above this speed [rad/s]
-    keep : weight of the samples before
-    """
-    last = stance_sums.shape[0] - 1
-    for joint in range(friction.size):
-        counts = moving_time[joint] > settled
-        for sums, in_phase in ((stance_sums, stands[joint]), (swing_sums, not stands[joint])):
-            here = in_phase and not disturbed[joint]
-            _fade(sums, joint, keep, counts and here)
-            if counts and here:
-                sums[0, joint] += friction[joint] ** 2
-                sums[1, joint] += min(sigma[joint] ** 2, sums[0, joint] / sums[last, joint])
-            if here and abs(velocity[joint]) > slowest:
-                sums[2, joint] += friction[joint] ** 2
-                sums[3, joint] += (friction[joint] - model[joint]) ** 2
+        motors, speed, sigma = self._motors, np.abs(estimate.velocity), estimate.model_sigma
+        phi = self._laws.regressor(motors.velocity(estimate.velocity), motors.torque(estimate.effort))
+        law = motors.at_joints((phi * estimate.parameters).sum(axis=1))
+        known = counts & (sigma < _KNOWN * np.abs(law))
+        self._known.add(self._keep_known, counts, known)
+        undecided = np.isnan(self._reference[:, 0])
+        self._seen_speed = np.where(undecided & known, np.maximum(self._seen_speed, speed), self._seen_speed)
+        often = (self._known.weight > self._enough) & (self._known.mean[0] > _KNOWN_FOR)
+        begins = undecided & (known_at_start | often)
+        self._reference[begins] = estimate.parameters[begins]
+        self._seen_speed[begins & known_at_start] = np.inf
+        self._reference_variance[begins & ~known_at_start] = sigma[begins & ~known_at_start] ** 2
+        torque = (phi * (estimate.parameters - self._reference)).sum(axis=1)
+        change = np.where(motors.to_joints != 0.0, motors.to_joints * torque, 0.0).sum(axis=1)
+        within = counts & (speed <= self._seen_speed) & np.isfinite(change)
+        self.change.add(keep, within, change**2, sigma**2 + self._reference_variance, law**2)
 
 
 class DiagnosisMonitor:
-    """Sums over the newest estimates, at a low rate and for all joints at once.
+    """Means over the newest estimates, at a low rate and for all joints at once.
 
     Parameters
     ----------
-    config : ``memory``
     laws : whose parameters the estimates hold
     prior_sigma : (n, p) standard deviations of the parameters before any data; NaN where unknown, zero where there is
         no such parameter
     velocity_std : noise of the velocities [rad/s]
     motors : that move the joints; None: one motor for each joint
     limb : (k, n) True where a joint lies between the base and that foot; None: one diagnosis for stance and swing
-    period : time between the estimates that are used [s]
+    period, memory : time between the estimates that are used, and time constant of the means [s]
     """
 
     def __init__(
         self,
-        config: DiagnosisConfig,
         laws: JointLaws,
         prior_sigma: FloatArray,
         velocity_std: float,
         motors: Transmission | None = None,
         limb: BoolArray | None = None,
         period: float = PERIOD,
+        memory: float = MEMORY,
     ) -> None:
-        self._limb, self._period = limb, period
+        self._limb = limb
         self._motors = motors or Transmission.of(None, laws.law_names)
-        self._memory = config.memory
+        self._period, self._memory = period, memory
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
         self._slowest = max(_SLOWEST, SURE_SIGN * velocity_std)
@@ -467,63 +251,61 @@ class DiagnosisMonitor:
         """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
         n = self._joints
         self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
-        self._stance, self._swing = FadingMean(4, n), FadingMean(4, n)
+        self._sigmas, self._law_errors = ((FadingMean(2, n), FadingMean(2, n)) for _ in range(2))
         self._innovations = Innovations(n)
         self._drift.restart()
         self._stamp_ns: int | None = None
 
     def add(self, estimate: FrictionEstimate | RecordedEstimate) -> None:
-        """Use an estimate, unless less than the period has passed since the one before."""
+        """Use an estimate, unless less than a period has passed since the one before."""
         elapsed = math.inf if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
         if 0.0 <= elapsed < self._period * (1.0 - 1e-9):
             return
         if not 0.0 <= elapsed <= self._memory:
             elapsed = self._period
         self._stamp_ns = estimate.stamp_ns
-        self._use(estimate, elapsed)
-
-    def _use(self, estimate: FrictionEstimate | RecordedEstimate, elapsed: float) -> None:
         keep = math.exp(-elapsed / self._memory)
-        counts = np.empty(self._joints, dtype=bool)
-        add_motion(
-            estimate.velocity,
-            estimate.friction,
-            estimate.sigma,
-            estimate.external_torque,
-            estimate.external_torque_sigma,
-            estimate.calibration_torque,
-            estimate.disturbed,
-            self._motors.matrix,
-            self._motors.to_joints,
-            self._slowest,
-            _PASSIVITY_GATE,
-            elapsed,
-            keep,
-            self._moving_time,
-            self._always.sums,
-            self._moving.sums,
-            counts,
-        )
+        moving = np.abs(estimate.velocity) > self._slowest
+        self._moving_time += np.where(moving, elapsed, 0.0)
+        self._add_motion(estimate, moving & ~estimate.disturbed, keep)
+        self._add_phases(estimate, moving, keep)
+        self._innovations.add(estimate.consistency, keep)
+        self._drift.add(estimate, moving & ~estimate.disturbed, self._known_at_start, keep)
+        self._parameters_sigma = estimate.parameters_sigma
+
+    def _add_motion(self, estimate: FrictionEstimate | RecordedEstimate, counts: BoolArray, keep: float) -> None:
+        """Count pushes, and where joints move without one: whether friction drives, its square, that of calibration.
+
+        A push stops the identification of a whole limb, and counts for the joints where the external torque is beyond
+        its noise and beyond the friction.
+
+        Friction drives where it has the sign against the velocity beyond its noise (Egle 2021, eq. 7.9). This is judged
+        at the motors: friction of a motor that moves several joints may well drive one of them.
+        """
+        friction, motors = estimate.friction, self._motors
+        least = np.fmax(_PASSIVITY_GATE * estimate.external_torque_sigma, np.abs(friction))
+        self._always.add(keep, True, estimate.disturbed & (np.abs(estimate.external_torque) > least))
+        at, torque = motors.velocity(estimate.velocity), motors.torque(friction)
+        drives = -torque * np.sign(at) > _PASSIVITY_GATE * motors.torque_std(estimate.sigma)
+        drives &= np.abs(at) > self._slowest
+        self._moving.add(keep, counts, drives, friction**2, estimate.calibration_torque**2)
+
+    def _add_phases(self, estimate: FrictionEstimate | RecordedEstimate, moving: BoolArray, keep: float) -> None:
+        """Squares of friction and sigma, and of friction and model error of moving joints, in stance and in swing.
+
+        Friction at rest is any torque up to the dry friction, which no law determines: there the model error is right.
+        A sigma larger than the friction (RMS) counts as the friction: that of an unknown law would outlast all others.
+        Sigma counts after some motion: before, laws are new.
+        """
         stands: BoolArray = np.ones(self._joints, dtype=bool)
         if self._limb is not None and not isinstance(estimate, RecordedEstimate):
             stands = np.asarray((estimate.phase.contact[:, None] & self._limb).any(axis=0))
-        add_phase(
-            estimate.velocity,
-            estimate.friction,
-            estimate.sigma,
-            estimate.model,
-            estimate.disturbed,
-            stands,
-            self._moving_time,
-            MOVED_LONG,
-            self._slowest,
-            keep,
-            self._stance.sums,
-            self._swing.sums,
-        )
-        self._innovations.add(estimate.consistency, keep)
-        self._drift.add(estimate, counts, self._known_at_start, keep)
-        self._parameters_sigma = estimate.parameters_sigma
+        square, error = estimate.friction**2, (estimate.friction - estimate.model) ** 2
+        settled = self._moving_time > MOVED_LONG
+        for sigmas, law_errors, in_phase in zip(self._sigmas, self._law_errors, (stands, ~stands), strict=True):
+            here = in_phase & ~estimate.disturbed
+            sigmas.add(keep, here & settled, square, np.fmin(estimate.sigma**2, sigmas.mean[0]))
+            law_errors.add(keep, here & moving, square, error)
 
     def _smallest_ratio(self, parameters_sigma: FloatArray) -> FloatArray:
         """Smallest standard deviation of a parameter over its prior, for each joint (n,)."""
@@ -534,13 +316,22 @@ class DiagnosisMonitor:
     def figures(self) -> DiagnosisFigures:
         """Figures of the newest estimates."""
         fewest = EVIDENCE / self._period
-        disturbed = _enough(self._always.mean, self._always.weight, fewest)[0]
-        driving, friction, calibration = _enough(self._moving.mean, self._moving.weight, fewest)
-        consistency, limit = _enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count, fewest)
-        drift, drift_variance, law = _enough(self._drift.mean, self._drift.weight, fewest)
-        phases = np.stack([_enough(part.mean, part.weight, fewest) for part in (self._stance, self._swing)])
-        squares = np.where(phases[:, ::2] > 0.0, phases[:, ::2], np.nan)
-        uncertainty, law_error = np.fmax(*np.sqrt(phases[:, 1::2] / squares))
+
+        def enough(values: FloatArray, count: FloatArray) -> FloatArray:
+            """Values (r, n), NaN where there are too few samples (n,)."""
+            return np.where(count >= fewest, values, np.nan)
+
+        def largest_ratio(means: tuple[FadingMean, ...]) -> FloatArray:
+            """Ratio of the second mean to the first one (RMS), in stance or in swing, where sigma is judged."""
+            ratios = [
+                enough(mean.mean[1] / np.where(mean.mean[0] > 0.0, mean.mean[0], np.nan), sigmas.weight)
+                for mean, sigmas in zip(means, self._sigmas, strict=True)
+            ]
+            return np.sqrt(np.fmax(*ratios))
+
+        driving, friction, calibration = enough(self._moving.mean, self._moving.weight)
+        consistency, limit = enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count)
+        drift, drift_variance, law = enough(self._drift.change.mean, self._drift.change.weight)
         return DiagnosisFigures(
             moving_time=self._moving_time.copy(),
             known_at_start=self._known_at_start,
@@ -548,17 +339,12 @@ class DiagnosisMonitor:
             driving=driving,
             friction=np.sqrt(friction),
             calibration=np.sqrt(calibration),
-            disturbed=disturbed,
+            disturbed=enough(self._always.mean, self._always.weight)[0],
             consistency=consistency,
             consistency_limit=limit,
             drift=np.sqrt(drift),
             drift_sigma=np.sqrt(drift_variance),
             law=np.sqrt(law),
-            uncertainty=uncertainty,
-            law_error=law_error,
+            uncertainty=largest_ratio(self._sigmas),
+            law_error=largest_ratio(self._law_errors),
         )
-
-
-def _enough(values: FloatArray, count: FloatArray, fewest: float) -> FloatArray:
-    """Values (r, n), NaN where there are too few samples (n,)."""
-    return np.where(count >= fewest, values, np.nan)

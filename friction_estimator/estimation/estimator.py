@@ -81,9 +81,7 @@ class Estimator:
             self.compensation = FrictionCompensation(
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std
             )
-        self.monitor = DiagnosisMonitor(
-            config.diagnosis, laws, parameters_sigma(self.identified), velocity_std, robot.motors, robot.limb
-        )
+        self.monitor = DiagnosisMonitor(laws, parameters_sigma(self.identified), velocity_std, robot.motors, robot.limb)
         self._judge()
 
     @property
@@ -248,7 +246,7 @@ class Estimator:
 
     def diagnose(self) -> tuple[JointDiagnosis, ...]:
         """Which joints should not be trusted now, and why, (n)."""
-        return diagnose(self.monitor.figures(), self.config.diagnosis, self.joint_names)
+        return diagnose(self.monitor.figures(), self.joint_names)
 
     def doubts(self) -> tuple[str, ...]:
         """Why the friction of each joint should not be used now (n); empty texts where it may be used.

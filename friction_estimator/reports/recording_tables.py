@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from friction_estimator.config import DiagnosisConfig
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
-from friction_estimator.estimation.diagnosis_monitor import PERIOD, DiagnosisMonitor, RecordedEstimate
+from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, RecordedEstimate
 from friction_estimator.estimation.visited_velocities import LEAST_SPEED, OUTSIDE
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS
@@ -22,7 +21,8 @@ GOOD, USEFUL = 0.3, 1.0
 """Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
 _CONSISTENT = (0.3, 3.0)
 _JOINT = Column("joint", align="left")
-_MOST_EVALUATIONS = 20_000
+_MOST_EVALUATIONS = 5_000
+_SHORTEST_PERIOD = 0.01  # between the estimates that are used [s]
 
 
 def error_table(recording: Recording, after: float = 0.0) -> Table | None:
@@ -164,18 +164,16 @@ def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[Diagno
     after : samples before this time are left out [s]
     """
     duration = max(float(recording.time[-1]), 1e-3)
-    period = min(max(PERIOD, duration / _MOST_EVALUATIONS), 10.0)
-    config = DiagnosisConfig(memory=min(1e3 * duration + 1.0, 1e6))
+    period, memory = max(_SHORTEST_PERIOD, duration / _MOST_EVALUATIONS), 1e3 * duration + 1.0
     n = len(recording.joint_names)
     laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
-    monitor = DiagnosisMonitor(
-        config, laws, np.full((n, laws.parameter_count), np.nan), velocity_std=0.0, period=period
-    )
+    unknown = np.full((n, laws.parameter_count), np.nan)
+    monitor = DiagnosisMonitor(laws, unknown, velocity_std=0.0, period=period, memory=memory)
     step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
     for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):
         monitor.add(_estimate(recording, row, motors))
     figures = monitor.figures()
-    return figures, diagnose(figures, config, recording.joint_names)
+    return figures, diagnose(figures, recording.joint_names)
 
 
 def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:

@@ -147,12 +147,6 @@ class Transmission:
             return quadratic_form(row, covariance[..., :-1, :-1])
         return quadratic_form(self.spread(row, 0.0, self.weights), covariance)
 
-    def friction_variance(self, row: FloatArray, covariance: FloatArray) -> FloatArray:
-        """The same of law and model error together, (..., n) [(N m)^2]."""
-        if not self.couples:
-            return quadratic_form(np.concatenate((row, np.ones((*row.shape[:-1], 1))), axis=-1), covariance)
-        return quadratic_form(self.spread(row, 1.0, self.weights), covariance)
-
     def spread(self, row: FloatArray, model_error: float, weights: FloatArray) -> FloatArray:
         """Rows (..., n, g (p + 1)) of the joints from rows (..., n, p) of the motors.
 

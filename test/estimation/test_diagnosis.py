@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.config import Config, DiagnosisConfig
+from friction_estimator.config import Config
 from friction_estimator.estimation import diagnosis_monitor
 from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, diagnose
 from friction_estimator.estimation.diagnosis_monitor import (
@@ -17,7 +17,6 @@ from friction_estimator.estimation.diagnosis_monitor import (
     FadingMean,
     Innovations,
     RecordedEstimate,
-    _fade,
 )
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
@@ -190,9 +189,7 @@ def test_fading_mean_of_a_step_approaches_it_exponentially():
     mean, where = FadingMean(1, 2), np.array([True, False])
     assert np.isnan(mean.mean).all()
     for step in range(600):
-        for joint in range(2):
-            _fade(mean.sums, joint, 0.99, where[joint])
-        mean.sums[0, where] += float(step >= 400)
+        mean.add(0.99, where, float(step >= 400))
     assert mean.mean[0, 0] == pytest.approx((1 - 0.99**200) / (1 - 0.99**600))
     assert mean.effective_count[0] == pytest.approx(1.99 / 0.01, rel=0.01)
     assert np.isnan(mean.mean[0, 1]) and mean.effective_count[1] == 0.0
@@ -201,7 +198,7 @@ def test_fading_mean_of_a_step_approaches_it_exponentially():
 def test_sigma_is_judged_by_what_it_is_after_the_law_was_learned():
     """Two joints that move all the time: sigma is that of the friction for 4 s, then a fifth or two fifths of it."""
     laws = JointLaws(("coulomb_viscous",) * 2)
-    monitor = DiagnosisMonitor(DiagnosisConfig(), laws, laws.prior_std, 0.001)
+    monitor = DiagnosisMonitor(laws, laws.prior_std, 0.001)
     one, nothing = np.ones(2), np.zeros(2)
     estimate = RecordedEstimate(
         0, one, one, one, one, nothing, one, one, one, laws.prior_std, 0.1 * laws.prior_std, one, nothing, nothing > 0.0
@@ -210,11 +207,11 @@ def test_sigma_is_judged_by_what_it_is_after_the_law_was_learned():
         sigma = one if time < 4.0 else np.array([0.2, 0.4])
         monitor.add(replace(estimate, stamp_ns=round(1e9 * time), sigma=sigma))
     np.testing.assert_allclose(monitor.figures().uncertainty, [0.2, 0.4])
-    found = diagnose(monitor.figures(), DiagnosisConfig(), ("sure", "unsure"))
+    found = diagnose(monitor.figures(), ("sure", "unsure"))
     assert [diagnosis.kinds for diagnosis in found] == [(), ("uncertainty",)]
 
 
 def test_without_samples_there_is_no_problem():
     estimator = Estimator(config(), ROBOT.urdf_xml)
     assert all(str(diagnosis) == NO_PROBLEM for diagnosis in estimator.diagnose())
-    assert diagnose(estimator.monitor.figures(), DiagnosisConfig(), estimator.joint_names) == estimator.diagnose()
+    assert diagnose(estimator.monitor.figures(), estimator.joint_names) == estimator.diagnose()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from friction_estimator.config import DiagnosisConfig, IdentifierConfig, config_from_parameters
+from friction_estimator.config import IdentifierConfig, config_from_parameters
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
@@ -50,8 +50,7 @@ def test_without_coupling_everything_is_returned_untouched():
         assert function(x) is x
 
 
-@pytest.mark.parametrize("model_error", [False, True])
-def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors(model_error):
+def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
     """Against ``J P J^T`` of the whole map from all parameters and model errors to the friction of the joints."""
     rng, motors, n, p = np.random.default_rng(2), Transmission.of(TORSO, JOINTS), 5, 3
     root = rng.normal(size=(n * (p + 1),) * 2)
@@ -59,9 +58,9 @@ def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors(model_er
     columns = motors.columns(np.arange(n * (p + 1)).reshape(n, p + 1))
     gathered = P[columns[:, :, None], columns[:, None, :]]
     J = np.zeros((n, n, p + 1))
-    J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, float(model_error))))
+    J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, 0.0)))
     J = motors.to_joints @ J.reshape(n, -1)
-    found = motors.friction_variance(regressor, gathered) if model_error else motors.law_variance(regressor, gathered)
+    found = motors.law_variance(regressor, gathered)
     np.testing.assert_allclose(found, np.diagonal(J @ P @ J.T), rtol=1e-10)
     own = gathered[:, : p + 1, : p + 1]
     np.testing.assert_array_equal(own[2], P[2 * (p + 1) : 3 * (p + 1), 2 * (p + 1) : 3 * (p + 1)])
@@ -110,14 +109,14 @@ def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joint
 def test_friction_that_drives_a_joint_but_no_motor_is_no_problem_and_one_that_drives_a_motor_is():
     """A strong motor's friction pushes the other joint along: passivity is a property of motors."""
     motors = Transmission.of(Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b"))
-    laws, config = JointLaws(["coulomb_viscous"] * 2), DiagnosisConfig()
+    laws = JointLaws(["coulomb_viscous"] * 2)
     parameters = np.array([[2.0, 0.0], [0.1, 0.0]])
     velocity = np.array([0.5, -0.2])
     friction = TransmittedLaws(laws, motors).torque(parameters, velocity, np.zeros(2))
     assert (friction * velocity)[1] < 0.0
 
     def driving(torque, of):
-        monitor = DiagnosisMonitor(config, laws, np.ones((2, 2)), 0.0, of)
+        monitor = DiagnosisMonitor(laws, np.ones((2, 2)), 0.0, of)
         for k in range(300):
             monitor.add(evidence(k, velocity, torque, parameters))
         return monitor.figures().driving
