@@ -15,7 +15,6 @@ from friction_estimator.cli.arguments import (
     warn,
     whole_number,
 )
-from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.learning.walks import UNCERTAINTIES, RandomWalks, write_walks
 from friction_estimator.ros.processes import core_count
@@ -39,13 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_simulation_arguments(parser, duration=20.0)
     parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the bag")
     parser.add_argument("--overwrite", action="store_true", help="replace an older bag of that name")
-    parser.add_argument(
-        "--fleet",
-        type=_fleet,
-        metavar="ROBOTSxDAYS",
-        help="write a folder with the bags of a fleet instead: one walk a day and robot, at most DURATION long, with "
-        "wear, a maintenance, the temperature of the day and two broken bags",
-    )
     walks = parser.add_argument_group("data sets", "Lim et al. 2024, sections 4.3 and 5.1")
     walks.add_argument(
         "--uncertainty",
@@ -62,30 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     walks.add_argument("--jobs", type=whole_number(1), default=core_count(), help="walks simulated at the same time")
 
 
-def _fleet(text: str) -> tuple[int, int]:
-    robots, _, days = text.partition("x")
-    if not (robots.isdecimal() and days.isdecimal() and int(robots) and int(days)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form ROBOTSxDAYS, such as 3x10")
-    return int(robots), int(days)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Simulate and write."""
     if arguments.dataset is not None:
         write_dataset(arguments)
         return
     robot, duration = robot_of(arguments), arguments.duration
-    if arguments.fleet is not None:
-        from friction_estimator.fleet.simulated import FleetPlan, simulate_fleet
-
-        if arguments.scenario != "walk":
-            raise ConfigError("the robots of a simulated fleet walk: leave out --scenario")
-        with progress_bar("simulating") as progress:
-            robots, days = arguments.fleet
-            plan = FleetPlan(robots, days, duration, arguments.seed, arguments.noise)
-            count = simulate_fleet(arguments.output, robot, plan, progress, arguments.storage, arguments.overwrite)
-        print(f"{arguments.output}: {count} bags, two of them broken, and fleet.yaml")
-        return
     simulator, source = make_simulator(robot, arguments.scenario, duration, arguments.noise, arguments.seed)
     with progress_bar("simulating") as progress:
         samples, messages = write_simulation(

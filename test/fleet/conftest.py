@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from friction_estimator.cli.main import main
-
 
 @pytest.fixture(scope="session")
 def fleet_bags(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two robots, two days, one walk a day of 1 to 2 s, two broken bags."""
     pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     folder = tmp_path_factory.mktemp("fleet") / "bags"
-    assert main(["simulate", "-o", str(folder), "--fleet", "2x2", "--duration", "2"]) == 0
+    from benchmarks.fleet_walks import main
+
+    assert main([str(folder), "--robots", "2", "--days", "2", "--duration", "2"]) == 0
     return folder
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.cli.main import main
-from friction_estimator.fleet.simulated import MAINTAINED, WORN, FleetPlan
+from benchmarks.fleet_walks import MAINTAINED, WORN, FleetPlan
 from friction_estimator.io.bags.reader import BagReader
 
 PLAN = FleetPlan(robots=3, days=21, duration=20.0)
@@ -51,12 +50,3 @@ def test_bags_have_the_time_length_and_temperature_of_the_plan_and_two_are_broke
         assert reader.decode(message).temperature == plan.temperature(robot, day)
     assert "cut off" in BagReader(fleet_bags / "unit_1" / "cut_off").damage
     assert [file.suffix for file in (fleet_bags / "unit_1" / "lost").iterdir()] == [".yaml"]
-
-
-def test_a_fleet_has_the_storage_that_is_asked_for_and_is_replaced_only_on_request(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["simulate", "-o", str(tmp_path / "bags"), "--fleet", "1x1", "--duration", "0.5", "--storage", "sqlite3"]
-    assert main([*words, "--scenario", "stand"]) == 1 and "leave out --scenario" in capsys.readouterr().err
-    assert [main(words), main(words), main([*words, "--overwrite"])] == [0, 1, 0]
-    assert len(list(tmp_path.glob("bags/unit_1/*/*.db3"))) == 2  # the whole bag and the one that is cut off

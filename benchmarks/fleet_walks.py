@@ -1,22 +1,29 @@
-"""A simulated fleet: bags of robots that differ, with wear, maintenance, temperature of the day and broken bags."""
+"""Which joints of a fleet wear? Bags of robots that walk for some days, to try the verb ``fleet`` with.
+
+    python -m benchmarks.fleet_walks FOLDER [--robots 3] [--days 21] [--duration 20]
+
+One walk a day and robot, at the temperature of the day. A knee of the first robot wears, a hip of the last one gets new lubricant, and two bags are
+broken. ``fleet.yaml`` in the folder names the robots. Takes three minutes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.shared.command import command, count, longer_than, make_parser
 from friction_estimator import compiled
 from friction_estimator.api.simulate import simulated, write_simulation
-from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.robots import ROBOTS_YAML
-from friction_estimator.io.bags.writer import STORAGES, BagWriter
+from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.documents import write_atomically, yaml_text
-from friction_estimator.io.robot import Robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
@@ -92,14 +99,7 @@ class FleetPlan:
         return np.random.default_rng((self.seed, *place))
 
 
-def simulate_fleet(
-    folder: Path,
-    robot: Robot,
-    plan: FleetPlan,
-    progress: Callable[[float, float], None] | None = None,
-    storage: str = STORAGES[0],
-    overwrite: bool = False,
-) -> int:
+def simulate_fleet(folder: Path, robot: Robot, plan: FleetPlan) -> int:
     """Write the bags of a fleet and their ``fleet.yaml``; return the number of bags.
 
     The last two bags are damaged: one is cut in half, of one only ``metadata.yaml`` is left.
@@ -108,19 +108,13 @@ def simulate_fleet(
     ------
     BagError
         When a bag exists already or cannot be written.
-    ConfigError
-        When the plan has no robot or no day.
     """
-    if plan.robots < 1 or plan.days < 1:
-        raise ConfigError(f"a fleet has at least one robot and one day, got {plan.robots} and {plan.days}")
     compiled.prepare()
     walks = [(day, number) for day in range(plan.days) for number in range(plan.robots)]
     paths = []
-    for done, (day, number) in enumerate(walks):
-        if progress is not None:
-            progress(done, len(walks))
+    for day, number in walks:
         path = folder / f"unit_{number + 1}" / f"{plan.start(number, day):%Y-%m-%d_%H%M}"
-        _write_walk(path, robot, plan, number, day, storage, overwrite)
+        _write_walk(path, robot, plan, number, day)
         paths.append(path)
     _damage(folder / "unit_1" / "cut_off", paths[0], keep=0.5)
     _damage(folder / "unit_1" / "lost", paths[0], keep=0.0)
@@ -132,9 +126,7 @@ def simulate_fleet(
     return len(walks) + 2
 
 
-def _write_walk(
-    path: Path, robot: Robot, plan: FleetPlan, number: int, day: int, storage: str, overwrite: bool
-) -> None:
+def _write_walk(path: Path, robot: Robot, plan: FleetPlan, number: int, day: int) -> None:
     duration, start_ns = plan.bag_duration(number, day), int(plan.start(number, day).timestamp() * 1e9)
     scenario = make_scenario("walk", duration=duration)
     seed = plan.seed + day * plan.robots + number
@@ -154,7 +146,7 @@ def _write_walk(
 
     source = f"simulated fleet, seed {plan.seed}, robot {number + 1}, day {day + 1}"
     samples = simulated(simulator, duration)
-    write_simulation(path, samples, robot, simulator.joint_names, source, storage, overwrite, write_temperature)
+    write_simulation(path, samples, robot, simulator.joint_names, source, more=write_temperature)
 
 
 def _damage(path: Path, whole: Path, keep: float) -> None:
@@ -166,3 +158,21 @@ def _damage(path: Path, whole: Path, keep: float) -> None:
             (path / file.name).write_bytes(content)
         elif keep > 0.0:
             (path / file.name).write_bytes(content[: int(keep * len(content))])
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = make_parser("fleet_walks", __doc__)
+    parser.add_argument("folder", type=Path, help="folder to write")
+    parser.add_argument("--robots", type=count, default=3, help="number of robots")
+    parser.add_argument("--days", type=count, default=21, help="number of days")
+    parser.add_argument("--duration", type=longer_than(0.0), default=20.0, help="of the longest bag [s]")
+    parser.add_argument("--seed", type=int, default=0, help="of everything random")
+    options = parser.parse_args(arguments)
+    plan = FleetPlan(options.robots, options.days, options.duration, options.seed)
+    bags = simulate_fleet(options.folder, load_robot("suralp"), plan)
+    print(f"{options.folder}: {bags} bags, two of them broken, and fleet.yaml")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
