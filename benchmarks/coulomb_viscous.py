@@ -115,7 +115,7 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     for truth.row, sample in enumerate(run.samples):
         for reading in sample.readings:
             estimates += estimator.add(reading)
-    law = estimates[-1].joints.law
+    law = estimates[-1].law
     difference = np.column_stack((law.coulomb, law.viscous)) - truth.parameters
     low, high = law.velocity_range.T
     speeds = np.stack((low, 0.5 * (low + high), high))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.fleet_walks FOLDER [--robots 3] [--days 21] [--duration 20]
 
-One walk a day and robot, at the temperature of the day. A knee of the first robot wears, a hip of the last one gets new lubricant, and two bags are
-broken. ``fleet.yaml`` in the folder names the robots. Takes three minutes.
+One walk a day and robot, at the temperature of the day. A knee of the first robot wears, a hip of the last one gets new
+lubricant, and two bags are broken. ``fleet.yaml`` in the folder names the robots. Takes three minutes.
 """
 
 from __future__ import annotations

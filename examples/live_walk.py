@@ -27,4 +27,4 @@ while simulator.time < simulator.duration:
                 f"{estimate.friction[knee]:+.3f} +- {estimate.sigma[knee]:.3f} N m, "
                 f"true {sample.truth.friction[knee]:+.3f} N m"
             )
-print("identified F_c [N m]:", np.round(estimate.coulomb, 2))
+print("identified F_c [N m]:", np.round(estimate.law.coulomb, 2))

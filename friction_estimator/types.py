@@ -9,13 +9,14 @@ Conventions, once for the whole package
 * A wrench is ``[force, moment]`` that the GROUND exerts on the FOOT, in and about the sole frame [N, N m].
 * Specific force is what an accelerometer reads: acceleration minus gravity, so ``+9.81 z`` at rest [m/s^2].
 * Stamps are integer nanoseconds from message headers, never the receive time.
-* Arrays that left a stage are not written to afterwards.
+* Samples, results and arrays that left a stage are not written to afterwards. Those of every frame are not frozen,
+  because that costs four times as much.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +38,6 @@ FlagTable: TypeAlias = BoolArray
 
 GRAVITY = 9.81
 """Standard gravity of the whole package, as in pinocchio and MuJoCo [m/s^2]."""
-
-
-if TYPE_CHECKING:
-    from dataclasses import dataclass as record
-else:
-
-    def record(frozen: bool, slots: bool):
-        """Dataclass, frozen for type checkers only: each frame makes many, and freezing costs four times as much."""
-        return dataclass(slots=slots)
 
 
 class Brief:
@@ -73,7 +65,7 @@ def _brief(value: object) -> str:
     return text if short else f"<{type(value).__name__} {text[:_LETTERS]}...>"
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class JointSample:
     """One joint-state message in model order.
 
@@ -93,7 +85,7 @@ class JointSample:
     effort: FloatArray
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class ImuSample:
     """One IMU message, in the IMU frame.
 
@@ -109,7 +101,7 @@ class ImuSample:
     specific_force: FloatArray
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class WrenchSample:
     """One foot-wrench message.
 
@@ -129,7 +121,7 @@ Reading = JointSample | ImuSample | WrenchSample
 """One sample of a sensor."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class CommandSample:
     """What the joint controller wants, in model order.
 
@@ -143,7 +135,7 @@ class CommandSample:
     velocity: FloatArray
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class SensorFrame:
     """All inputs on the clock of the joint states: what ``Pipeline.step`` takes.
 
@@ -178,7 +170,7 @@ class SensorFrame:
     new_readings: FloatArray = field(default_factory=lambda: np.zeros((0, 6)))
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attitude:
     """Output of the attitude stage.
 
@@ -200,7 +192,7 @@ class Attitude:
     rate_covariance: FloatArray
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class ContactPhase:
     """Which feet carry load.
 
@@ -250,7 +242,7 @@ class Dynamics(NamedTuple):
     foot_rotation_to_base: Block
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class BaseState:
     """Pose and twist of ``base_link``.
 
@@ -272,7 +264,7 @@ class BaseState:
     twist_covariance: FloatArray
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class MeasuredFriction:
     """Friction measured by an observer, without any friction law.
 
@@ -290,7 +282,7 @@ class MeasuredFriction:
     available: BoolArray
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class SensorCalibration:
     """Constant errors of IMU and foot sensors, as identified so far.
 
@@ -307,7 +299,7 @@ class SensorCalibration:
     accelerometer_bias_sigma: FloatArray
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class LawEstimate:
     """The identified friction law of all joints; the same object until it is identified further.
 
@@ -339,7 +331,7 @@ class LawEstimate:
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class JointFriction:
     """Output of the friction stage for one instant.
 
@@ -372,113 +364,42 @@ class JointFriction:
     law: LawEstimate
 
 
-@record(frozen=True, slots=True)
-class FrictionEstimate:
-    """Output of ``Pipeline.step``, one per joint-state sample; what belongs to the joints can be read here directly.
+@dataclass(slots=True)
+class JointEstimate(JointFriction):
+    """Friction of the joints in one joint-state sample.
 
     Attributes
     ----------
-    stamp_ns : stamp of the joint sample it belongs to [ns]
-    position, velocity, effort : (n,) echo of the input
+    stamp_ns : of the sample [ns]
+    velocity, effort : (n,) echo of the input
+    """
+
+    stamp_ns: int
+    velocity: FloatArray
+    effort: FloatArray
+
+
+@dataclass(slots=True)
+class FrictionEstimate(JointEstimate):
+    """Output of ``Pipeline.step``, one per joint-state sample.
+
+    Attributes
+    ----------
+    position : (n,) echo of the input
     phase : contact phase
     base : base state
-    joints : friction of the joints
     valid : (n,) False for joints whose friction should not be used now, see ``Estimator.doubts``
     compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
     """
 
-    stamp_ns: int
     position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
     phase: ContactPhase
     base: BaseState
-    joints: JointFriction
     valid: BoolArray
     compensation: FloatArray | None = None
 
-    @property
-    def friction(self) -> FloatArray:
-        """Friction torque, (n,) [N m]."""
-        return self.joints.friction
 
-    @property
-    def sigma(self) -> FloatArray:
-        """Standard deviation of the friction torque, (n,) [N m]."""
-        return self.joints.sigma
-
-    @property
-    def measured(self) -> BoolArray:
-        """True where measurements are behind the friction, False where the law alone gives it, (n,)."""
-        return self.joints.measured
-
-    @property
-    def model(self) -> FloatArray:
-        """Friction torque of the identified law at this velocity, (n,) [N m]."""
-        return self.joints.model
-
-    @property
-    def model_sigma(self) -> FloatArray:
-        """Standard deviation of that prediction, (n,) [N m]."""
-        return self.joints.model_sigma
-
-    @property
-    def external_torque(self) -> FloatArray:
-        """Momentum-observer torque with foot wrenches and friction removed, (n,) [N m]; NaN while unknown."""
-        return self.joints.external_torque
-
-    @property
-    def external_torque_sigma(self) -> FloatArray:
-        """Standard deviation of the external torque, (n,) [N m]."""
-        return self.joints.external_torque_sigma
-
-    @property
-    def consistency(self) -> FloatArray:
-        """Newest squared innovation over its predicted variance, (n,); NaN while there is none."""
-        return self.joints.consistency
-
-    @property
-    def calibration_torque(self) -> FloatArray:
-        """Torque that estimated errors of model and sensors explain, (n,) [N m]."""
-        return self.joints.calibration_torque
-
-    @property
-    def disturbed(self) -> BoolArray:
-        """True while a push keeps the joint from learning, (n,)."""
-        return self.joints.disturbed
-
-    @property
-    def parameters(self) -> FloatArray:
-        """Identified parameters, (n, p)."""
-        return self.joints.law.parameters
-
-    @property
-    def parameters_sigma(self) -> FloatArray:
-        """Standard deviations of the parameters, (n, p)."""
-        return self.joints.law.parameters_sigma
-
-    @property
-    def coulomb(self) -> FloatArray:
-        """F_c of eq. 57 over the velocities so far, (n,) [N m]."""
-        return self.joints.law.coulomb
-
-    @property
-    def viscous(self) -> FloatArray:
-        """F_v of eq. 57 over the velocities so far, (n,) [N m s/rad]."""
-        return self.joints.law.viscous
-
-    @property
-    def coulomb_sigma(self) -> FloatArray:
-        """Standard deviation of F_c, (n,) [N m]."""
-        return self.joints.law.coulomb_sigma
-
-    @property
-    def viscous_sigma(self) -> FloatArray:
-        """Standard deviation of F_v, (n,) [N m s/rad]."""
-        return self.joints.law.viscous_sigma
-
-
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroundTruth:
     """Quantities that only a simulator has.
 

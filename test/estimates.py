@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from friction_estimator.types import FrictionEstimate, JointFriction, LawEstimate
+from friction_estimator.types import FrictionEstimate, LawEstimate
 
 
 def estimate_from(**values: object) -> FrictionEstimate:
     """Build an estimate from flat fields; the friction of the joints and its law are put where they belong."""
     law = LawEstimate(**{field.name: values.pop(field.name) for field in dataclasses.fields(LawEstimate)})
-    own = [field.name for field in dataclasses.fields(JointFriction) if field.name != "law"]
-    joints = JointFriction(**{name: values.pop(name) for name in own}, law=law)
-    return FrictionEstimate(**values, joints=joints)
+    return FrictionEstimate(**values, law=law)

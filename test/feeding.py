@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,4 +32,4 @@ def feed(
 
 def stacked(estimates: Sequence[FrictionEstimate], field: str) -> np.ndarray:
     """A field of all estimates, (t, n)."""
-    return np.array([getattr(estimate, field) for estimate in estimates])
+    return np.array(list(map(attrgetter(field), estimates)))

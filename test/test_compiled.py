@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import time
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,16 @@ def run(folder: str) -> None:
     saved: dict[str, np.ndarray] = {}
     for observer in (*OBSERVERS, SMOOTHER):
         estimates = smoothed(walk) if observer == SMOOTHER else estimated(walk, observer)
-        for name in ("friction", "sigma", "model", "parameters", "parameters_sigma", "external_torque", "consistency"):
-            saved[f"{observer} {name}"] = np.array([getattr(one, name) for one in estimates])
+        for name in (
+            "friction",
+            "sigma",
+            "model",
+            "law.parameters",
+            "law.parameters_sigma",
+            "external_torque",
+            "consistency",
+        ):
+            saved[f"{observer} {name}"] = np.array(list(map(attrgetter(name), estimates)))
         saved[f"{observer} pose"] = np.array([base_of(one) for one in estimates])
     saved["late"] = np.array(
         [kernel.py_func.__name__ for kernel, _ in compiled.KERNELS if len(kernel.signatures) != 1], dtype=str

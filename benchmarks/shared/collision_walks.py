@@ -130,8 +130,7 @@ class StudyEstimator(MobNetEstimator):
     ) -> MobNetEstimate:
         torque, sigma = self._end_to_end.step(self._signals.newest.inputs)
         torque, n = torque - self._signals.newest.external, estimate.position.size
-        joints = estimate.joints
-        self.torques = joints.external_torque, joints.external_torque_sigma, torque[-n:], sigma[-n:]
+        self.torques = estimate.external_torque, estimate.external_torque_sigma, torque[-n:], sigma[-n:]
         return super()._with_external_torque(estimate, whole_body, frame, ground)
 
 
@@ -186,18 +185,22 @@ class Walks:
             source: (torque[:, -n:].astype(float), sigma[:, -n:].astype(float))
             for source, (torque, sigma) in zip(SOURCES, pairs, strict=True)
         }
+        values = {item.name: getattr(self._unknown, item.name) for item in dataclasses.fields(self._unknown)}
         for k, stamp_ns in enumerate(signals.stamp_ns.tolist()):
             phase, position = ContactPhase(signals.contact[k], signals.since[k], ""), signals.position[k]
+            same = {
+                "stamp_ns": stamp_ns,
+                "position": position,
+                "velocity": position,
+                "effort": position,
+                "phase": phase,
+            }
             yield {
                 source: FrictionEstimate(
-                    stamp_ns,
-                    position,
-                    position,
-                    position,
-                    phase,
-                    base,
-                    dataclasses.replace(self._unknown, external_torque=torque[k], external_torque_sigma=sigma[k]),
-                    np.ones(n, dtype=bool),
+                    **values | {"external_torque": torque[k], "external_torque_sigma": sigma[k]},
+                    **same,
+                    base=base,
+                    valid=np.ones(n, dtype=bool),
                 )
                 for source, (torque, sigma) in joints.items()
             }

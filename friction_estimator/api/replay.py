@@ -39,9 +39,9 @@ from friction_estimator.types import (
 
 _OF_JOINTS = (
     "position", "velocity", "effort", "friction", "sigma", "measured", "model", "model_sigma", "external_torque",
-    "coulomb", "viscous", "coulomb_sigma", "viscous_sigma",
 )  # fmt: skip
-"""Attributes of an estimate that have one value a joint."""
+_OF_LAW = ("coulomb", "viscous", "coulomb_sigma", "viscous_sigma")
+"""Attributes of an estimate, and of its law, that have one value a joint."""
 _OF_BASE = {
     "position_base_in_world": (3,),
     "rotation_base_to_world": (3, 3),
@@ -295,7 +295,7 @@ class _Rows:
 
     def __init__(self) -> None:
         self._stamps = array("q")
-        self._columns = {name: array("d") for name in (*_OF_JOINTS, *_OF_BASE)}
+        self._columns = {name: array("d") for name in (*_OF_JOINTS, *_OF_LAW, *_OF_BASE)}
         self._phases: list[str] = []
 
     def extend(self, estimates: list[FrictionEstimate]) -> None:
@@ -308,10 +308,9 @@ class _Rows:
         self._stamps.append(estimate.stamp_ns)
         self._phases.append(estimate.phase.name)
         columns = self._columns
-        for name in _OF_JOINTS:
-            columns[name].extend(getattr(estimate, name).tolist())
-        for name in _OF_BASE:
-            columns[name].extend(getattr(estimate.base, name).ravel().tolist())
+        for part, names in ((estimate, _OF_JOINTS), (estimate.law, _OF_LAW), (estimate.base, _OF_BASE)):
+            for name in names:
+                columns[name].extend(getattr(part, name).ravel().tolist())
 
     @property
     def stamps(self) -> IntArray:
@@ -328,7 +327,7 @@ class _Rows:
     ) -> ReplayResult:
         """All rows as arrays."""
         stamps, n = self.stamps, len(joint_names)
-        shapes = {**dict.fromkeys(_OF_JOINTS, (n,)), **_OF_BASE}
+        shapes = {**dict.fromkeys((*_OF_JOINTS, *_OF_LAW), (n,)), **_OF_BASE}
         columns = {name: np.array(column).reshape(-1, *shapes[name]) for name, column in self._columns.items()}
         measured = columns.pop("measured") > 0.0
         return ReplayResult(

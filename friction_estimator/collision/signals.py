@@ -98,10 +98,10 @@ class CollisionSignals:
             dt = self._running_for = 0.0
             self.filtered[:] = np.nan
         self._running_for += dt
-        joints, phase = estimate.joints, estimate.phase
+        phase = estimate.phase
         step_signals(
-            joints.external_torque,
-            joints.external_torque_sigma,
+            estimate.external_torque,
+            estimate.external_torque_sigma,
             phase.contact,
             phase.since,
             self._carries,

@@ -167,7 +167,7 @@ class FrictionCompensation:
             self._torque = np.zeros(self._limit.size)
             self.compensated = np.zeros(self._limit.size, dtype=bool)
             return self._torque
-        friction = self._laws.torque(estimate.parameters, velocity, estimate.effort)
+        friction = self._laws.torque(estimate.law.parameters, velocity, estimate.effort)
         confident = confident_torque(friction, estimate.model_sigma / self._max_relative_sigma)
         wanted = bounded(self.gain * faded(confident, velocity, self._fade_velocity), self._limit)
         self.passivity.step(estimate, wanted, elapsed)

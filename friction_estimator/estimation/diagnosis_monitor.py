@@ -8,10 +8,8 @@ estimate ─► moving? pushed? friction that drives? ─► FadingMean ─┐
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
 from friction_estimator.config.robot import SURE_SIGN
@@ -19,7 +17,7 @@ from friction_estimator.estimation.diagnosis import EVIDENCE, MOVED_LONG, UNLEAR
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate
+from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, JointEstimate
 
 PERIOD = 0.05
 """Time between the estimates that the diagnosis uses [s]."""
@@ -43,39 +41,6 @@ _KNOWN_FOR = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEstimate:
-    """The fields of a :class:`~friction_estimator.types.FrictionEstimate` that the diagnosis needs.
-
-    Attributes
-    ----------
-    stamp_ns : stamp of the joint sample [ns]
-    velocity, effort : (n,) of the joints [rad/s], [N m]
-    friction, sigma : (n,) the estimate and its standard deviation [N m]
-    external_torque, external_torque_sigma : (n,) of the disturbance observer [N m]
-    model, model_sigma : (n,) torque of the law and its standard deviation [N m]
-    parameters, parameters_sigma : (n, p) of the laws
-    consistency : (n,) newest normalised innovation squared; NaN while there is none
-    calibration_torque : (n,) that errors of model and sensors explain [N m]
-    disturbed : (n,) True while a push stops the identification of the joint
-    """
-
-    stamp_ns: int
-    velocity: FloatArray
-    effort: FloatArray
-    friction: FloatArray
-    sigma: FloatArray
-    external_torque: FloatArray
-    external_torque_sigma: FloatArray
-    model: FloatArray
-    model_sigma: FloatArray
-    parameters: FloatArray
-    parameters_sigma: FloatArray
-    consistency: FloatArray
-    calibration_torque: FloatArray
-    disturbed: BoolArray
-
-
 class FadingMean:
     """Means of ``r`` quantities of ``n`` joints over the samples that count for a joint, with fading weights.
 
@@ -92,7 +57,7 @@ class FadingMean:
         self._sums = np.zeros((rows, joints))
         self.weight, self._squares = np.zeros((2, joints))
 
-    def add(self, keep: float, counts: ArrayLike, *values: ArrayLike) -> None:
+    def add(self, keep: float, counts: BoolArray | bool, *values: FloatArray | BoolArray | float) -> None:
         """Multiply the weights of the older samples by ``keep``, and add one sample of r values for the joints (n,).
 
         A sum that is not finite begins anew: a quantity may be unknown, and then is NaN in every sample.
@@ -176,23 +141,21 @@ class LawDrift:
         n = self._seen_speed.size
         self.change, self._known = FadingMean(3, n), FadingMean(1, n)
 
-    def add(
-        self, estimate: FrictionEstimate | RecordedEstimate, counts: BoolArray, known_at_start: BoolArray, keep: float
-    ) -> None:
+    def add(self, estimate: JointEstimate, counts: BoolArray, known_at_start: BoolArray, keep: float) -> None:
         """Compare at one instant, for the joints (n,) that count."""
         motors, speed, sigma = self._motors, np.abs(estimate.velocity), estimate.model_sigma
         phi = self._laws.regressor(motors.velocity(estimate.velocity), motors.torque(estimate.effort))
-        law = motors.at_joints((phi * estimate.parameters).sum(axis=1))
+        law = motors.at_joints((phi * estimate.law.parameters).sum(axis=1))
         known = counts & (sigma < _KNOWN * np.abs(law))
         self._known.add(self._keep_known, counts, known)
         undecided = np.isnan(self._reference[:, 0])
         self._seen_speed = np.where(undecided & known, np.maximum(self._seen_speed, speed), self._seen_speed)
         often = (self._known.weight > self._enough) & (self._known.mean[0] > _KNOWN_FOR)
         begins = undecided & (known_at_start | often)
-        self._reference[begins] = estimate.parameters[begins]
+        self._reference[begins] = estimate.law.parameters[begins]
         self._seen_speed[begins & known_at_start] = np.inf
         self._reference_variance[begins & ~known_at_start] = sigma[begins & ~known_at_start] ** 2
-        torque = (phi * (estimate.parameters - self._reference)).sum(axis=1)
+        torque = (phi * (estimate.law.parameters - self._reference)).sum(axis=1)
         change = np.where(motors.to_joints != 0.0, motors.to_joints * torque, 0.0).sum(axis=1)
         within = counts & (speed <= self._seen_speed) & np.isfinite(change)
         self.change.add(keep, within, change**2, sigma**2 + self._reference_variance, law**2)
@@ -256,7 +219,7 @@ class DiagnosisMonitor:
         self._drift.restart()
         self._stamp_ns: int | None = None
 
-    def add(self, estimate: FrictionEstimate | RecordedEstimate) -> None:
+    def add(self, estimate: JointEstimate) -> None:
         """Use an estimate, unless less than a period has passed since the one before."""
         elapsed = math.inf if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
         if 0.0 <= elapsed < self._period * (1.0 - 1e-9):
@@ -271,9 +234,9 @@ class DiagnosisMonitor:
         self._add_phases(estimate, moving, keep)
         self._innovations.add(estimate.consistency, keep)
         self._drift.add(estimate, moving & ~estimate.disturbed, self._known_at_start, keep)
-        self._parameters_sigma = estimate.parameters_sigma
+        self._parameters_sigma = estimate.law.parameters_sigma
 
-    def _add_motion(self, estimate: FrictionEstimate | RecordedEstimate, counts: BoolArray, keep: float) -> None:
+    def _add_motion(self, estimate: JointEstimate, counts: BoolArray, keep: float) -> None:
         """Count pushes, and where joints move without one: whether friction drives, its square, that of calibration.
 
         A push stops the identification of a whole limb, and counts for the joints where the external torque is beyond
@@ -290,7 +253,7 @@ class DiagnosisMonitor:
         drives &= np.abs(at) > self._slowest
         self._moving.add(keep, counts, drives, friction**2, estimate.calibration_torque**2)
 
-    def _add_phases(self, estimate: FrictionEstimate | RecordedEstimate, moving: BoolArray, keep: float) -> None:
+    def _add_phases(self, estimate: JointEstimate, moving: BoolArray, keep: float) -> None:
         """Squares of friction and sigma, and of friction and model error of moving joints, in stance and in swing.
 
         Friction at rest is any torque up to the dry friction, which no law determines: there the model error is right.
@@ -298,7 +261,7 @@ class DiagnosisMonitor:
         Sigma counts after some motion: before, laws are new.
         """
         stands: BoolArray = np.ones(self._joints, dtype=bool)
-        if self._limb is not None and not isinstance(estimate, RecordedEstimate):
+        if self._limb is not None and isinstance(estimate, FrictionEstimate):
             stands = np.asarray((estimate.phase.contact[:, None] & self._limb).any(axis=0))
         square, error = estimate.friction**2, (estimate.friction - estimate.model) ** 2
         settled = self._moving_time > MOVED_LONG

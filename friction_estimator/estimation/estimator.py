@@ -285,7 +285,7 @@ class Estimator:
         estimate = self._pipeline.step(frame)
         if (compensation := self.compensation) is not None:
             estimate = replace(estimate, compensation=compensation.step(estimate))
-        if estimate.joints is not self._pipeline.unknown:
+        if estimate.law is not self._pipeline.unknown.law:
             self.monitor.add(estimate)
         return [estimate]
 

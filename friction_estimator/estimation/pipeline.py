@@ -219,10 +219,12 @@ class Pipeline:
     def estimate(self, frame: SensorFrame, sensed: SensedFrame, friction: JointFriction) -> FrictionEstimate:
         """What leaves the pipeline."""
         valid = self._nothing if friction is self.unknown else self.valid
-        velocity, effort = frame.velocity, frame.effort
+        f = friction
         return FrictionEstimate(
-            frame.stamp_ns, frame.position, velocity, effort, sensed.phase, sensed.base, friction, valid
-        )
+            f.friction, f.sigma, f.measured, f.model, f.model_sigma, f.external_torque, f.external_torque_sigma,
+            f.consistency, f.calibration_torque, f.disturbed, f.law,
+            frame.stamp_ns, frame.velocity, frame.effort, frame.position, sensed.phase, sensed.base, valid,
+        )  # fmt: skip
 
     def sense(self, frame: SensorFrame) -> SensedFrame:
         """All stages before the friction; ``frame.dt == 0`` restarts the filters."""

@@ -208,7 +208,7 @@ def _replayed(
             write_bytes(settings.output, page, made.read_bytes())
     if tally.newest is None:
         raise BagError(f"no estimate could be made from {reader.path}")
-    law, rms = tally.newest.joints.law, np.broadcast_to(tally.rms, len(summary.joint_names))
+    law, rms = tally.newest.law, np.broadcast_to(tally.rms, len(summary.joint_names))
     rejected = sum(count for count, _ in summary.refused.values())
     damage = [summary.damage] if summary.damage else []
     rows = []

@@ -14,7 +14,7 @@ from friction_estimator.learning.fusion import Fusion
 from friction_estimator.learning.guard import Guard
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage, ground_wrenches
-from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, SensorFrame, record
+from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, SensorFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class WholeBodyTorque:
     dynamics: Dynamics
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class MobNetEstimate(FrictionEstimate):
     """An estimate whose external torque is that of MOB-Net.
 
@@ -97,23 +97,14 @@ Guard`); of the last ``health`` gets an event.
         self, estimate: FrictionEstimate, whole_body: WholeBodyTorque, frame: SensorFrame, ground: FloatArray
     ) -> MobNetEstimate:
         """Put the external torque of MOB-Net, where it is known, in place of the friction stage's, or fuse both."""
-        joints, torque, sigma = estimate.joints, whole_body.external[self._base :], whole_body.sigma[self._base :]
-        observed = joints.external_torque, joints.external_torque_sigma
+        torque, sigma = whole_body.external[self._base :], whole_body.sigma[self._base :]
+        observed = estimate.external_torque, estimate.external_torque_sigma
         if self._fusion is not None:
             J, unexpected = whole_body.dynamics.foot_jacobian, frame.wrenches - ground
             torque, sigma = self._fusion.step(observed, (torque, sigma), J, unexpected, frame.dt)
         else:
             known = np.isfinite(torque)
             torque, sigma = np.where(known, torque, observed[0]), np.where(known, sigma, observed[1])
-        return MobNetEstimate(
-            estimate.stamp_ns,
-            estimate.position,
-            estimate.velocity,
-            estimate.effort,
-            estimate.phase,
-            estimate.base,
-            dataclasses.replace(joints, external_torque=torque, external_torque_sigma=sigma),
-            estimate.valid,
-            estimate.compensation,
-            whole_body=whole_body,
-        )
+        values = {item.name: getattr(estimate, item.name) for item in dataclasses.fields(estimate)}
+        values |= {"external_torque": torque, "external_torque_sigma": sigma}
+        return MobNetEstimate(**values, whole_body=whole_body)

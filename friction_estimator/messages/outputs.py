@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -22,17 +23,17 @@ _SLOW = frozenset({When.SAMPLE, When.CHANGE, When.SLOW})
 _ALL = frozenset(When)
 
 _SCALARS = {
-    topics.MEASURED: "measured",
-    topics.VALID: "valid",
-    topics.MODEL: "model",
-    topics.COULOMB: "coulomb",
-    topics.VISCOUS: "viscous",
-    topics.COULOMB_SIGMA: "coulomb_sigma",
-    topics.VISCOUS_SIGMA: "viscous_sigma",
-    topics.EXTERNAL_TORQUE: "external_torque",
-    topics.EXTERNAL_TORQUE_SIGMA: "external_torque_sigma",
+    topics.MEASURED: attrgetter("measured"),
+    topics.VALID: attrgetter("valid"),
+    topics.MODEL: attrgetter("model"),
+    topics.COULOMB: attrgetter("law.coulomb"),
+    topics.VISCOUS: attrgetter("law.viscous"),
+    topics.COULOMB_SIGMA: attrgetter("law.coulomb_sigma"),
+    topics.VISCOUS_SIGMA: attrgetter("law.viscous_sigma"),
+    topics.EXTERNAL_TORQUE: attrgetter("external_torque"),
+    topics.EXTERNAL_TORQUE_SIGMA: attrgetter("external_torque_sigma"),
 }
-"""Attribute of :class:`FrictionEstimate` that is published as the effort on a topic."""
+"""Values of a :class:`FrictionEstimate` that are published as the effort on a topic."""
 
 
 class OutputMessages:
@@ -118,8 +119,8 @@ class OutputMessages:
         return topics.COMPENSATION, self._scalar.serialize(stamp_ns, self._no_torque)
 
     def _serialize(self, topic: Topic, estimate: FrictionEstimate) -> bytes:
-        if (attribute := _SCALARS.get(topic)) is not None:
-            return self._scalar.serialize(estimate.stamp_ns, getattr(estimate, attribute))
+        if (values_of := _SCALARS.get(topic)) is not None:
+            return self._scalar.serialize(estimate.stamp_ns, values_of(estimate))
         if topic is topics.CONTACT_PHASE:
             return serialize_string(estimate.phase.name)
         if topic is topics.FRICTION_MARKERS:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
-from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor, RecordedEstimate
+from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.visited_velocities import LEAST_SPEED, OUTSIDE
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS
@@ -15,7 +15,7 @@ from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.metrics import JointErrors, joint_errors, phase_mask
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.tables import UNKNOWN, Cell, Column, Style, Table, number, percent, with_spread
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray, JointEstimate, LawEstimate
 
 GOOD, USEFUL = 0.3, 1.0
 """Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
@@ -202,28 +202,30 @@ def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
     return Table("Diagnosis", columns, rows)
 
 
-def _estimate(recording: Recording, row: int, motors: Transmission) -> RecordedEstimate:
+def _estimate(recording: Recording, row: int, motors: Transmission) -> JointEstimate:
     time, velocity = float(recording.time[row]), motors.velocity(recording.velocity[row])
     unknown = np.full(velocity.size, np.nan)
     coulomb, viscous, coulomb_sigma, viscous_sigma = (
         _held(series, time, unknown)
         for series in (recording.coulomb, recording.viscous, recording.coulomb_sigma, recording.viscous_sigma)
     )
-    return RecordedEstimate(
-        stamp_ns=round(1e9 * time),
-        velocity=velocity,
-        effort=np.zeros(velocity.size),
+    parameters, sigma = np.stack((coulomb, viscous), axis=1), np.stack((coulomb_sigma, viscous_sigma), axis=1)
+    lines = coulomb, viscous, coulomb_sigma, viscous_sigma, unknown, np.full((unknown.size, 2), np.nan)
+    return JointEstimate(
         friction=motors.torque(recording.friction[row]),
         sigma=motors.torque_std(recording.sigma[row]),
-        external_torque=unknown,
-        external_torque_sigma=unknown,
+        measured=np.ones(velocity.size, dtype=bool),
         model=unknown,
         model_sigma=coulomb_sigma + np.abs(velocity) * viscous_sigma,
-        parameters=np.stack((coulomb, viscous), axis=1),
-        parameters_sigma=np.stack((coulomb_sigma, viscous_sigma), axis=1),
+        external_torque=unknown,
+        external_torque_sigma=unknown,
         consistency=unknown,
         calibration_torque=unknown,
         disturbed=np.zeros(velocity.size, dtype=bool),
+        law=LawEstimate(parameters, sigma, *lines),
+        stamp_ns=round(1e9 * time),
+        velocity=velocity,
+        effort=np.zeros(velocity.size),
     )
 
 

@@ -48,9 +48,9 @@ def estimates(template, torque, sigma=None, contact=None):
     since = math.inf
     for k, (one, std, stands) in enumerate(zip(torque, sigma, contact, strict=True)):
         since = 0.0 if k and stands != contact[k - 1] else since + 1e-3
-        joints = dataclasses.replace(template.joints, external_torque=one, external_torque_sigma=std)
+        torque = {"external_torque": one, "external_torque_sigma": std}
         phase = ContactPhase(np.array([stands]), np.array([since]), "")
-        yield dataclasses.replace(template, stamp_ns=(k + 1) * PERIOD_NS, joints=joints, phase=phase)
+        yield dataclasses.replace(template, stamp_ns=(k + 1) * PERIOD_NS, phase=phase, **torque)
 
 
 def detected(robot, limits, sequence):

@@ -21,7 +21,6 @@ from friction_estimator.types import (
     CommandSample,
     ContactPhase,
     FrictionEstimate,
-    JointFriction,
     LawEstimate,
 )
 from test.biped import suralp_config
@@ -40,8 +39,8 @@ def estimate(
 ) -> FrictionEstimate:
     """Estimate of one joint, one a millisecond; everything that compensation does not use is NaN or empty."""
     unused = np.full(1, np.nan)
-    names = (field.name for kind in (FrictionEstimate, JointFriction, LawEstimate) for field in fields(kind))
-    unknown = {name: unused for name in names if name not in ("joints", "law")}
+    names = (field.name for kind in (FrictionEstimate, LawEstimate) for field in fields(kind))
+    unknown = {name: unused for name in names if name != "law"}
     return estimate_from(
         **{
             **unknown,

@@ -16,12 +16,12 @@ from friction_estimator.estimation.diagnosis_monitor import (
     DiagnosisMonitor,
     FadingMean,
     Innovations,
-    RecordedEstimate,
 )
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.types import JointEstimate, LawEstimate
 from test.feeding import feed
 
 ROBOT = load_robot("suralp")
@@ -200,9 +200,8 @@ def test_sigma_is_judged_by_what_it_is_after_the_law_was_learned():
     laws = JointLaws(("coulomb_viscous",) * 2)
     monitor = DiagnosisMonitor(laws, laws.prior_std, 0.001)
     one, nothing = np.ones(2), np.zeros(2)
-    estimate = RecordedEstimate(
-        0, one, one, one, one, nothing, one, one, one, laws.prior_std, 0.1 * laws.prior_std, one, nothing, nothing > 0.0
-    )
+    law = LawEstimate(laws.prior_std, 0.1 * laws.prior_std, *(one,) * 5, np.ones((2, 2)))
+    estimate = JointEstimate(one, one, one > 0.0, one, one, nothing, one, one, nothing, nothing > 0.0, law, 0, one, one)
     for time in np.arange(0.0, 12.0, 0.01):
         sigma = one if time < 4.0 else np.array([0.2, 0.4])
         monitor.add(replace(estimate, stamp_ns=round(1e9 * time), sigma=sigma))

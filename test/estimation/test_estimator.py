@@ -81,10 +81,10 @@ def test_momentum_observer_is_the_low_passed_truth(urdf_xml, swaying):
 def test_identified_law_is_the_injected_one(on_swaying):
     """0.6 N m and 0.9 N m s/rad went in; the smooth sign costs a little."""
     estimator, estimates = on_swaying(observer="momentum")
-    moving = estimates[-1].parameters_sigma[:, 1] < 0.2
+    moving = estimates[-1].law.parameters_sigma[:, 1] < 0.2
     assert moving.sum() >= 6
-    np.testing.assert_allclose(estimates[-1].coulomb[moving], 0.6, atol=0.1)
-    np.testing.assert_allclose(estimator.identified.values, estimates[-1].parameters)
+    np.testing.assert_allclose(estimates[-1].law.coulomb[moving], 0.6, atol=0.1)
+    np.testing.assert_allclose(estimator.identified.values, estimates[-1].law.parameters)
 
 
 def test_joints_may_have_different_laws(urdf_xml, on_swaying):
@@ -96,11 +96,11 @@ def test_joints_may_have_different_laws(urdf_xml, on_swaying):
     assert (laws["r_knee"], laws["l_hip_roll"]) == ("three_slope", "tanh_load")
     others = [k for k, law in enumerate(laws.values()) if law == "coulomb_viscous"]
     assert len(others) == 7
-    np.testing.assert_array_equal(estimates[-1].parameters[others, 2:], 0.0)
-    np.testing.assert_allclose(estimates[-1].parameters[others, :2], plain[-1].parameters[others], rtol=1e-9)
+    np.testing.assert_array_equal(estimates[-1].law.parameters[others, 2:], 0.0)
+    np.testing.assert_allclose(estimates[-1].law.parameters[others, :2], plain[-1].law.parameters[others], rtol=1e-9)
     np.testing.assert_allclose(estimates[-1].friction[others], plain[-1].friction[others], rtol=1e-9)
     knees = [mixed.joint_names.index(name) for name in ("l_knee", "r_knee")]
-    np.testing.assert_allclose(estimates[-1].coulomb[knees], 0.6, atol=0.1)
+    np.testing.assert_allclose(estimates[-1].law.coulomb[knees], 0.6, atol=0.1)
     target = Estimator(mixed.config, urdf_xml)
     target.restore(mixed.identified)
     np.testing.assert_array_equal(target.identified.values, mixed.identified.values)
@@ -207,8 +207,8 @@ def test_a_jump_back_in_time_restarts_the_filters_and_keeps_what_was_learned(urd
             *(e for wrench in instant.wrenches for e in estimator.add_wrench(wrench)),
         ):
             if estimate.stamp_ns == 0 and last is not None:
-                moved = np.abs(estimate.parameters - last.parameters)  # at most by a window that was being used
-                assert (moved <= 0.02 * last.parameters_sigma).all() and last.coulomb[0] > 0.3
+                moved = np.abs(estimate.law.parameters - last.law.parameters)  # at most by a window that was being used
+                assert (moved <= 0.02 * last.law.parameters_sigma).all() and last.law.coulomb[0] > 0.3
             last = estimate
     assert estimator.health.time_jumps == 1 and last.stamp_ns == 299_000_000
 
@@ -234,11 +234,11 @@ def test_friction_of_a_sensor_set_is_finite_from_the_first_sample(urdf_xml, sway
 
 def test_arrays_of_an_estimate_do_not_change_later(urdf_xml, swaying):
     estimator, estimates = run(urdf_xml, swaying[:100])
-    kept = [(e, e.friction.copy(), e.parameters.copy(), e.base.position_base_in_world.copy()) for e in estimates]
+    kept = [(e, e.friction.copy(), e.law.parameters.copy(), e.base.position_base_in_world.copy()) for e in estimates]
     feed(estimator, swaying[100:200])
     for estimate, friction, parameters, position in kept:
         np.testing.assert_array_equal(estimate.friction, friction)
-        np.testing.assert_array_equal(estimate.parameters, parameters)
+        np.testing.assert_array_equal(estimate.law.parameters, parameters)
         np.testing.assert_array_equal(estimate.base.position_base_in_world, position)
 
 
@@ -338,8 +338,8 @@ def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
             angle += 1e-4 * velocity
     estimates += estimator.flush()
     assert len(estimates) == 8000
-    assert estimates[-1].coulomb[0] == pytest.approx(0.2, abs=0.02)
-    assert estimates[-1].viscous[0] == pytest.approx(0.1, abs=0.01)
+    assert estimates[-1].law.coulomb[0] == pytest.approx(0.2, abs=0.02)
+    assert estimates[-1].law.viscous[0] == pytest.approx(0.1, abs=0.01)
 
 
 @pytest.mark.parametrize("observer", ["fbse", "momentum", "kalman"])

@@ -155,11 +155,12 @@ def assert_sound(estimates: Sequence[FrictionEstimate], unknown: object) -> None
     """Nothing that is published is infinite or NaN, but friction without motor torques."""
     arrays = []
     for estimate in estimates:
-        base, joints = estimate.base, estimate.joints
+        base, law = estimate.base, estimate.law
         arrays += [getattr(base, field.name) for field in dataclasses.fields(base)]
-        if joints is not unknown:
-            arrays += [joints.friction, joints.sigma, joints.model, joints.model_sigma, joints.calibration_torque]
-            arrays += [getattr(joints.law, field.name) for field in dataclasses.fields(joints.law)[:-1]]
+        if law is not unknown:
+            arrays += [estimate.friction, estimate.sigma, estimate.model, estimate.model_sigma]
+            arrays += [estimate.calibration_torque]
+            arrays += [getattr(law, field.name) for field in dataclasses.fields(law)[:-1]]
         arrays.append(estimate.compensation)
     assert np.isfinite(np.concatenate([np.ravel(array) for array in arrays])).all()
     for name in ("pose_covariance", "twist_covariance"):
@@ -211,7 +212,7 @@ def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(ob
         spoilt = spoil(spoilt, fault)
     estimates += feed(estimator, spoilt)
     estimates += (after := feed(estimator, messages(WARM + FAULTY, GOOD)))
-    assert_sound(estimates, estimator._pipeline.unknown)
+    assert_sound(estimates, estimator._pipeline.unknown.law)
     assert_identified_is_sound(estimator)
     usual_error, usual_size = usual(observer)
     assert size(estimator) < 1.1 * usual_size
@@ -273,11 +274,11 @@ def test_no_state_stays_broken_and_nothing_broken_is_published(observer, value):
         if path in (arrays := states(estimator)):
             arrays[path][...] = value
         if estimates := feed(estimator, copy.deepcopy(messages(k, 10))):  # samples may be kept as states
-            assert_sound(estimates, estimator._pipeline.unknown)
+            assert_sound(estimates, estimator._pipeline.unknown.law)
         k += 10
     assert len(paths) > 40 and estimator.health.error_restarts > 10
     after = feed(estimator, messages(k, GOOD))
-    assert_sound(after, estimator._pipeline.unknown)
+    assert_sound(after, estimator._pipeline.unknown.law)
     assert_identified_is_sound(estimator)
     assert rms_error(after, k + GOOD) < 1.5 * usual(observer)[0] + 0.02
     assert np.isfinite(after[-1].external_torque).all() and after[-1].measured.all()

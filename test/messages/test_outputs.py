@@ -66,10 +66,10 @@ def test_scalars_are_the_effort_by_joint_name(
         topics.FRICTION: estimate.friction,
         topics.SIGMA: estimate.sigma,
         topics.MODEL: estimate.model,
-        topics.COULOMB: estimate.coulomb,
-        topics.VISCOUS: estimate.viscous,
-        topics.COULOMB_SIGMA: estimate.coulomb_sigma,
-        topics.VISCOUS_SIGMA: estimate.viscous_sigma,
+        topics.COULOMB: estimate.law.coulomb,
+        topics.VISCOUS: estimate.law.viscous,
+        topics.COULOMB_SIGMA: estimate.law.coulomb_sigma,
+        topics.VISCOUS_SIGMA: estimate.law.viscous_sigma,
         topics.EXTERNAL_TORQUE: estimate.external_torque,
         topics.EXTERNAL_TORQUE_SIGMA: estimate.external_torque_sigma,
         topics.MEASURED: estimate.measured.astype(float),
@@ -213,7 +213,7 @@ def test_a_recording_gives_the_estimates_back(
         ("double_support", 0.0), ("right_support", 0.02), ("double_support", 0.04),
     ]  # fmt: skip
     assert recording.coulomb is not None
-    np.testing.assert_array_equal(recording.coulomb.values[1], estimates[20].coulomb)
+    np.testing.assert_array_equal(recording.coulomb.values[1], estimates[20].law.coulomb)
     standing = recording.standing()
     assert standing is not None
     np.testing.assert_array_equal(standing[:, 0], [not 20 <= step < 40 for step in range(60)])

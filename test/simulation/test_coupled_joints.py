@@ -115,8 +115,8 @@ def test_coulomb_and_viscous_friction_of_a_joint_are_those_of_moving_it_alone(wa
     coulomb, viscous = np.array([line_of(speeds) for speeds in motors.T]).reshape(2, 2, 2).sum(axis=1).T
     last = motor_wise[1][-1]
     for value, sigma, truth in (
-        (last.coulomb, last.coulomb_sigma, coulomb),
-        (last.viscous, last.viscous_sigma, viscous),
+        (last.law.coulomb, last.law.coulomb_sigma, coulomb),
+        (last.law.viscous, last.law.viscous_sigma, viscous),
     ):
         assert (np.abs(value[ANKLES] - np.repeat(truth, 2)) < 3.0 * sigma[ANKLES]).all(), (value[ANKLES], sigma[ANKLES])
         assert (sigma[ANKLES] < 0.5 * np.repeat(truth, 2)).all()

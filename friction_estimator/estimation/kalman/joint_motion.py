@@ -13,6 +13,7 @@ velocity: white acceleration, and no acceleration to estimate, so that the same 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.encoders import COARSE, rounded_state, step_rounded_motion
 from friction_estimator.linear_algebra import bounded, product
-from friction_estimator.types import Block, FloatArray, Matrix, Vector, record
+from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
 WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
@@ -59,7 +60,7 @@ class JointMotion(NamedTuple):
     velocity_std: Vector
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class MotionModels:
     """The models of the bank.
 

@@ -14,7 +14,7 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Flags, FloatArray, IntArray, Matrix, Vector, record
+from friction_estimator.types import Flags, FloatArray, IntArray, Matrix, Vector
 
 _SENSOR_ERRORS = {
     "force_bias_std": 2.0,  # [N]
@@ -115,7 +115,7 @@ class FirstStates(NamedTuple):
     armature: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True)
 class LimbState:
     """Layout of the state of a limb, block by block as in :class:`FirstStates`.
 

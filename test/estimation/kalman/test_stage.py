@@ -144,7 +144,7 @@ def test_a_silent_foot_leaves_the_law_of_its_limb_alone_speaking(urdf_xml, swayi
     np.testing.assert_array_equal(friction[1045:1400, :6], model[1045:1400, :6])
     truth = np.array([instant.friction for instant in swaying[:2000]])
     assert np.abs(friction - truth)[1045:1400].max() < 0.15
-    parameters = stacked(estimates, "parameters")
+    parameters = stacked(estimates, "law.parameters")
     np.testing.assert_array_equal(parameters[1060, :6], parameters[1390, :6])
     assert not np.array_equal(parameters[1060, 6:], parameters[1390, 6:])
 
@@ -259,7 +259,7 @@ def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
     estimates += estimator.flush()
     errors = stacked(estimates, "friction")[2500:, 0] - truth[2500:]
     assert np.sqrt((errors**2).mean()) < 0.02
-    assert estimates[-1].coulomb[0] + estimates[-1].viscous[0] == pytest.approx(0.5, abs=0.05)
+    assert estimates[-1].law.coulomb[0] + estimates[-1].law.viscous[0] == pytest.approx(0.5, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_a_replay_has_the_numbers_of_a_live_run(
     for name in ("friction", "sigma", "measured", "position", "velocity"):
         np.testing.assert_array_equal(getattr(recording, name), [getattr(estimate, name) for estimate in live])
     assert recording.viscous is not None
-    np.testing.assert_array_equal(recording.viscous.values[-1], live[100].viscous)
+    np.testing.assert_array_equal(recording.viscous.values[-1], live[100].law.viscous)
 
 
 def test_one_absurd_position_is_refused_with_a_warning_and_the_rest_is_estimated_as_live(
@@ -307,7 +307,7 @@ def test_replay_starts_from_given_parameters(
     assert coulomb is not None
     estimator = Estimator(robot.config, robot.urdf_xml)
     estimator.restore(start)
-    np.testing.assert_array_equal(coulomb.values[0], by_hand(estimator, messages)[0].coulomb)
+    np.testing.assert_array_equal(coulomb.values[0], by_hand(estimator, messages)[0].law.coulomb)
     visited = VisitedVelocities(JointLaws(start.law_names))
     visited.restore(start, range(len(start.values)), range(len(start.values)))
     np.testing.assert_allclose(coulomb.values[0], (visited.rows[0] * start.values).sum(axis=1), rtol=0.35)
