@@ -130,7 +130,7 @@ class LawDrift:
     def __init__(self, period: float, laws: JointLaws, motors: Transmission) -> None:
         self._enough = _KNOWN_FOR * EVIDENCE / period
         self._laws, self._motors = laws, motors
-        n, p = laws.scales.shape
+        n, p = len(laws.law_names), laws.parameter_count
         self._keep_known = math.exp(-period / max(EVIDENCE, period))
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
