@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,9 @@ _WINDOW = 2.0
 _TOLERANCE = 0.15
 """Part of the energy of friction by which that of the torque may be larger. On walks with realistic sensors and masses
 that are wrong by 15 % this part is at most 0.06, because gravity gives no energy over a step."""
+_BRAKING = 0.1
+"""Time constant of the energy that a torque takes from a joint [s]. Only its sign counts, which no model affects."""
+_WINDOWS = np.array([[_WINDOW]] * 3 + [[_BRAKING]] * 2)
 _FADE_OUT, _FADE_IN = 0.05, 0.5
 """Times in which a torque fades [s]: fast enough to do no harm, and slow enough to shake no joint."""
 _TOO_LARGE = (
@@ -56,7 +58,7 @@ class PassivityCheck:
 
     The friction is measured: that of the estimate, minus what the momentum observer finds on top of it. So a law that
     is too large is found even where the estimate believes it. Energies are torques times changes of the position, so
-    that a wrong velocity does not hide what it does to the torque. The window is a low-pass filter.
+    that a wrong velocity does not hide what it does to the torque. The windows are low-pass filters.
 
     Parameters
     ----------
@@ -66,11 +68,11 @@ class PassivityCheck:
     ----------
     excess : (n,) mean power of the torque beyond that of the friction [W]
     too_large : (n,) True where a torque gives more energy than friction takes, beyond its uncertainty
-    brakes : (n,) True where a torque takes energy from the joint instead
+    brakes : (n,) True where a torque takes energy from the joint instead: more than half of what it exchanges
     """
 
     def __init__(self, joints: int) -> None:
-        self._energy = np.zeros((3, joints))
+        self._energy = np.zeros((5, joints))
         self._position: FloatArray | None = None
         self.excess = np.zeros(joints)
         self.too_large: BoolArray = np.zeros(joints, dtype=bool)
@@ -83,13 +85,13 @@ class PassivityCheck:
             return
         step = estimate.position - position
         measured = estimate.friction - np.nan_to_num(estimate.external_torque)
-        doubt = estimate.sigma * np.abs(step)
-        rows = np.nan_to_num(np.stack((torque * step, measured * step, doubt)), posinf=LARGEST)
-        self._energy = math.exp(-dt / _WINDOW) * self._energy + rows
-        given, taken, doubt = self._energy
+        work, doubt = torque * step, estimate.sigma * np.abs(step)
+        rows = np.nan_to_num(np.stack((work, measured * step, doubt, work, np.abs(work))), posinf=LARGEST)
+        self._energy = np.exp(-dt / _WINDOWS) * self._energy + rows
+        given, taken, doubt, lately, exchanged = self._energy
         self.excess = (given - taken) / _WINDOW
         slack = np.maximum(doubt, _TOLERANCE * np.abs(taken))
-        self.too_large, self.brakes = given - taken > slack, given < -slack
+        self.too_large, self.brakes = given - taken > slack, lately < -0.5 * exchanged
 
 
 class FrictionCompensation:

@@ -168,9 +168,11 @@ def resting_joint(stage: FrictionCompensation, noise: float = 2e-3) -> tuple[flo
     return float(np.sqrt(np.mean(np.square(torques)))), path
 
 
-def swinging(stage: FrictionCompensation, seconds: float, measured: float, sign: float = 1.0) -> None:
+def swinging(
+    stage: FrictionCompensation, seconds: float, measured: float, sign: float = 1.0, start: float = 0.0
+) -> None:
     """A joint whose measured friction is this part of what the law gives, while it swings once a second."""
-    for step in range(round(seconds / DT)):
+    for step in range(round(start / DT), round((start + seconds) / DT)):
         position, velocity = np.sin(2.0 * np.pi * step * DT), 2.0 * np.pi * np.cos(2.0 * np.pi * step * DT)
         friction = np.array([COULOMB * np.sign(velocity) + VISCOUS * velocity])
         now = {"position": np.array([position]), "friction": friction}
@@ -198,6 +200,14 @@ def test_a_torque_that_is_not_passive_against_the_measured_friction_fades_out_wi
     if reason:
         swinging(stage, 8.0, 1.0)
         assert stage.states([""]) == ["compensated"] and float(stage.part[0]) == 1.0
+
+
+def test_a_torque_that_turns_into_a_brake_is_gone_after_a_quarter_of_a_second():
+    stage = compensation(gain=0.8)
+    swinging(stage, 3.0, 1.0)
+    assert float(stage.part[0]) == 1.0
+    swinging(stage, 0.25, 1.0, sign=-1.0, start=3.0)
+    assert float(stage.part[0]) == 0.0
 
 
 def test_the_torque_of_a_joint_in_doubt_fades_out_in_50_ms_and_in_again():
