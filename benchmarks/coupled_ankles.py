@@ -2,7 +2,7 @@
 
     python -m benchmarks.coupled_ankles [--duration 8] [--seed 1]
 
-Prints the table of docs/design/kalman.md, "Joints that share motors": RMS errors over the second half of a simulated
+Prints the table of docs/results/kalman.md, "Joints that share motors": RMS errors over the second half of a simulated
 walk with two motors behind each ankle. Takes two minutes.
 """
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.sigma_parts [--duration 14] [--noise paper_std] [--seed 0]
 
-Fills the table of docs/design/kalman.md: RMS over the stance of a walk, both legs together. Takes a minute.
+Fills the table of docs/results/kalman.md: RMS over the stance of a walk, both legs together. Takes a minute.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--duration", type=longer_than(SETTLED), default=14.0, help="of the walk [s]")
     parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="of the sensors")
     parser.add_argument("--seed", type=int, default=0, help="of the sensor noise")
-    add_page(parser, DOCS / "design" / "kalman.md", "parts of sigma")
+    add_page(parser, DOCS / "results" / "kalman.md", "parts of sigma")
     options = parser.parse_args(arguments)
     robot = load_robot(ROBOT)
     model = RobotModel(robot.config, robot.urdf_xml)
