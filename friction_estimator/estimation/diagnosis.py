@@ -58,6 +58,7 @@ ADVICE = {
 }
 """What each kind of problem or note means, and what to do about it; first what explains the others."""
 
+INCONSISTENT = "consistency"
 NOTES = frozenset(("calibration", "drift"))
 """Kinds that are information and no doubt: the estimate accounts for them."""
 
@@ -186,11 +187,12 @@ def _find_problems(figures: DiagnosisFigures) -> Iterator[tuple[str, BoolArray]]
     yield "excitation", unknown & ~moved
     yield "identification", unknown & moved
     yield "passivity", figures.driving > _DRIVING_SHARE
-    yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction)
-    large = figures.drift > _DRIFT_RATIO * figures.law
-    yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma)
     harmful = (figures.consistency > _HARMLESS) | ~(figures.law_error < _RIGHT_LAW)
-    yield "consistency", (figures.consistency > figures.consistency_limit) & harmful
+    inconsistent = (figures.consistency > figures.consistency_limit) & harmful  # not accounted for
+    yield INCONSISTENT, inconsistent
+    yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction) & ~inconsistent
+    large = figures.drift > _DRIFT_RATIO * figures.law
+    yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma) & ~inconsistent
     yield "disturbance", figures.disturbed > _DISTURBED_SHARE
     yield "law", moved & (figures.law_error > _LAW_ERROR)
     yield "uncertainty", moved & ~unknown & (figures.uncertainty > _UNCERTAIN)

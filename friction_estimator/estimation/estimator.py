@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
-from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose, notes
+from friction_estimator.estimation.diagnosis import INCONSISTENT, JointDiagnosis, advice, diagnose, notes
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.inputs import SampleChecks
@@ -259,8 +259,10 @@ class Estimator:
     def _judge(self) -> None:
         figures, wrong = self.monitor.figures(), self._health.doubts
         new = np.isnan(figures.disturbed) & ~figures.known_at_start
-        doubts = []
-        for joint, is_new in zip(self.diagnose(), new.tolist(), strict=True):
+        diagnoses, doubts = self.diagnose(), []
+        excess = figures.consistency[[INCONSISTENT in joint.kinds for joint in diagnoses]]
+        self._health.innovation_excess = math.sqrt(float(excess.max(initial=1.0)))
+        for joint, is_new in zip(diagnoses, new.tolist(), strict=True):
             problem = str(joint.problems[0]) if joint.problems else _NEW if is_new else ""
             doubts.append(wrong.get(joint.joint, problem))
         self._doubts, self._sensor_doubts = tuple(doubts), wrong

@@ -144,6 +144,8 @@ _LONG = frozenset((Kind.HEADING, Kind.RATE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_U
 
 JOINTS = "{joints}"
 """Stands in the text of a finding for the names of its joints."""
+OUTCOME = "{outcome}"
+"""Stands in the text of a finding for what the estimate makes of it."""
 
 
 class Check(NamedTuple):
@@ -326,8 +328,11 @@ class SensorChecks:
                 finding.joints = finding.joints | check.joints
 
     def _sentence(self, finding: _Finding) -> str:
-        """Text of a finding with the names of its joints."""
-        return finding.text if finding.joints is None else finding.text.replace(JOINTS, self._listed(finding.joints))
+        """Text of a finding with the names of its joints, and whether the estimate accounts for it now."""
+        excess = self._health.innovation_excess
+        doubt = f"The innovations are still {excess:.1f} times too large, so sigma may be too small"
+        text = finding.text.replace(OUTCOME, doubt if excess > 1.0 else "The estimate accounts for it")
+        return text if finding.joints is None else text.replace(JOINTS, self._listed(finding.joints))
 
     def _affected(self, place: str, joints: BoolArray | None) -> BoolArray:
         """Joints (n,) whose friction depends on a sensor: those that the named ones move, of the foot's leg, or all."""
@@ -444,28 +449,28 @@ class SensorChecks:
         self._calibration_before = found
         if found is None or before is None:
             return
-        delay, outcome = found.wrench_delay, "The estimate accounts for it"
+        delay, right = found.wrench_delay, not self.readings_are_wrong
         readings = np.maximum(second.frame.readings[1:] * second.frames, 1.0)
         least = np.maximum(_DELAY, _PART_OF_INTERVAL * second.elapsed / readings)
-        sure = np.abs(delay) > np.maximum(least, _DEVIATIONS * found.wrench_delay_sigma)
+        sure = right & (np.abs(delay) > np.maximum(least, _DEVIATIONS * found.wrench_delay_sigma))
         sure &= np.abs(delay - before.wrench_delay) < _SETTLED * _DELAY
         torques = bool(sure.size and sure.all() and (delay < 0.0).all())
         age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp" if torques else ""
-        text = f"{self._joints}: the motor torques are {age}. {outcome}; correct the stamps in the driver"
+        text = f"{self._joints}: the motor torques are {age}. {OUTCOME}; correct the stamps in the driver"
         yield Check(Kind.DELAY, self._joints, text if torques else "")
         for foot, config in enumerate(self._feet):
             ms = 1e3 * float(delay[foot])
             age = f"{abs(ms):.1f} ms {'older' if ms > 0.0 else 'newer'} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{config.name}.delay"
-            text = f"{config.wrench_topic}: the wrenches are {age}. {outcome}; {remedy}"
+            text = f"{config.wrench_topic}: the wrenches are {age}. {OUTCOME}; {remedy}"
             yield Check(Kind.DELAY, config.wrench_topic, text if sure[foot] and not torques else "")
         bias, sigma = (vector[:2] for vector in (found.accelerometer_bias, found.accelerometer_bias_sigma))
         tilt, change = (math.hypot(*vector) / GRAVITY for vector in (bias, bias - before.accelerometer_bias[:2]))
         tilted = tilt > max(_TILTED, _DEVIATIONS * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED
         angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
         error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
-        text = f"{self._imu}: {error}. {outcome}; correct the frame in the URDF"
-        yield Check(Kind.TILT, self._imu, text if tilted else "")
+        text = f"{self._imu}: {error}. {OUTCOME}; correct the frame in the URDF"
+        yield Check(Kind.TILT, self._imu, text if tilted and right else "")
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""

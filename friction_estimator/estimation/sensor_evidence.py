@@ -14,8 +14,8 @@ LOADED, UNLOADED = 0.1, 0.02
 """A foot is loaded above, and free of load below, these fractions of the weight."""
 LEAST_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
-_ROUNDING = 1e-12
-"""Relative difference of two equal readings: interpolation between them rounds."""
+_ROUNDING, _LEAST = 1e-12, 1e-9
+"""Differences of equal readings: relative, because interpolation rounds, and absolute, which no sensor resolves."""
 
 
 class Evidence:
@@ -127,7 +127,7 @@ class EvidenceCollector:
         row = np.concatenate((frame.position, frame.velocity, effort, *sensors))
         if not self.frames:
             block.first = row
-        same = np.abs(row - block.first) <= _ROUNDING * np.abs(block.first)
+        same = np.abs(row - block.first) <= np.maximum(_ROUNDING * np.abs(block.first), _LEAST)
         starts = np.concatenate((np.arange(3 * n), [3 * n, 3 * n + 3], np.arange(3 * n + 6, row.size, 6)))
         fresh = np.concatenate((np.ones(3 * n), [frame.imu_fresh] * 2, frame.wrench_fresh))
         block.unchanged *= np.logical_and.reduceat(same, starts) * fresh

@@ -132,6 +132,8 @@ def test_a_biased_foot_is_calibration_of_its_leg(walk):
     assert "r_hip_roll" in joints_with(estimator, "calibration")
     assert not any(joint.startswith("l_") for joint in joints_with(estimator, "calibration"))
     assert not any("calibration" in diagnosis.kinds for diagnosis in estimator.diagnose())
+    figures = replace(estimator.monitor.figures(), consistency=np.full(12, 9.0))
+    assert not any(diagnosis.notes for diagnosis in diagnose(figures, estimator.joint_names))
 
 
 @pytest.mark.parametrize(("factor", "inconsistent"), [(1.0, set()), (1.3, {"l_hip_roll"})])

@@ -349,6 +349,10 @@ def keeps(kind: str, field: str, joint: int | None = None, foot: int = 0) -> Cha
         (keeps("joints", "position", KNEE), "joint_states: the position of joint 'l_knee' has not changed"),
         (keeps("joints", "velocity", KNEE), "joint_states: the velocity of joint 'l_knee' has not changed"),
         (keeps("joints", "effort", KNEE), "joint_states: the effort of joint 'l_knee' has not changed.*not measured"),
+        (
+            with_joints("effort", KNEE, lambda effort: 1e-308 * effort),
+            "joint_states: the effort of joint 'l_knee' has not changed.*not measured",
+        ),
     ],
 )
 def test_a_sensor_that_keeps_its_reading_while_the_robot_moves_is_stuck(walk, change, text):

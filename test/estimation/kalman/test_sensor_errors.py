@@ -53,7 +53,8 @@ def test_late_wrenches_and_a_tilted_imu_are_found_and_named():
 def test_late_motor_torques_are_named_as_such():
     estimator, _, _ = walked(timing=Timing(effort_delay=1e-3))
     assert len(estimator.health.findings) == 1
-    found = re.fullmatch(r"joint_states: the motor torques are ([0-9.]+) ms older .*", estimator.health.findings[0])
+    text = r"joint_states: the motor torques are ([0-9.]+) ms older .*\. The estimate accounts for it; .*"
+    found = re.fullmatch(text, estimator.health.findings[0])
     assert float(found[1]) == pytest.approx(1.0, abs=0.3)
 
 
