@@ -170,8 +170,8 @@ class SensorFrame:
     new_readings: FloatArray = field(default_factory=lambda: np.zeros((0, 6)))
 
 
-@dataclass(slots=True)
-class Attitude:
+@arrays
+class Attitude(NamedTuple):
     """Output of the attitude stage.
 
     Attributes
@@ -184,12 +184,12 @@ class Attitude:
     rate_covariance : (3, 3) of the angular velocity, base axes [rad^2/s^2]
     """
 
-    rotation_base_to_world: FloatArray
-    angular_velocity: FloatArray
-    angular_acceleration: FloatArray
-    specific_force: FloatArray
-    covariance: FloatArray
-    rate_covariance: FloatArray
+    rotation_base_to_world: Matrix
+    angular_velocity: Vector
+    angular_acceleration: Vector
+    specific_force: Vector
+    covariance: Matrix
+    rate_covariance: Matrix
 
 
 @dataclass(slots=True)

@@ -86,8 +86,7 @@ def _by_legs(
         dynamics = model.dynamics(
             recording.position[k, order], joint_velocity[k, order], gyro[k], np.array([0, 0, GRAVITY])
         )
-        feet = dynamics.foot_jacobian, dynamics.foot_rotation_to_base, dynamics.velocity
-        velocities.append(imu_velocity_by_legs(recording.force[k].clip(1e-3), contact[k], R, *feet))
+        velocities.append(imu_velocity_by_legs(recording.force[k].clip(1e-3), contact[k], R, dynamics))
     return np.array(velocities)
 
 

@@ -17,14 +17,15 @@ Place. The base stands over the soles in proportion to their load.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from friction_estimator.base.attitude import IMU_GAP_RATE
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import BaseStateConfig, Config
-from friction_estimator.linear_algebra import Vector
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.linear_algebra import Vector as Triple
+from friction_estimator.types import Attitude, Block, BoolArray, Flags, FloatArray, Matrix, Vector
 
 ROTATION_STD = 0.002
 """Standard deviation of the rotation of a sole by the joints [rad]: encoder offsets and bending links."""
@@ -89,73 +90,6 @@ def _use_sole(
 
 
 @kernel
-def step_heading(
-    x: FloatArray,
-    P: FloatArray,
-    stood: BoolArray,
-    landed_as: FloatArray,
-    tuning: FloatArray,
-    foot_to_world: FloatArray,
-    standing: BoolArray,
-    load: FloatArray,
-    distance: float,
-    dt: float,
-    fresh: bool,
-) -> None:
-    """Advance state and covariance of :class:`HeadingFilter` by one sample, in place."""
-    rate_variance, silent_rate, bias_walk = tuning[0], tuning[1], tuning[2]
-    twist_std, rotation_std, twist_gate = tuning[3], tuning[4], tuning[5]
-    size = x.size
-    x[0] -= dt * x[1]
-    for j in range(size):
-        P[0, j] -= dt * P[1, j]
-    for j in range(size):
-        P[j, 0] -= dt * P[j, 1]
-    P[0, 0] += rate_variance * dt * dt if fresh else silent_rate**2 * dt
-    P[1, 1] += bias_walk**2 * dt
-    for foot in range(standing.size):
-        if standing[foot] and not stood[foot]:
-            landed_as[foot] = foot_to_world[foot]
-            _land(x, P, 2 + foot, 0.0, rotation_std**2)
-        stood[foot] = standing[foot]
-    for foot in range(standing.size):
-        if standing[foot]:
-            seen = _yaw_between(landed_as[foot], foot_to_world[foot])
-            _use_sole(x, P, 2 + foot, seen, twist_std, load[foot], distance, rotation_std**2, twist_gate)
-
-
-@kernel
-def correct_heading(
-    x: FloatArray,
-    P: FloatArray,
-    rotation: FloatArray,
-    rate: FloatArray,
-    covariance: FloatArray,
-    rate_covariance: FloatArray,
-    bias_prior: float,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Rotation, rate and their covariances with the heading that the feet hold, without the rest of the bias.
-
-    Parameters
-    ----------
-    rotation, rate, covariance, rate_covariance : (3, 3), (3,), (3, 3), (3, 3) of the attitude stage
-    bias_prior : variance of the bias before any data [rad^2/s^2]
-    """
-    up = rotation[2].copy()  # the vertical in base axes
-    cosine, sine = math.cos(x[0]), math.sin(x[0])
-    turned, heading_covariance = rotation.copy(), covariance.copy()
-    learned = min(0.0, P[1, 1] - bias_prior)
-    rest = rate_covariance.copy()
-    for j in range(3):
-        turned[0, j] = cosine * rotation[0, j] - sine * rotation[1, j]
-        turned[1, j] = sine * rotation[0, j] + cosine * rotation[1, j]
-        for i in range(3):
-            rest[i, j] += learned * up[i] * up[j]
-    heading_covariance[2, 2] = P[0, 0]
-    return turned, rate - x[1] * up, heading_covariance, rest
-
-
-@kernel
 def _yaw_between(before: FloatArray, after: FloatArray) -> float:
     """Angle [rad] about the vertical that is nearest to the rotation ``after before^T`` of two attitudes (3, 3)."""
     sine, cosine = 0.0, 0.0
@@ -165,60 +99,131 @@ def _yaw_between(before: FloatArray, after: FloatArray) -> float:
     return math.atan2(sine, cosine)
 
 
-class HeadingFilter:
+@arrays
+class Heading(NamedTuple):
     """Kalman filter of ``x = [c, b, f_1, ..., f_k]``.
 
     ``R_corrected = Rz(c) R``; ``b`` is what is left of the gyroscope's bias about the vertical, ``dc/dt = -b``; ``f_i``
     is the yaw of sole i since it landed, of which ``f_i - c`` is seen.
 
-    Parameters
-    ----------
-    config : ``base_state``, ``attitude`` and ``sensors``; feet with ``contact: point`` may turn and hold nothing
-
     Attributes
     ----------
-    state : (2 + k,); rows of feet in the air mean nothing
+    mean : (2 + k,); rows of feet in the air mean nothing
     covariance : (2 + k, 2 + k)
     stood : (k,) feet that held the heading at the last sample
     landed_as : (k, 3, 3) attitude of each sole when it landed
-    holds : (k,) True for feet that may not turn
-    bias_prior : variance of the bias before any data [rad^2/s^2]
-    tuning : parameters of :func:`step_heading`
+    holds : (k,) True for feet that may not turn; feet with ``contact: point`` may
+    rate_variance, bias_walk, bias_prior : of the gyroscope; ``bias_prior`` before any data [rad^2/s^2]
+    twist_std : ``base_state.twist_std``
     """
 
-    def __init__(self, config: Config) -> None:
-        base, attitude = config.base_state, config.attitude
-        self.bias_prior = attitude.gyro_bias_std**2
-        self.holds: BoolArray = np.array([foot.contact == "surface" for foot in config.feet], dtype=bool)
-        self.tuning = np.array(
-            [
-                config.sensors.angular_velocity_std**2,
-                IMU_GAP_RATE,
-                attitude.gyro_bias_walk,
-                base.twist_std,
-                ROTATION_STD,
-                _TWIST_GATE,
-            ]
-        )
-        self.reset()
+    mean: Vector
+    covariance: Matrix
+    stood: Flags
+    landed_as: Block
+    holds: Flags
+    rate_variance: float
+    bias_walk: float
+    bias_prior: float
+    twist_std: float
 
-    def reset(self) -> None:
-        """Begin anew: no correction, unknown bias."""
-        count = self.holds.size
-        self.state = np.zeros(2 + count)
-        self.covariance = np.zeros((2 + count, 2 + count))
-        self.covariance[1, 1] = self.bias_prior
-        self.stood: BoolArray = np.zeros(count, dtype=bool)
-        self.landed_as = np.zeros((count, 3, 3))
+
+def new_heading(config: Config) -> Heading:
+    """Without a correction, and with an unknown bias."""
+    attitude, k = config.attitude, len(config.feet)
+    holds: BoolArray = np.array([foot.contact == "surface" for foot in config.feet], dtype=bool)
+    covariance, bias_prior = np.zeros((2 + k, 2 + k)), attitude.gyro_bias_std**2
+    covariance[1, 1] = bias_prior
+    return Heading(
+        np.zeros(2 + k), covariance, np.zeros(k, dtype=bool), np.zeros((k, 3, 3)), holds,
+        config.sensors.angular_velocity_std**2, attitude.gyro_bias_walk, bias_prior, config.base_state.twist_std,
+    )  # fmt: skip
+
+
+@kernel
+def step_heading(
+    heading: Heading,
+    foot_to_world: FloatArray,
+    standing: BoolArray,
+    load: FloatArray,
+    distance: float,
+    dt: float,
+    fresh: bool,
+) -> None:
+    """Advance the heading by one sample, in place."""
+    x, P, stood, size = heading.mean, heading.covariance, heading.stood, heading.mean.size
+    x[0] -= dt * x[1]
+    for j in range(size):
+        P[0, j] -= dt * P[1, j]
+    for j in range(size):
+        P[j, 0] -= dt * P[j, 1]
+    P[0, 0] += heading.rate_variance * dt * dt if fresh else IMU_GAP_RATE**2 * dt
+    P[1, 1] += heading.bias_walk**2 * dt
+    for foot in range(standing.size):
+        if standing[foot] and not stood[foot]:
+            heading.landed_as[foot] = foot_to_world[foot]
+            _land(x, P, 2 + foot, 0.0, ROTATION_STD**2)
+        stood[foot] = standing[foot]
+    for foot in range(standing.size):
+        if standing[foot]:
+            seen = _yaw_between(heading.landed_as[foot], foot_to_world[foot])
+            _use_sole(
+                x, P, 2 + foot, seen, heading.twist_std, load[foot], distance, ROTATION_STD**2, _TWIST_GATE
+            )  # fmt: skip
+
+
+@kernel
+def correct_heading(heading: Heading, attitude: Attitude) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Rotation, rate and their covariances with the heading that the feet hold, without the rest of the bias."""
+    x, P, rotation = heading.mean, heading.covariance, attitude.rotation_base_to_world
+    up = rotation[2].copy()  # the vertical in base axes
+    cosine, sine = math.cos(x[0]), math.sin(x[0])
+    turned, heading_covariance = rotation.copy(), attitude.covariance.copy()
+    learned = min(0.0, P[1, 1] - heading.bias_prior)
+    rest = attitude.rate_covariance.copy()
+    for j in range(3):
+        turned[0, j] = cosine * rotation[0, j] - sine * rotation[1, j]
+        turned[1, j] = sine * rotation[0, j] + cosine * rotation[1, j]
+        for i in range(3):
+            rest[i, j] += learned * up[i] * up[j]
+    heading_covariance[2, 2] = P[0, 0]
+    return turned, attitude.angular_velocity - x[1] * up, heading_covariance, rest
+
+
+@arrays
+class Heights(NamedTuple):
+    """Kalman filter of ``x = [z, f_1, ..., f_k]``.
+
+    ``dz/dt = v_z``; ``f_i``, the height of sole i, is a random walk over the distance that the robot travels, the
+    faster the less it carries: ``settle_std / share_i``. The joints see ``f_i - z``.
+
+    Attributes
+    ----------
+    mean : (1 + k,) [m]; rows of feet in the air mean nothing
+    covariance : (1 + k, 1 + k), but for errors of the attitude [m^2]
+    stood : (k,) soles that stood at the last sample
+    running : (1,) False before the first sample, whose lowest sole is at z = 0
+    settle_std, landing_std : of ``base_state``
+    """
+
+    mean: Vector
+    covariance: Matrix
+    stood: Flags
+    running: Flags
+    settle_std: float
+    landing_std: float
+
+
+def new_heights(config: BaseStateConfig, feet: int) -> Heights:
+    """Before the first sample."""
+    stood, running = np.zeros(feet, dtype=bool), np.zeros(1, dtype=bool)
+    covariance = np.zeros((1 + feet, 1 + feet))
+    return Heights(np.zeros(1 + feet), covariance, stood, running, config.settle_std, config.landing_std)
 
 
 @kernel
 def step_heights(
-    x: FloatArray,
-    P: FloatArray,
-    stood: BoolArray,
-    running: BoolArray,
-    tuning: FloatArray,
+    heights: Heights,
     soles: FloatArray,
     standing: BoolArray,
     load: FloatArray,
@@ -226,71 +231,61 @@ def step_heights(
     moved: float,
     spread: float,
 ) -> None:
-    """Advance state and covariance of :class:`SoleHeights` by one sample, in place."""
-    settle_std, height_std, landing_std = tuning[0], tuning[1], tuning[2]
-    if not running[0]:
-        running[0] = True
+    """Advance the heights by one sample, in place; ``soles`` (k,) are below the base by the joints [m]."""
+    x, P, stood = heights.mean, heights.covariance, heights.stood
+    if not heights.running[0]:
+        heights.running[0] = True
         if soles.size:
             x[0] = -soles.min()
     x[0] += moved
     P[0, 0] += spread
     for foot in range(standing.size):
         if standing[foot] and not stood[foot]:
-            _land(x, P, 1 + foot, soles[foot], landing_std**2)
+            _land(x, P, 1 + foot, soles[foot], heights.landing_std**2)
         stood[foot] = standing[foot]
     for foot in range(standing.size):
         if standing[foot]:
-            _use_sole(x, P, 1 + foot, soles[foot], settle_std, load[foot], distance, height_std**2, math.inf)
+            _use_sole(
+                x, P, 1 + foot, soles[foot], heights.settle_std, load[foot], distance, _HEIGHT_STD**2, math.inf
+            )  # fmt: skip
 
 
-class SoleHeights:
-    """Kalman filter of ``x = [z, f_1, ..., f_k]``.
+@arrays
+class Places(NamedTuple):
+    """Horizontal position of the base: ``p = sum_i share_i (a_i - r_i)`` over the standing soles.
 
-    ``dz/dt = v_z``; ``f_i``, the height of sole i, is a random walk over the distance that the robot travels, the
-    faster the less it carries: ``settle_std / share_i``. The joints see ``f_i - z``.
-
-    Parameters
-    ----------
-    config : ``base_state``
-    feet : their number k
+    ``r_i`` is the vector from the base to the sole by the joints, ``a_i`` the place of the sole, fixed when it lands by
+    the position of the base that the other standing soles give at that instant. In the air the velocity carries on.
 
     Attributes
     ----------
-    state : (1 + k,) [m]; rows of feet in the air mean nothing
-    covariance : (1 + k, 1 + k), but for errors of the attitude [m^2]
+    position : (2,) of the base, world axes [m]; zero at the start
+    variance : (2,) of it, but for errors of the attitude [m^2]
     stood : (k,) soles that stood at the last sample
-    running : (1,) False before the first sample, whose lowest sole is at z = 0
-    tuning : parameters of :func:`step_heights`
+    place, place_variance : (k, 2) of the soles [m], [m^2]
+    landing_variance : of the distance by which a foot slips while it lands [m^2]
     """
 
-    def __init__(self, config: BaseStateConfig, feet: int) -> None:
-        self.tuning = np.array([config.settle_std, _HEIGHT_STD, config.landing_std])
-        self._feet = feet
-        self.reset()
+    position: Vector
+    variance: Vector
+    stood: Flags
+    place: Matrix
+    place_variance: Matrix
+    landing_variance: float
 
-    def reset(self) -> None:
-        """Begin anew with the next sample, whose lowest sole is at z = 0."""
-        self.state = np.zeros(1 + self._feet)
-        self.covariance = np.zeros((1 + self._feet, 1 + self._feet))
-        self.stood: BoolArray = np.zeros(self._feet, dtype=bool)
-        self.running: BoolArray = np.zeros(1, dtype=bool)
+
+def new_places(feet: int, landing_std: float) -> Places:
+    """Above the origin of the world; the soles that stand then define it."""
+    place, place_variance = np.zeros((2, feet, 2))
+    return Places(np.zeros(2), np.zeros(2), np.zeros(feet, dtype=bool), place, place_variance, landing_std**2)
 
 
 @kernel
 def step_places(
-    position: FloatArray,
-    variance: FloatArray,
-    stood: BoolArray,
-    place: FloatArray,
-    place_variance: FloatArray,
-    landing_variance: float,
-    soles: FloatArray,
-    standing: BoolArray,
-    load: FloatArray,
-    moved: Vector,
-    spread: Vector,
+    places: Places, soles: FloatArray, standing: BoolArray, load: FloatArray, moved: Triple, spread: Triple
 ) -> None:
-    """Advance position and places of :class:`SolePlaces` by one sample, in place."""
+    """Advance position and places by one sample, in place."""
+    stood = places.stood
     held, carried, landed = 0.0, 0.0, False
     for foot in range(standing.size):
         if standing[foot]:
@@ -300,71 +295,30 @@ def step_places(
             else:
                 landed = True
     if held > 0.0:
-        _rest_on(position, variance, place, place_variance, soles, standing & stood, load, held)
+        _rest_on(places, soles, standing & stood, load, held)
     else:
         for axis in range(2):
-            position[axis] += moved[axis]
-            variance[axis] += spread[axis]
+            places.position[axis] += moved[axis]
+            places.variance[axis] += spread[axis]
     for foot in range(standing.size):
         if standing[foot] and not stood[foot]:
             for axis in range(2):
-                place[foot, axis] = position[axis] + soles[foot, axis]
-                place_variance[foot, axis] = variance[axis] + landing_variance
+                places.place[foot, axis] = places.position[axis] + soles[foot, axis]
+                places.place_variance[foot, axis] = places.variance[axis] + places.landing_variance
     if landed and carried > 0.0:
-        _rest_on(position, variance, place, place_variance, soles, standing, load, carried)
+        _rest_on(places, soles, standing, load, carried)
     for foot in range(standing.size):
         stood[foot] = standing[foot]
 
 
 @kernel
-def _rest_on(
-    position: FloatArray,
-    variance: FloatArray,
-    place: FloatArray,
-    place_variance: FloatArray,
-    soles: FloatArray,
-    carrying: BoolArray,
-    load: FloatArray,
-    total: float,
-) -> None:
+def _rest_on(places: Places, soles: FloatArray, carrying: BoolArray, load: FloatArray, total: float) -> None:
     """Errors of the places are not averaged out: each sole was placed by the one before."""
+    position, variance = places.position, places.variance
     for axis in range(2):
         position[axis] = variance[axis] = 0.0
         for foot in range(carrying.size):
             if carrying[foot]:
                 share = max(load[foot], 0.0) / total
-                position[axis] += share * (place[foot, axis] - soles[foot, axis])
-                variance[axis] += share * place_variance[foot, axis]
-
-
-class SolePlaces:
-    """Horizontal position of the base: ``p = sum_i share_i (a_i - r_i)`` over the standing soles.
-
-    ``r_i`` is the vector from the base to the sole by the joints, ``a_i`` the place of the sole, fixed when it lands by
-    the position of the base that the other standing soles give at that instant. In the air the velocity carries on.
-
-    Parameters
-    ----------
-    feet : their number k
-    landing_std : how far a foot slips while it lands [m]
-
-    Attributes
-    ----------
-    position : (2,) of the base, world axes [m]; zero at the start
-    variance : (2,) of it, but for errors of the attitude [m^2]
-    stood : (k,) soles that stood at the last sample
-    place, place_variance : (k, 2) of the soles [m], [m^2]
-    landing_variance : [m^2]
-    """
-
-    def __init__(self, feet: int, landing_std: float) -> None:
-        self._feet = feet
-        self.landing_variance = landing_std**2
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin anew, above the origin of the world; the soles that stand then define it."""
-        self.position, self.variance = np.zeros(2), np.zeros(2)
-        self.stood: BoolArray = np.zeros(self._feet, dtype=bool)
-        self.place = np.zeros((self._feet, 2))
-        self.place_variance = np.zeros((self._feet, 2))
+                position[axis] += share * (places.place[foot, axis] - soles[foot, axis])
+                variance[axis] += share * places.place_variance[foot, axis]

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 
 from friction_estimator.base.velocity import (
-    InertialVelocity,
     correct_velocity,
     imu_velocity_by_legs,
     imu_velocity_by_turning,
+    new_velocity,
     predict_velocity,
 )
 from friction_estimator.estimation.estimator import Estimator
@@ -31,29 +31,26 @@ def motion(seconds=SECONDS):
     return 0.15 * np.sin(phase), 0.15 * rate * np.cos(phase)
 
 
-VELOCITY, VARIANCE = 0, 1  # rows of the filter's state
-
-
 def predict(filter_, acceleration, error):
     fresh = not np.isnan(acceleration).any()
-    predict_velocity(filter_.state, filter_.accelerated, acceleration, fresh, np.full(3, error), DT, filter_.tuning)
+    predict_velocity(filter_, acceleration, fresh, np.full(3, error), DT)
 
 
 def correct(filter_, velocity, dt, least_std=0.0):
-    correct_velocity(filter_.state, velocity, dt, np.full(3, least_std**2), filter_.tuning)
+    correct_velocity(filter_, velocity, dt, np.full(3, least_std**2))
 
 
 def follow(legs, acceleration, config=None, error=(9.81 * TILT) ** 2):
     """Velocity and its standard deviation (s, 3); where ``legs`` is NaN no foot stands."""
-    filter_ = InertialVelocity(config or suralp_config())
+    filter_ = new_velocity(config or suralp_config())
     velocity, sigma = np.empty_like(legs), np.empty_like(legs)
     for k in range(len(legs)):
         if k:
             predict(filter_, acceleration[k], error)
         if not np.isnan(legs[k]).any():
             correct(filter_, legs[k], DT if k else 0.0)
-        velocity[k] = filter_.state[VELOCITY]
-        sigma[k] = np.sqrt(filter_.state[VARIANCE] + filter_.sole_speed_variance)
+        velocity[k] = filter_.velocity
+        sigma[k] = np.sqrt(filter_.variance + filter_.sole_speed_variance)
     return velocity, sigma
 
 
@@ -141,9 +138,7 @@ def test_velocity_by_legs_is_that_of_the_imu_while_the_soles_rest(urdf_xml):
             np.array([3.0, 1.0]),
             np.array([True, True]),
             instant.rotation,
-            dynamics.foot_jacobian,
-            dynamics.foot_rotation_to_base,
-            dynamics.velocity,
+            dynamics,
         )
         lever = instant.rotation @ np.cross(imu.angular_velocity, model.imu_position_in_base)
         np.testing.assert_allclose(legs, instant.velocity + lever, atol=1e-8)
@@ -176,19 +171,10 @@ def test_a_sole_that_seems_to_turn_shows_how_wrong_the_legs_are(urdf_xml):
         dynamics = model.dynamics(
             instant.joints.position, velocity, instant.imu.angular_velocity, instant.imu.specific_force
         )
-        feet = dynamics.foot_jacobian, dynamics.foot_rotation_to_base
-        legs = imu_velocity_by_legs(np.ones(2), left, instant.rotation, *feet, dynamics.velocity)
+        legs = imu_velocity_by_legs(np.ones(2), left, instant.rotation, dynamics)
         lever = instant.rotation @ np.cross(instant.imu.angular_velocity, model.imu_position_in_base)
         wrong = np.linalg.norm(legs - instant.velocity - lever)
-        turning = imu_velocity_by_turning(
-            np.ones(2),
-            left,
-            instant.rotation,
-            *feet,
-            dynamics.foot_position_in_base,
-            dynamics.velocity,
-            model.imu_position_in_base,
-        )
+        turning = imu_velocity_by_turning(np.ones(2), left, instant.rotation, dynamics, model.imu_position_in_base)
         hidden = np.sqrt(sum(turning))
         assert wrong < 1.2 * hidden
         assert "hip" not in joint or wrong > 0.5 * hidden
@@ -196,12 +182,12 @@ def test_a_sole_that_seems_to_turn_shows_how_wrong_the_legs_are(urdf_xml):
 
 def test_legs_in_doubt_make_the_velocity_unsure_at_once():
     velocity, acceleration = motion()
-    filter_ = InertialVelocity(suralp_config())
+    filter_ = new_velocity(suralp_config())
     for k in range(1000):
         predict(filter_, acceleration[k], 0.01)
         correct(filter_, velocity[k], DT)
-    sure = filter_.state[VARIANCE].copy()
+    sure = filter_.variance.copy()
     for k in range(1000, 1010):
         predict(filter_, acceleration[k], 0.01)
         correct(filter_, velocity[k], DT, least_std=0.1)
-    assert (filter_.state[VARIANCE] > 4.0 * sure).all()
+    assert (filter_.variance > 4.0 * sure).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from friction_estimator.base.soles import SoleHeights, step_heights
+from friction_estimator.base.soles import new_heights, step_heights
 from test.biped import suralp_config
 
 DT = 0.005
@@ -15,8 +15,7 @@ HEIGHT = 0.6
 
 def use(filter_, soles, standing, load, distance, moved, spread):
     """Advance the filter by one sample."""
-    own = filter_.state, filter_.covariance, filter_.stood, filter_.running, filter_.tuning
-    step_heights(*own, soles, standing, load, distance, moved, spread)
+    step_heights(filter_, soles, standing, load, distance, moved, spread)
 
 
 def walk(steps, rise=0.0, early=0.0, wander=0.0, seed=0):
@@ -26,7 +25,7 @@ def walk(steps, rise=0.0, early=0.0, wander=0.0, seed=0):
     over; ``wander`` is white noise of the joints [m].
     """
     rng = np.random.default_rng(seed)
-    filter_ = SoleHeights(suralp_config().base_state, 2)
+    filter_ = new_heights(suralp_config().base_state, 2)
     truth, base, both = np.zeros(2), HEIGHT, np.array([True, True])
     errors, sigmas = [], []
     for step in range(steps):
@@ -40,7 +39,7 @@ def walk(steps, rise=0.0, early=0.0, wander=0.0, seed=0):
             last, base = base, HEIGHT + truth @ load / 2.0
             seen = truth - base + early * (1.0 - np.minimum(load, 1.0)) + wander * rng.normal(size=2)
             use(filter_, seen, standing, load, SPEED * DT, base - last, 1e-4 * DT)
-        errors.append(filter_.state[0] - base)
+        errors.append(filter_.mean[0] - base)
         sigmas.append(np.sqrt(filter_.covariance[0, 0]))
     return np.array(errors), np.array(sigmas)
 
@@ -68,7 +67,7 @@ def test_sigma_covers_the_error_and_grows_with_the_distance_travelled():
 
 def test_a_robot_that_only_stands_keeps_its_height_though_the_joints_are_noisy():
     rng = np.random.default_rng(1)
-    filter_ = SoleHeights(suralp_config().base_state, 2)
+    filter_ = new_heights(suralp_config().base_state, 2)
     for _ in range(2000):
         use(filter_, -HEIGHT + 1e-3 * rng.normal(size=2), np.array([True, True]), np.ones(2), 0.0, 0.0, 1e-6)
-    assert filter_.state[0] == pytest.approx(HEIGHT, abs=3e-3)
+    assert filter_.mean[0] == pytest.approx(HEIGHT, abs=3e-3)

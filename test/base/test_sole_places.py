@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.base.soles import SolePlaces, step_places
+from friction_estimator.base.soles import new_places, step_places
 
 NOTHING = np.zeros(2)
 SOLES = np.array([[0.0, 0.1], [0.0, -0.1]])
@@ -13,12 +13,11 @@ BOTH = np.array([True, True])
 
 def use(places, soles, standing, load, moved, spread):
     """Advance position and places by one sample."""
-    own = places.position, places.variance, places.stood, places.place, places.place_variance, places.landing_variance
-    step_places(*own, soles, standing, load, moved, spread)
+    step_places(places, soles, standing, load, moved, spread)
 
 
 def started():
-    places = SolePlaces(2, 0.003)
+    places = new_places(2, 0.003)
     use(places, SOLES, BOTH, np.ones(2), NOTHING, NOTHING)
     return places
 

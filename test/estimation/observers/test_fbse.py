@@ -106,7 +106,7 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, urdf_xml, 
                 effort=frame.effort + noise.effort_std * rng.normal(size=12),
                 wrenches=frame.wrenches + wrench_std * rng.normal(size=(2, 6)),
             ),
-            attitude=replace(attitude, angular_velocity=omega, specific_force=force),
+            attitude=attitude._replace(angular_velocity=omega, specific_force=force),
         )
         errors.append(measured_by(observer, noisy, robot).friction - reference.friction)
     known = reference.available
