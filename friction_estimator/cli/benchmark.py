@@ -76,7 +76,7 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
     handlers = input_handlers(estimator, inputs, estimator.add_joints)
     compiled.prepare()
     estimates: list[FrictionEstimate] = []
-    costs, delays, cost, begun = [], [], 0.0, 0.0
+    costs, delays, cost, begun, last = [], [], 0.0, 0.0, 0.0
     for message in reader.messages(handlers):
         at = 1e-9 * (message.time_ns - reader.start_ns) - _WARM_UP
         if at >= 0.0:
@@ -91,10 +91,10 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
         elif estimates:
             costs.append(cost / len(estimates))
             delays.append(time.perf_counter() - begun - at)
-            cost = 0.0
+            cost, last = 0.0, at
     if not costs:
         raise BagError(f"{reader.path} gives no estimate later than {_WARM_UP:g} s: give a longer bag of walking")
-    rate = len(costs) / (time.perf_counter() - begun)
+    rate = len(costs) / max(last, 1e-9)
     return {
         "joint states [Hz]": rate,
         "CPU time of an estimate, median [us]": 1e6 * float(np.median(costs)),
@@ -102,4 +102,5 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
         "share of one core [%]": 100.0 * rate * float(np.mean(costs)),
         "delay, median [ms]": 1e3 * float(np.median(delays)),
         "delay, p99 [ms]": 1e3 * float(np.quantile(delays, 0.99)),
+        "delay, largest [ms]": 1e3 * max(delays),
     }
