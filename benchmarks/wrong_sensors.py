@@ -24,7 +24,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
-from friction_estimator.types import FloatArray, JointSample
+from friction_estimator.types import CommandSample, FloatArray, JointSample
 
 PLACE = "wrong sensors"
 KNEE, START, DURATION = 3, 3.0, 7.0
@@ -63,7 +63,14 @@ FAULTS: dict[str, tuple[str, float, Change | None]] = {
     "velocities_flipped": ("all velocities have the opposite sign", START, scaled(1, -1.0, alone=False)),
     "velocity_stuck": ("the velocity of the left knee stays at 0.6 rad/s", START, held(1, 0.6)),
     "effort_stuck": ("the effort of the left knee stays at 20 N m", START, held(2, 20.0)),
+    "commands_flipped": (
+        "all desired velocities have the opposite sign (`compensation.velocity: desired`)",
+        START,
+        None,
+    ),
 }
+COMMANDS = "commands_flipped"
+"""The fault of the commands; all others are of the readings."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +82,27 @@ class Loop:
     reasons: tuple[str, ...]
 
 
-def walk(change: Callable[[JointSample, float], JointSample], compensates: bool, seconds: float, start: float) -> Loop:
-    """Walk with or without compensation; ``change`` gives the readings of the joints at a time [s]."""
-    robot = load_robot("suralp", {"compensation.enabled": True})
+def walk(
+    change: Callable[[JointSample, float], JointSample],
+    compensates: bool,
+    seconds: float,
+    start: float,
+    desired: bool = False,
+) -> Loop:
+    """Walk with or without compensation; ``change`` gives the readings of the joints at a time [s].
+
+    With ``desired`` the law is evaluated at the commands, which have the opposite sign from ``start`` on.
+    """
+    velocity = "desired" if desired else "measured"
+    robot = load_robot("suralp", {"compensation.enabled": True, "compensation.velocity": velocity})
     simulator = Simulator(robot.config, robot.urdf_xml, make_scenario("walk", seconds), make_noise("paper_std"))
     estimator, torque, errors, torques = Estimator(robot.config, robot.urdf_xml), None, [], []
     prepare()
     while simulator.time < seconds:
         sample = simulator.step(torque if compensates else None)
+        if desired:
+            sign = -1.0 if simulator.time > start else 1.0
+            estimator.add(CommandSample(sample.joints.stamp_ns, sign * sample.reference.velocity))
         for reading in sample.readings:
             if isinstance(reading, JointSample):
                 reading = change(reading, simulator.time)
@@ -115,7 +135,7 @@ def fault(name: str, joint: int = KNEE) -> Callable[[JointSample, float], JointS
 
 def random_faults(seed: int) -> Callable[[JointSample, float], JointSample]:
     """A random fault of a random joint in every other five seconds."""
-    names = [name for name in FAULTS if name != "none"]
+    names = [name for name in FAULTS if name not in ("none", COMMANDS)]
 
     def apply(sample: JointSample, time: float) -> JointSample:
         turn = int(time // 5.0)
@@ -141,7 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows, failed = [], 0
     for name in options.only:
         what, start, _ = FAULTS[name]
-        without, with_it = (walk(fault(name), compensates, DURATION, start) for compensates in (False, True))
+        without, with_it = (
+            walk(fault(name), compensates, DURATION, start, name == COMMANDS) for compensates in (False, True)
+        )
         good = with_it.error <= _AT_MOST * without.error and (name == "none") != bool(with_it.reasons)
         failed += not good
         reason = with_it.reasons[0].partition("; ")[0].replace("|", "/")[:120] if with_it.reasons else NOTHING

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.config import Config
+from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
 from friction_estimator.estimation.diagnosis import INCONSISTENT, JointDiagnosis, advice, diagnose, notes
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
@@ -147,17 +148,25 @@ class Estimator:
         """Add a foot wrench; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
         return self._estimates(self._synchronizer.add_wrench(self._door.wrench(sample)))
 
-    def add(self, reading: Reading) -> list[FrictionEstimate]:
-        """Add a sample of any sensor; return the estimates that became possible.
+    def add(self, reading: Reading | CommandSample) -> list[FrictionEstimate]:
+        """Add a sample of any sensor, or a command; return the estimates that became possible.
 
         Raises
         ------
         InputError
-            As :meth:`add_joints`.
+            As :meth:`add_joints`, and for anything else.
         """
         if isinstance(reading, JointSample):
             return self.add_joints(reading)
-        return self.add_imu(reading) if isinstance(reading, ImuSample) else self.add_wrench(reading)
+        if isinstance(reading, ImuSample):
+            return self.add_imu(reading)
+        if isinstance(reading, WrenchSample):
+            return self.add_wrench(reading)
+        if isinstance(reading, CommandSample):
+            return self.add_command(reading)
+        raise InputError(
+            f"a {type(reading).__name__} is no sample: add a JointSample, ImuSample, WrenchSample or CommandSample"
+        )
 
     def add_command(self, sample: CommandSample) -> list[FrictionEstimate]:
         """Add desired velocities for friction compensation; like the other ``add_*``, but no estimate waits for them.

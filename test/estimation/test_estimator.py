@@ -298,6 +298,8 @@ def test_a_joint_sample_of_another_robot_is_refused(urdf_xml, swaying):
             InputError, match=rf"joint {field} has the shape \(11,\); 12 values are needed: l_hip_yaw, "
         ):
             estimator.add_joints(replace(sample, **{field: np.zeros(11)}))
+    with pytest.raises(InputError, match="a dict is no sample: add a JointSample, ImuSample, WrenchSample or Command"):
+        estimator.add({})
 
 
 @pytest.mark.parametrize("observer", ["fbse", "kalman"])
