@@ -316,4 +316,4 @@ class Estimator:
             checks.add(frame, sensed.dynamics)
             if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
                 self._readings_were_wrong = wrong
-                self._pipeline.friction.note_sensors(wrong, checks.wrong_for)
+                self._pipeline.friction.set_sensor_fault(wrong, checks.wrong_for)

@@ -126,7 +126,7 @@ class FrictionStage(Protocol):
         """Identified parameters, to keep over a restart."""
         ...
 
-    def note_sensors(self, wrong: bool, wrong_for: float) -> None:
+    def set_sensor_fault(self, wrong: bool, wrong_for: float) -> None:
         """Note that readings of sensors are known to be wrong, for at most this time [s], or right again."""
         ...
 

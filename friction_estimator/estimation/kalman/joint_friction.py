@@ -13,7 +13,7 @@ import numpy as np
 from friction_estimator.compiled import arrays, kernel
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
-from friction_estimator.estimation.kalman.limb_state import part_at_rest
+from friction_estimator.estimation.kalman.limb_state import stick_probability
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
 from friction_estimator.linear_algebra import bounded
 from friction_estimator.robot.transmission import MotorTable
@@ -128,8 +128,10 @@ def _rest_of_motors(estimates: LimbEstimates, at: _AtMotors) -> None:
     """Write what may hold the motors now, the variance of their model error, and how much of it is still theirs."""
     for motor in range(at.velocity.size):
         before = estimates.model_error_variance[motor]
-        at.holding[motor] = estimates.dry_friction[motor] * part_at_rest(at.velocity[motor], at.velocity_std[motor])
-        present = estimates.sliding_variance[motor] + estimates.rest_part[motor] * at.holding[motor] ** 2
+        at.holding[motor] = estimates.dry_friction[motor] * stick_probability(
+            at.velocity[motor], at.velocity_std[motor]
+        )
+        present = estimates.sliding_variance[motor] + estimates.stick_part[motor] * at.holding[motor] ** 2
         at.model_error_variance[motor] = present
         if present < before:  # the motor has left its rest
             at.model_error_part[motor] = math.sqrt(present / before)
@@ -216,7 +218,7 @@ def law_at_motion(
     at = _AtMotors(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
     out = LawNow(regressor, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8])
     for joint in range(n):
-        if dt > 0.0 and estimates.rest_part[joint] > 0.0:
+        if dt > 0.0 and estimates.stick_part[joint] > 0.0:
             change = (motion.velocity[joint] - memory.velocity[joint]) * (_SAMPLING_ERROR / dt)
             motion.velocity_std[joint] = math.sqrt(motion.velocity_std[joint] ** 2 + change * change)
         memory.velocity[joint] = motion.velocity[joint]

@@ -94,8 +94,8 @@ class LimbBank:
     estimates, buffer : from all windows that all limbs have used, and the buffer behind them
     visited : velocities of the motors
     newest : window that the limbs use, or have used; None before the first one
-    missed : (2, n) torque of the motors in it that their laws do not explain, and its variance; NaN where nothing was
-        measured [N m], [(N m)^2]
+    unexplained : (2, n) torque of the motors in it that their laws do not explain, and its variance; NaN where nothing
+        was measured [N m], [(N m)^2]
     contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground
     """
 
@@ -136,7 +136,7 @@ class LimbBank:
         self._failed: dict[int, str] = {}
         self._used: dict[int, LimbWindow] = {}
         self.newest: WindowTerms | None = None
-        self.missed: FloatArray = np.full((2, self._shape[0]), np.nan)
+        self.unexplained: FloatArray = np.full((2, self._shape[0]), np.nan)
         for limb_filter in self.filters:
             limb_filter.restart()
         self.refresh()
@@ -215,7 +215,7 @@ class LimbBank:
     def evaluate(self, window: Window) -> WindowTerms:
         """Evaluate the robot model at the end of the window."""
         self.newest = self._dynamics.advance(window)
-        self.missed.fill(np.nan)
+        self.unexplained.fill(np.nan)
         return self.newest
 
     def link_columns(self) -> LinkColumns:
@@ -340,7 +340,7 @@ class LimbBank:
                     noise = self._dynamics.wrench_variance / window.readings[1 + foot]
                     one.update_foot_bias(place, self._readings[foot], noise)
         self._next.dry_friction[limb.joints] = limb_window.dry_friction
-        self.missed[:, limb.joints] = one.now.missed
+        self.unexplained[:, limb.joints] = one.now.unexplained
         self._used[index] = limb_window
         return True
 

@@ -75,20 +75,20 @@ class LimbNow(NamedTuple):
 
     Attributes
     ----------
-    variance_at_rest : (m,) variance of the model error that motors that rest have more [(N m)^2]
+    stick_variance : (m,) variance of the model error that motors that rest have more [(N m)^2]
     free_at_rest : (m,) one where the friction at rest is free: the evidence is positive, or the dry friction of the
         motor is not known yet; else zero
     innovation, innovation_covariance : (m,), (m, m) of the momentum
     consistency : (m,) squared innovation over its variance; NaN before a window
-    missed : (2, m) torque of the motors that their laws do not explain [N m], and its variance while the laws hold
+    unexplained : (2, m) torque of the motors that their laws do not explain [N m], and its variance while the laws hold
     """
 
-    variance_at_rest: Vector
+    stick_variance: Vector
     free_at_rest: Vector
     innovation: Vector
     innovation_covariance: Matrix
     consistency: Vector
-    missed: Matrix
+    unexplained: Matrix
 
 
 @arrays
@@ -122,7 +122,7 @@ def decay_model_error(memory: LimbMemory, now: LimbNow, before: FloatArray, dura
     ``f = d min(1, sqrt(variance / before))``; that of one that comes to rest gets its larger variance at once. What is
     known of a motor at rest is forgotten sooner.
     """
-    x, P, sliding, at_rest = memory.state, memory.covariance, memory.model_error_variance, now.variance_at_rest
+    x, P, sliding, at_rest = memory.state, memory.covariance, memory.model_error_variance, now.stick_variance
     m = sliding.size
     decay, forgotten = math.exp(-duration / MODEL_ERROR_TIME), -math.expm1(-2.0 * duration / _REST_TIME)
     for a in range(m):
@@ -159,7 +159,7 @@ def _judge_rest(memory: LimbMemory, now: LimbNow, window: LimbWindow) -> None:
         if square == 0.0:
             continue
         missed, variance = x[m + c] + along / square, noise / square**2
-        now.missed[0, c], now.missed[1, c] = missed, variance
+        now.unexplained[0, c], now.unexplained[1, c] = missed, variance
         if rest[c] <= 0.0 or not window.dry_is_known[c]:
             continue
         law = max(variance - P[m + c, m + c], 0.0) + memory.model_error_variance[c]
@@ -204,10 +204,10 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
     momentum = bounded(window.momentum) and bounded(window.momentum_covariance)
     if not (forces and momentum and bounded(window.rest_variance)):
         return math.nan
-    before = memory.model_error_variance + now.variance_at_rest
+    before = memory.model_error_variance + now.stick_variance
     for a in range(m):
         now.free_at_rest[a] = memory.rest_evidence[a] > 0.0 or not window.dry_is_known[a]
-        now.variance_at_rest[a] = FREE_AT_REST * window.rest_variance[a] * now.free_at_rest[a]
+        now.stick_variance[a] = FREE_AT_REST * window.rest_variance[a] * now.free_at_rest[a]
     _predict_momentum(x, P, window)
     decay_model_error(memory, now, before, T)
     if not frozen:
@@ -343,7 +343,7 @@ def adapt_model_error(
         if own != 0.0:
             memory.law_power[i] += part * ((torque / own) ** 2 - memory.law_power[i])
         shown = variance[i] - P[m + i, m + i]
-        if shown > _LEAST_SHOWN * variance[i] and now.variance_at_rest[i] < variance[i]:
+        if shown > _LEAST_SHOWN * variance[i] and now.stick_variance[i] < variance[i]:
             variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_LARGEST_DECREASE)
         least = max(_MODEL_ERROR_FLOOR**2 * initial, min(_MODEL_ERROR_PART**2 * memory.law_power[i], initial))
         built_up = max(built_up - _CLEARLY * math.sqrt(max(spread, 0.0)), 0.0)

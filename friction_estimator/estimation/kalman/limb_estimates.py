@@ -33,7 +33,7 @@ class LimbEstimates(NamedTuple):
     consistency : (n,) squared innovation over its variance, NaN before the first window
     measured_at : (n,) since the restart, when a window was last used [s]
     sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
-    rest_part : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
+    stick_part : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
     dry_friction : (n,) largest friction that may hold a motor at rest [N m]
     wrench_bias, wrench_gain : (k, 6)
     parameters_sigma : (n, p)
@@ -55,7 +55,7 @@ class LimbEstimates(NamedTuple):
     consistency: Vector
     measured_at: Vector
     sliding_variance: Vector
-    rest_part: Vector
+    stick_part: Vector
     dry_friction: Vector
     wrench_bias: Matrix
     wrench_gain: Matrix
@@ -133,8 +133,8 @@ def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: Fi
         move_within_bounds(out.parameters[joint], covariance[:p, :p], table.bounds[a])
         sliding = memory.model_error_variance[a]
         out.model_error[joint], out.sliding_variance[joint] = state[delta + a], sliding
-        out.model_error_variance[joint] = sliding + now.variance_at_rest[a]
-        out.rest_part[joint] = FREE_AT_REST * now.free_at_rest[a]
+        out.model_error_variance[joint] = sliding + now.stick_variance[a]
+        out.stick_part[joint] = FREE_AT_REST * now.free_at_rest[a]
 
 
 @kernel("LimbPlace LimbMemory LimbNow FilterTable T f8 V LimbEstimates", unchecked=True)
@@ -161,7 +161,7 @@ def gather_limb(
     """
     (m, g), p = place.group.shape, out.parameters.shape[1]
     sound = bounded(memory.state) and is_covariance(memory.covariance) and bounded(memory.model_error_variance)
-    if not (sound and bounded(now.variance_at_rest)):
+    if not (sound and bounded(now.stick_variance)):
         return False
     _gather_motors(place, memory, now, table, out)
     _share_offset(place, asymmetry_std, offset_std, out)

@@ -129,7 +129,7 @@ class LimbFilter:
         self.covariance[:] = self.layout.prior_covariance()
         self.memory.model_error_variance[:] = self._model_error_variance
         self.memory.rest_evidence[:] = MIN_LOG_RATIO
-        self.now.free_at_rest[:], self.now.missed[:] = 1.0, np.nan
+        self.now.free_at_rest[:], self.now.unexplained[:] = 1.0, np.nan
         self.windows = 0
         self.drop_checkpoints()
         self.restart()
@@ -181,7 +181,7 @@ class LimbFilter:
         """Momentum and model error are unknown again; law and calibration stay."""
         self.running = False
         self._impacts = ImpactDetector(self._joints)
-        self.now.consistency[:], self.now.variance_at_rest[:] = np.nan, 0.0
+        self.now.consistency[:], self.now.stick_variance[:] = np.nan, 0.0
         self._clear(self._head)
         self._diagonal(self.layout.model_error)[:] = self.memory.model_error_variance
 
@@ -195,7 +195,7 @@ class LimbFilter:
 
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
-        decay_model_error(self.memory, self.now, self.memory.model_error_variance + self.now.variance_at_rest, duration)
+        decay_model_error(self.memory, self.now, self.memory.model_error_variance + self.now.stick_variance, duration)
         self.running = False
 
     def step(self, window: LimbWindow, frozen: bool, touching: bool) -> bool:

@@ -245,7 +245,7 @@ class LimbWindow(NamedTuple):
 
 
 @kernel
-def part_at_rest(velocity: float, std: float) -> float:
+def stick_probability(velocity: float, std: float) -> float:
     """One for a motor at rest, and next to zero for one that moves, at a velocity with this standard deviation."""
     square = velocity * velocity / (_REST_SPEED**2 + std * std)
     return 1.0 / (1.0 + square * square)

@@ -57,7 +57,7 @@ def add_window(
     speed: FloatArray,
     regressor: FloatArray,
     parameters: FloatArray,
-    missed: FloatArray,
+    unexplained: FloatArray,
     block: FloatArray,
     sums: FloatArray,
     seen: FloatArray,
@@ -66,12 +66,12 @@ def add_window(
 
     Parameters
     ----------
-    position, speed, regressor, parameters, missed : of :meth:`RippleSearch.add`
+    position, speed, regressor, parameters, unexplained : of :meth:`RippleSearch.add`
     sums : (n, 2 MOST) of ``F y sin(k q)`` and of ``F y cos(k q)``, in variances of y
     seen : (n, 6) number of windows in the block; of all: sums of y^2 and F^2, lowest and highest position, number
     """
     for motor in range(position.size):
-        torque, variance, F = missed[0, motor], missed[1, motor], 0.0
+        torque, variance, F = unexplained[0, motor], unexplained[1, motor], 0.0
         if not (abs(speed[motor]) > _MOVING and torque * torque < math.inf and variance > 0.0):
             continue
         sigma, now = math.sqrt(variance), seen[motor]
@@ -123,7 +123,7 @@ class RippleSearch:
         speed: FloatArray,
         regressor: FloatArray,
         parameters: FloatArray,
-        missed: FloatArray,
+        unexplained: FloatArray,
     ) -> None:
         """Add a window.
 
@@ -131,10 +131,10 @@ class RippleSearch:
         ----------
         position, speed : (n,) of the motors in its middle [rad], [rad/s]
         regressor, parameters : (n, p) of their laws
-        missed : (2, n) what the laws without ripple do not explain [N m], and its variance; NaN where nothing was
+        unexplained : (2, n) what the laws without ripple do not explain [N m], and its variance; NaN where nothing was
             measured
         """
-        add_window(position, speed, regressor, parameters, missed, self._block, self._sums, self._seen)
+        add_window(position, speed, regressor, parameters, unexplained, self._block, self._sums, self._seen)
 
     def visited(self) -> tuple[FloatArray, FloatArray]:
         """Middle and width (n,), (n,) of the positions of the motors [rad]."""
@@ -148,12 +148,14 @@ class RippleSearch:
         ----------
         known : number in use, which another one near it replaces when it is clearly better; 0: none
         """
-        _, missed, friction, _, _, count = self._seen.T
+        _, unexplained, friction, _, _, count = self._seen.T
         turns = self.visited()[1][:, None] / (2.0 * np.pi)
-        shown = (np.arange(1, MOST + 1) * turns > _PERIODS) & (missed * friction > 0.0)[:, None]
+        shown = (np.arange(1, MOST + 1) * turns > _PERIODS) & (unexplained * friction > 0.0)[:, None]
         squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * shown
         explained = squares / np.where(shown, 0.5 * friction[:, None], 1.0)
-        rest = np.maximum(missed[:, None] - explained, 1e-3 * missed[:, None]) / np.maximum(count, 1.0)[:, None]
+        rest = (
+            np.maximum(unexplained[:, None] - explained, 1e-3 * unexplained[:, None]) / np.maximum(count, 1.0)[:, None]
+        )
         ratios = 0.5 * explained / np.where(shown, rest, 1.0)
         ratio = ratios.sum(axis=0)
         first, last = (max(known - _NEAR - 1, 0), known + _NEAR) if known else (0, MOST)

@@ -29,7 +29,7 @@ from friction_estimator.estimation.kalman.instant import (
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
 from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
-from friction_estimator.estimation.kalman.limb_state import find_limbs, joint_state_indices, part_at_rest
+from friction_estimator.estimation.kalman.limb_state import find_limbs, joint_state_indices, stick_probability
 from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
 from friction_estimator.estimation.kalman.ripple import RippleSearch
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
@@ -60,10 +60,10 @@ _EFFORT_MEMORY = 0.05
 _LOOK_PERIOD = 0.5
 """Interval between two looks for presliding [s]."""
 _RIPPLE_FOUND = (
-    "friction changes with the positions of the joints, {} times a turn (ripple): identification starts anew with the "
-    "ripple, which saved parameters contain from now on"
+    "Ripple: the friction has {} periods a turn. Identification starts anew with the ripple, which saved parameters "
+    "contain from now on."
 )
-_RIPPLE_CORRECTED = "friction changes {} times a turn with the positions of the joints (ripple), more data show"
+_RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
@@ -254,12 +254,13 @@ class KalmanFriction:
         learned = self.time >= self._searched_at
         if search is None or terms is None or not terms.window.duration > 0.0 or not learned:
             return
-        window, parameters, missed = terms.window, self.bank.estimates.parameters.copy(), self.bank.missed.copy()
+        window, parameters = terms.window, self.bank.estimates.parameters.copy()
+        unexplained = self.bank.unexplained.copy()
         columns = self.terms.added["ripple"]
-        missed[0] += (window.regressor[:, columns] * parameters[:, columns]).sum(axis=1)
+        unexplained[0] += (window.regressor[:, columns] * parameters[:, columns]).sum(axis=1)
         parameters[:, columns] = 0.0
         middle = motors.velocity(window.end.position) - 0.5 * window.duration * terms.speed
-        search.add(middle, terms.speed, window.regressor, parameters, missed)
+        search.add(middle, terms.speed, window.regressor, parameters, unexplained)
         if self.time - self._searched_at >= RIPPLE_PERIOD:
             self._searched_at = self.time
             if search.is_over:
@@ -277,7 +278,8 @@ class KalmanFriction:
             else:
                 self._start_filters(ripples, not self._presliding_known)
             self._searched_at += RIPPLE_PERIOD  # the law must be known first
-            self._health.add_event("ripple", stamp_ns, (_RIPPLE_CORRECTED if known else _RIPPLE_FOUND).format(found))
+            text = _RIPPLE_CORRECTED if known else _RIPPLE_FOUND
+            self._health.add_event("ripple", stamp_ns, text.format(found, known))
             self._buffer.reset()
 
     def _look_for_presliding(self) -> None:
@@ -386,7 +388,7 @@ class KalmanFriction:
         phi = laws.regressor(np.full(speed.size, DRY_SPEED), motors.torque(effort))
         mean = np.maximum((phi * estimates.parameters).sum(axis=1), 0.0)
         variance = np.einsum("ni,nij,nj->n", phi, estimates.covariance[:, :p, :p], phi)
-        resting = [part_at_rest(*motor) for motor in zip(speed.tolist(), std.tolist(), strict=True)]
+        resting = [stick_probability(*motor) for motor in zip(speed.tolist(), std.tolist(), strict=True)]
         return motors.variance_at_joints((mean**2 + variance) * np.square(resting))
 
     @property
@@ -421,7 +423,7 @@ class KalmanFriction:
             **added,
         )
 
-    def note_sensors(self, wrong: bool, wrong_for: float) -> None:
+    def set_sensor_fault(self, wrong: bool, wrong_for: float) -> None:
         """Note that readings of sensors are known to be wrong, for at most this time [s], or right again.
 
         What was identified from wrong readings is dropped when they are right again: the limbs go back to what they had

@@ -20,7 +20,7 @@ from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_equations import LimbMemory
-from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow, part_at_rest
+from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow, stick_probability
 from friction_estimator.estimation.kalman.local_motion import CLEARLY
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
@@ -304,7 +304,7 @@ def rest_of_limb(place: LimbPlace, law: int, terms: WindowTerms, x: FloatArray, 
         mean, variance = max(mean, 0.0), max(variance, 0.0)
         out.dry_is_known[a] = variance < _KNOWN**2 * mean * mean
         out.dry_friction[a] = math.sqrt(mean * mean + variance)
-        out.rest_variance[a] = (out.dry_friction[a] * part_at_rest(terms.speed[joint], 0.0)) ** 2
+        out.rest_variance[a] = (out.dry_friction[a] * stick_probability(terms.speed[joint], 0.0)) ** 2
 
 
 class LinkErrors:
@@ -375,7 +375,7 @@ def errors_that_last(speed: FloatArray, duration: float) -> FloatArray:
     """
     factor, lasting = np.ones(speed.size), max(_CORRELATION_TIME / max(duration, _FINEST_DURATION), 1.0)
     for joint in range(speed.size):
-        factor[joint] += (lasting - 1.0) * (1.0 - part_at_rest(speed[joint], 0.0))
+        factor[joint] += (lasting - 1.0) * (1.0 - stick_probability(speed[joint], 0.0))
     return factor
 
 

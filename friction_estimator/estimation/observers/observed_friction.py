@@ -143,7 +143,7 @@ class ObservedFriction:
         """What is worth keeping over a restart."""
         return self.identifier.identified
 
-    def note_sensors(self, wrong: bool, wrong_for: float) -> None:
+    def set_sensor_fault(self, wrong: bool, wrong_for: float) -> None:
         """The published identification has no state that wrong readings could keep from adapting."""
 
     def sensor_calibration(self) -> None:

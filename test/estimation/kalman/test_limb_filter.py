@@ -302,7 +302,7 @@ def test_friction_at_rest_is_free_while_the_dry_friction_is_not_known():
     at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.array([False, True]))
     limb_filter.step(at_rest, frozen=False, touching=False)
     np.testing.assert_array_equal(limb_filter.now.free_at_rest, [True, False])
-    np.testing.assert_allclose(limb_filter.now.variance_at_rest, [25.0 / 3.0, 0.0])
+    np.testing.assert_allclose(limb_filter.now.stick_variance, [25.0 / 3.0, 0.0])
 
 
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():

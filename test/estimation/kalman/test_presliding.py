@@ -120,10 +120,10 @@ def test_filters_that_start_anew_while_sensors_are_wrong_go_on_when_these_are_ri
     feed(estimator, instants)
     identified, stage = estimator.identified, estimator._pipeline.friction
     estimator.forget()
-    stage.note_sensors(wrong=True, wrong_for=1.0)
+    stage.set_sensor_fault(wrong=True, wrong_for=1.0)
     estimator.restore(identified) if restored else estimator.forget()
     feed(estimator, instants[:300])
-    stage.note_sensors(wrong=False, wrong_for=1.0)
+    stage.set_sensor_fault(wrong=False, wrong_for=1.0)
     estimates = feed(estimator, instants[300:600])
     assert np.isfinite(stacked(estimates, "friction")).all()
 
