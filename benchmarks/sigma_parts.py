@@ -32,7 +32,7 @@ from friction_estimator.types import FloatArray, SensorFrame
 ROBOT = "suralp"
 PARTS = (
     "sigma, part of law and model error",
-    "sigma, part of load, timing and one-sided friction",
+    "sigma, part of one-sided friction",
     "sigma, part of the uncertain velocity",
     "sigma of law and model error while nothing is measured",
 )

@@ -75,7 +75,7 @@ class FrameSettings(NamedTuple):
     Attributes
     ----------
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
-    unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
+    unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     angular_acceleration : (3,) of the base, base axes [rad/s^2]
     oldest : a model error that was found before has no meaning any more [s]
     interval : time since the frame before, without the noise of its stamp [s]

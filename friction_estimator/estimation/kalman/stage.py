@@ -16,7 +16,6 @@ from typing import Protocol
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameOutput, FrameSettings
@@ -49,14 +48,9 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
-_LOAD_ERROR, _TIMING_ERROR, _PERIOD_ERROR = 2e-4, 1.5e-4, 0.05
-"""What neither law nor calibration represents, for sigma alone: a part of the motor torque (elasticity, rounding), and
-its change in a time [s] and in a part of the reading interval of the slowest sensor (timing)."""
 _LOAD_PRESLIDING = 0.1
 """Part of the friction by the load that the terms of presliding miss, in the root mean square: where the load keeps its
 sign, friction that lags behind the velocity passes for a gain of the motor torque. Knees of random robots need 0.1."""
-_EFFORT_MEMORY = 0.05
-"""Time constant of the rate of change of the motor torque [s]."""
 _LOOK_PERIOD = 0.5
 """Interval between two looks for presliding [s]."""
 _RIPPLE_FOUND = (
@@ -66,23 +60,6 @@ _RIPPLE_FOUND = (
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
 _STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
-
-
-@kernel("V f8 f8 V", unchecked=True)
-def unmodelled_torque_variance(effort: FloatArray, part: float, late: float, slow_effort: FloatArray) -> FloatArray:
-    """Variance (n,) of what load and timing add to the friction, from the motor torque (n,) of a window [(N m)^2].
-
-    Parameters
-    ----------
-    part : weight of the window in ``slow_effort`` (n,), the low-passed motor torque, which is advanced in place
-    late : error of the time of the torque [s]
-    """
-    variance = np.empty(effort.size)
-    for joint in range(effort.size):
-        change = effort[joint] - slow_effort[joint]
-        slow_effort[joint] += part * change
-        variance[joint] = (_LOAD_ERROR * effort[joint]) ** 2 + (late / _EFFORT_MEMORY * change) ** 2
-    return variance
 
 
 def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: FloatArray) -> FloatArray:
@@ -133,7 +110,7 @@ class KalmanFriction:
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
     time : since the restart [s]
-    unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
+    unmodelled_variance : (n,) of what the terms of presliding miss [(N m)^2]
     ripples : (n,) periods of the motors' friction in a turn, (0,) while none is found
     """
 
@@ -182,7 +159,7 @@ class KalmanFriction:
         self.bank.reset()
         self._publish_law()
         self.time = self._looked_at = self._searched_at = 0.0
-        self.unmodelled_variance, self._slow_effort = np.zeros((2, len(self._motors.names)))
+        self.unmodelled_variance: FloatArray = np.zeros(len(self._motors.names))
         self._window_length = self._window
 
     @property
@@ -298,6 +275,7 @@ class KalmanFriction:
         self.bank.use_laws(self.terms)
         self._buffer.use_parameters(self.terms.parameter_count)
         self._frames.leave_presliding()
+        self.unmodelled_variance = np.zeros_like(self.unmodelled_variance)
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
@@ -322,14 +300,11 @@ class KalmanFriction:
             self._schedule.open(window, self._noise.ready)
 
     def _note_unmodelled_torque(self, window: Window) -> None:
-        """Variance of what load and timing add, from the torque of a window and its rate of change."""
-        late = _TIMING_ERROR + _PERIOD_ERROR * window.duration / max(min(window.readings.tolist()), 1.0)
-        part = min(window.duration / _EFFORT_MEMORY, 1.0)
-        self.unmodelled_variance = unmodelled_torque_variance(window.effort, part, late, self._slow_effort)
+        """Variance of what the terms of presliding miss, from the motor torques of a window."""
         if self._distances:
             load = self._motors.torque(window.effort)
-            missed = load_presliding_variance(self.terms, self.bank.estimates.parameters, load)
-            self.unmodelled_variance += self._motors.variance_at_joints(missed)
+            unexplained = load_presliding_variance(self.terms, self.bank.estimates.parameters, load)
+            self.unmodelled_variance = self._motors.variance_at_joints(unexplained)
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""

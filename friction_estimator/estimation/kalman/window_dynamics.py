@@ -114,7 +114,6 @@ class WindowTerms(NamedTuple):
     effort_before, wrenches_before : (n,), (k, 6) means of the window before
     speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
     dry_regressor : (n, p) of the laws at a slow motion under the load of the window
-    regressor : (n, p) mean of the laws, see :meth:`WindowDynamics.advance`
     repeats : (n,) factor on the variance of the window, for errors that last longer than it
     """
 
@@ -125,7 +124,6 @@ class WindowTerms(NamedTuple):
     wrenches_before: Matrix
     speed: Vector
     dry_regressor: Matrix
-    regressor: Matrix
     repeats: Vector
 
 
@@ -194,7 +192,7 @@ def _joint_terms(
     place: LimbPlace, first: FirstStates, terms: WindowTerms, links: LinkColumns, noise: FloatArray, out: LimbWindow
 ) -> None:
     """Write what joints and IMU add to force, columns and variance."""
-    window, rows, m, p = terms.window, place.joints, place.joints.size, terms.regressor.shape[1]
+    window, rows, m, p = terms.window, place.joints, place.joints.size, terms.window.regressor.shape[1]
     force, columns, variance = out.force, out.force_columns, out.force_variance
     for a in range(m):
         i = rows[a]
@@ -208,7 +206,7 @@ def _joint_terms(
             j = rows[b]
             columns[a, first.model_error + b] = place.to_joints[a, b]
             for parameter in range(p):
-                columns[a, first.law + b * p + parameter] = place.to_joints[a, b] * terms.regressor[j, parameter]
+                columns[a, first.law + b * p + parameter] = place.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):
                 columns[a, first.links + 4 * b + error] = links.torque[i, j, error]
     lever, start, end = np.empty(m), terms.start.accelerometer_lever, terms.end.accelerometer_lever
@@ -379,14 +377,6 @@ def errors_that_last(speed: FloatArray, duration: float) -> FloatArray:
     return factor
 
 
-def _load_apart(window: Window, variance: float) -> FloatArray:
-    """Torques (n,) after a window, or of the window where they clearly differ; ``variance`` of a reading [(N m)^2]."""
-    difference = window.effort - window.effort_after
-    noise = CLEARLY * variance * (1.0 / window.samples + 1.0 / max((window.samples - 1) // 2, 1))
-    square = difference**2
-    return window.effort_after + difference * np.maximum(1.0 - noise / np.maximum(square, noise), 0.0)
-
-
 class WindowDynamics:
     """Evaluates the robot model at the ends of windows, once for all limbs.
 
@@ -416,13 +406,7 @@ class WindowDynamics:
         self._links.reset()
 
     def advance(self, window: Window) -> WindowTerms:
-        """Evaluate the end of a window.
-
-        Noise of the torques is in this window's force, and that of torques before it in the momentum. In the load of
-        the laws it would meet itself: friction that opposes the motion and its load term then learn from the noise
-        that they are proportional. So the laws take the load from readings after the window, as far as those of the
-        window do not clearly differ from them.
-        """
+        """Evaluate the robot model at the end of a window."""
         robot, end, before = self._robot, window.end, self._before
         self._dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
         n, k = window.effort.size, len(window.wrenches)
@@ -430,14 +414,9 @@ class WindowDynamics:
         now = EndDynamics(np.empty(n), np.empty((n, n)), *levers, np.empty(n), np.empty((k, 6, n)))
         end_dynamics(self._dynamics, window.specific_force, self._lever, robot.base_dofs, now)
         speed: FloatArray = np.full(n, np.inf)
-        regressor = window.regressor
         if before is not None:
             moved = end.position - before.window.end.position
             speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
-            if self._noise[0] > 0.0:
-                load = robot.motors.torque(_load_apart(window, self._noise[0]))
-                regressor = regressor + self.laws.regressor(speed, load)
-                regressor -= self.laws.regressor(speed, robot.motors.torque(window.effort))
         self._before = WindowTerms(
             window=window,
             start=now if before is None else before.end,
@@ -446,7 +425,6 @@ class WindowDynamics:
             wrenches_before=np.zeros((k, 6)) if before is None else before.window.wrenches,
             speed=speed,
             dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
-            regressor=regressor,
             repeats=errors_that_last(speed, window.duration),
         )
         return self._before

@@ -49,7 +49,6 @@ class Window(NamedTuple):
     acceleration : (n,) of the joints at the end
     mean_acceleration, mean_acceleration_std : (3 + n,) of base and joints, by the readings of this window alone
     effort, specific_force, wrenches : means (n,), (3,), (k, 6)
-    effort_after : (n,) mean of the readings after its end that the fit there uses
     wrench_shift : (k,) the means of the wrenches, and their rates, are those of a window that is later by this [s]
     normal_force : (2, k) smallest and largest normal force [N]
     effort_rate, wrench_rate : (n,), (k, 6) mean rates of change [N m/s], [N/s, N m/s]
@@ -73,7 +72,6 @@ class Window(NamedTuple):
     effort: Vector
     specific_force: Vector
     wrenches: Matrix
-    effort_after: Vector
     wrench_shift: Vector
     normal_force: Matrix
     effort_rate: Vector
@@ -384,7 +382,6 @@ class WindowBuffer:
             effort=mean[c.effort],
             specific_force=mean[c.specific_force],
             wrenches=mean[wrenches].reshape(k, 6),
-            effort_after=rows[end + 1 : end + half + 1, c.effort].mean(axis=0),
             wrench_shift=summary.shift,
             normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6].copy(),
             effort_rate=rate[c.effort],

@@ -135,9 +135,10 @@ def test_sigma_holds_a_tenth_of_the_friction_that_grows_with_the_load_while_ther
     np.testing.assert_allclose(variance, [0.0, (0.1 * 0.2 * 30.0) ** 2], atol=1e-3)
 
     estimator = estimator_of(urdf_xml)
-    effort = feed(estimator, with_presliding(motion, 2e-3, by_load=0.15))[-1].effort
+    feed(estimator, with_presliding(motion, 2e-3, by_load=0.15))
     (stage,) = [part for part in vars(estimator._pipeline).values() if isinstance(part, KalmanFriction)]
-    least = load_presliding_variance(stage.terms, stage.bank.estimates.parameters, effort)
+    load = stage.bank.newest.window.effort
+    least = load_presliding_variance(stage.terms, stage.bank.estimates.parameters, load)
     assert least.max() > 0.01 and (stage.unmodelled_variance > 0.9 * least).all()
 
 

@@ -175,7 +175,7 @@ def test_a_silent_imu_leaves_the_law_alone_speaking(urdf_xml, swaying):
     assert measured[990].all() and not measured[1045:1400].any() and measured[1600:].all()
     quiet = estimates[1060:1390]
     np.testing.assert_array_equal(stacked(quiet, "friction"), stacked(quiet, "model"))
-    np.testing.assert_array_equal(quiet[0].parameters, quiet[-1].parameters)
+    np.testing.assert_array_equal(quiet[0].law.parameters, quiet[-1].law.parameters)
     assert (stacked(quiet, "sigma") > 0.0).all()
 
 
@@ -203,7 +203,7 @@ def test_reset_keeps_the_law_and_forget_drops_it(urdf_xml, swaying):
     np.testing.assert_array_equal(estimator.identified.values, before.values)
     again = feed(estimator, later(swaying[:300], 1000))
     assert not again[0].measured.any() and again[-1].measured.all()
-    np.testing.assert_array_equal(again[0].parameters, before.values)
+    np.testing.assert_array_equal(again[0].law.parameters, before.values)
     estimator.forget()
     np.testing.assert_array_equal(estimator.identified.values, 0.0)
     np.testing.assert_array_equal(estimator.identified.samples, 0.0)

@@ -25,7 +25,7 @@ def window(force: float, rng: np.random.Generator, fresh: bool = True) -> Window
         time=0.0, duration=0.01, samples=10, readings=np.full(2, 10.0), end=MOTION,
         angular_acceleration=np.zeros(3), acceleration=np.zeros(2),
         mean_acceleration=np.zeros(5), mean_acceleration_std=np.zeros(5),
-        effort=np.zeros(2), effort_after=np.zeros(2), specific_force=np.zeros(3), wrenches=readings.mean(axis=0)[None],
+        effort=np.zeros(2), specific_force=np.zeros(3), wrenches=readings.mean(axis=0)[None],
         wrench_shift=np.zeros(1), effort_rate=np.zeros(2), wrench_rate=np.zeros((1, 6)),
         normal_force=np.array([[normal.min()], [normal.max()]]), regressor=np.zeros((2, 1)),
         regressor_variance=np.zeros(2), specific_force_roughness=np.zeros(3),

@@ -1,4 +1,4 @@
-"""Claims about what a window says of a limb: how uncertain its force is, and which load its friction has."""
+"""Claims about what a window shows of a limb: how uncertain its force is, and what may hold its motors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def window(duration: float, wrench_roughness: float = 0.0, law_variance: float =
     return Window(
         time=duration, duration=duration, samples=round(duration / 1e-3), readings=np.full(3, duration / 1e-3),
         end=resting, angular_acceleration=np.zeros(3), acceleration=np.zeros(12), mean_acceleration=np.zeros(15),
-        mean_acceleration_std=np.ones(15), effort=np.zeros(12), effort_after=np.zeros(12),
+        mean_acceleration_std=np.ones(15), effort=np.zeros(12),
         specific_force=np.array([0.0, 0.0, 9.81]),
         wrenches=np.zeros((2, 6)), wrench_shift=np.zeros(2), effort_rate=np.zeros(12),
         wrench_rate=np.zeros((2, 6)), normal_force=np.zeros((2, 2)), specific_force_roughness=np.zeros(3),
@@ -78,27 +78,6 @@ def test_friction_at_an_uncertain_velocity_is_as_uncertain_for_a_tenth_of_a_seco
     sure, unsure = (said(urdf_xml, window(duration, law_variance=variance)) for variance in (0.0, 0.25))
     more = unsure.force_variance - sure.force_variance
     np.testing.assert_allclose(more, 0.25 * 0.1 / duration * np.eye(6), atol=1e-9)
-
-
-@pytest.mark.parametrize(("difference", "of_the_window"), [(0.03, 0.0), (1.0, 1.0)], ids=["noise", "clear"])
-def test_the_load_of_the_laws_is_that_after_the_window_unless_they_clearly_differ(urdf_xml, difference, of_the_window):
-    """With the noise of the window's own torques the load terms would learn from the noise of the force."""
-    config = suralp_config(sensors__effort_std=0.05)
-    robot, laws = RobotModel(config, urdf_xml), JointLaws(("six_slope_load",) * 12)
-    dynamics, first = WindowDynamics(config, robot, laws), window(0.01)
-    speed, after = np.full(12, 0.1), np.full(12, 10.0)
-    effort = after + difference
-    dynamics.advance(first)
-    terms = dynamics.advance(
-        first._replace(
-            end=first.end._replace(position=first.end.position + 0.01 * speed),
-            effort=effort,
-            effort_after=after,
-            regressor=laws.regressor(speed, effort),
-        )
-    )
-    expected = laws.regressor(speed, after + of_the_window * difference)
-    np.testing.assert_allclose(terms.regressor, expected, rtol=2e-3)
 
 
 def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_before_that_is_known(urdf_xml):

@@ -98,15 +98,6 @@ def test_means_of_held_inputs_are_impulses(times):
         np.testing.assert_allclose(window.wrenches[0] * window.duration, wrench, atol=1e-12)
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_torques_after_a_window_are_none_of_its_own(held):
-    collected = samples(EVEN)
-    for window in windows(collected, held):
-        last = int(np.argmin(np.abs(EVEN - window.time)))
-        after = [item.frame.effort for item in collected[last + 1 : last + 1 + 4]]
-        np.testing.assert_allclose(window.effort_after, np.mean(after, axis=0), atol=1e-12)
-
-
 @pytest.mark.parametrize("times", [EVEN, JITTER], ids=["even", "jitter"])
 def test_means_of_continuous_signals_are_integrals(times):
     """The trapezoid rule: for all inputs if they are told to be continuous, for the regressor always."""
