@@ -173,9 +173,7 @@ def test_roughness_is_the_variance_of_white_noise_and_nothing_of_a_smooth_course
     assert np.mean([window.specific_force_roughness for window in found]) == pytest.approx(1.0, rel=0.05)
     assert np.mean([window.wrench_roughness for window in found]) == pytest.approx(1.0, rel=0.05)
     slope = [
-        dataclasses.replace(
-            item, attitude=dataclasses.replace(item.attitude, specific_force=40.0 * item.time * np.ones(3))
-        )
+        dataclasses.replace(item, attitude=item.attitude._replace(specific_force=40.0 * item.time * np.ones(3)))
         for item in samples(EVEN)
     ]
     np.testing.assert_allclose([window.specific_force_roughness for window in windows(slope)[1:]], 0.0, atol=1e-20)
