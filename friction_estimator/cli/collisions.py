@@ -21,13 +21,12 @@ from friction_estimator.cli.arguments import (
     warn,
 )
 from friction_estimator.collision.detector import Collision, CollisionDetector
-from friction_estimator.collision.identification import base_wrench
 from friction_estimator.collision.thresholds import ThresholdLearner, Thresholds, load_thresholds, torque_source
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.external_torque import MobNetEstimate
+from friction_estimator.learning.external_torque import MobNetEstimate, base_wrench
 from friction_estimator.messages.recording import Recording
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.tables import Cell, Column, Table, number, terminal_table

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.learning.fusion import Fusion
+from friction_estimator.learning.external_torque import Fusion
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.recording import Float32Array, SignalRecording
 from friction_estimator.types import FloatArray, IntArray

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import has_effort
-from friction_estimator.learning.fusion import Fusion
-from friction_estimator.learning.guard import Guard
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage, ground_wrenches
-from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, SensorFrame
+from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, IntArray, SensorFrame
+
+MEMORY = 10.0
+"""Time of the means: some steps of a walk, and about as long as the observer needs to identify the friction [s]."""
+_PRIOR = 0.05
+"""The sigmas of the first sample count as much as this time [s]."""
+_CONTRADICTION = 1.96
+"""Sigma holds both torques where they are further apart than this many standard deviations: one source is wrong."""
+_OBSERVER_GAIN = 40.0
+"""Bandwidth at which the Kalman observer takes off the foot wrenches [rad/s]."""
+MARGIN = 0.25
+"""An input may be outside the range of the training data by this part of the range."""
+_LEAST_MARGIN = 1e-3
+"""Margin of inputs that were constant [rad, rad/s, N m, m/s^2]."""
+_LARGEST_RATE_RATIO = 1.1
+"""The networks count in samples: the rate of the joint states may differ from that of the training data by this."""
+_AVERAGED = 100
+"""Samples over which the rate is averaged."""
+_MEMORY = 5.0
+"""Time over which errors are compared with sigma [s]."""
+_CLIPPED = 9.0
+"""Largest squared ratio that counts: a collision has larger ones for a short time."""
+LARGEST_MEAN = 2.0
+"""Of the squared ratios of a limb, which are one where sigma is right. The largest are 1.2 in minutes of walking, 1.7
+with a push every 3 s, 2.4 with a quarter more mass, and 4 while standing after a training with walks only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +50,7 @@ class WholeBodyTorque:
     residual : (nv,) of the momentum observer, without the wrenches of the ground on the feet [N, N m]; NaN: unknown
     uncertainty, sigma : (nv,) uncertainty torque of the networks and its standard deviation [N, N m]
     external : (nv,) external torque: residual without uncertainty torque [N, N m]; NaN also where the networks have not
-        learned from such motions (:class:`~friction_estimator.learning.guard.Guard`)
+        learned from such motions (:class:`Guard`)
     dynamics : of the sample
     """
 
@@ -49,19 +73,200 @@ class MobNetEstimate(FrictionEstimate):
     whole_body: WholeBodyTorque = field(kw_only=True)
 
 
+class Guard:
+    """Whether the networks of MOB-Net have learned from motions like the present one: inputs, rate and errors.
+
+    A motion can have all inputs within the range of the training data and still be unknown: standing, another payload,
+    friction of a cold robot. Then the external torque is larger than its sigma for seconds, and not for the tenths of a
+    second of a collision:
+
+        m_i = <min((external_i / sigma_i)^2, 9)>,  mean over 5 s
+
+    A limb is not known while the mean of its m_i exceeds 2.
+
+    Parameters
+    ----------
+    model : of the networks
+    floating : True for a floating base
+    health : gets an event where a sample is not known
+    """
+
+    def __init__(self, model: Model, floating: bool, health: Health) -> None:
+        self._health = health
+        low, high = model.input_range
+        margin = np.maximum(MARGIN * (high - low), _LEAST_MARGIN)
+        self._low, self._high = low - margin, high + margin
+        self._input_names = _input_names(model.identity.joint_names, floating)
+        self._period = self._mean_step = model.period
+        modules = [network.module for network in model.networks]
+        self._limbs = [module.name for module in modules]
+        self._outputs = [module.outputs for module in modules]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the errors so far."""
+        self._squares = np.ones(sum(rows.size for rows in self._outputs))
+
+    def knows(self, inputs: FloatArray, stamp_ns: int, dt: float) -> bool:
+        """Whether inputs and rate are those of the training data."""
+        outside = (inputs < self._low) | (inputs > self._high)
+        if outside.any():
+            worst = int(np.flatnonzero(outside)[0])
+            self._health.add_lasting_event(
+                "mob_net_input",
+                stamp_ns,
+                f"'{self._input_names[worst]}' = {inputs[worst]:.3g} is outside {self._low[worst]:.3g} to "
+                f"{self._high[worst]:.3g}, for which MOB-Net was trained: the external torque is that of the observer; "
+                "train with such motions",
+            )
+            return False
+        self._mean_step += (dt - self._mean_step) / _AVERAGED if dt > 0.0 else 0.0
+        if not 1.0 / _LARGEST_RATE_RATIO < self._mean_step / self._period < _LARGEST_RATE_RATIO:
+            self._health.add_lasting_event(
+                "mob_net_rate",
+                stamp_ns,
+                f"joint states come every {self._mean_step:.3g} s, MOB-Net was trained with {self._period:.3g} s: "
+                "the external torque is that of the observer; train with recordings of this rate",
+            )
+            return False
+        return True
+
+    def external_torque(
+        self, residual: FloatArray, uncertainty: FloatArray, sigma: FloatArray, stamp_ns: int, dt: float
+    ) -> FloatArray:
+        """Residual without uncertainty torque (nv,); NaN in the rows of modules where it does not agree with sigma."""
+        external, part = residual - uncertainty, min(dt / _MEMORY, 1.0)
+        ratio = (external / sigma) ** 2
+        self._squares += np.where(np.isnan(ratio), 0.0, part * (np.minimum(ratio, _CLIPPED) - self._squares))
+        means = [float(self._squares[rows].mean()) for rows in self._outputs]
+        for rows, mean in zip(self._outputs, means, strict=True):
+            if mean > LARGEST_MEAN:
+                external[rows] = np.nan
+        if max(means) > LARGEST_MEAN:
+            limb = self._limbs[int(np.argmax(means))]
+            self._health.add_lasting_event(
+                "mob_net_sigma",
+                stamp_ns,
+                f"the external torque of '{limb}' stays beyond the sigma of MOB-Net: it is not used "
+                "there; train with such motions and loads, or let nothing hold the robot",
+            )
+        return external
+
+
+def _input_names(joint_names: tuple[str, ...], floating: bool) -> list[str]:
+    names = [f"{quantity} of {joint}" for quantity in ("position", "velocity", "torque") for joint in joint_names]
+    columns = [f"rotation matrix of the base, row {row}, column {column}" for column in (1, 2) for row in (1, 2, 3)]
+    rates = [f"{quantity} {axis} of the base" for quantity in ("angular velocity", "specific force") for axis in "xyz"]
+    return names + (columns + rates if floating else [])
+
+
+class Fusion:
+    """External torque of the observer and of MOB-Net in one: weights from what both show, sigma for any correlation.
+
+    x = n - w (n - k)        w = <n (n - k)> / <(n - k)^2>,  means over the last seconds
+
+    k is the torque of the observer, n that of MOB-Net. Both contain the external torque in full, so it is not in their
+    difference: the w that makes x^2 smallest also makes the error of x smallest, however the two errors are correlated
+    (the unit-gain minimum-variance combination), and neither variance has to be claimed. Whatever the correlation is,
+    the variance of the weighted error is at most w s_k^2 + (1 - w) s_n^2. The disagreement w (1 - w) (n - k)^2 is
+    added, as in the variance of a mixture, because either sigma may be too small.
+
+    Parameters
+    ----------
+    joint_count : n
+    """
+
+    def __init__(self, joint_count: int) -> None:
+        self._means, self._squares, self._times = np.zeros((3, joint_count))
+        self._low_passed: FloatArray = np.full(joint_count, np.nan)
+
+    def step(
+        self,
+        observer: tuple[FloatArray, FloatArray],
+        network: tuple[FloatArray, FloatArray],
+        J: FloatArray,
+        unexpected: FloatArray,
+        dt: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Fused torque and sigma (n,) of one sample, of the source that is known where only one is.
+
+        Parameters
+        ----------
+        observer, network : torques (n,) and standard deviations (n,); NaN while unknown
+        J : (k, 6, nv) of the soles
+        unexpected : (k, 6) wrenches on the feet that are not the ground's: the observer takes off all that is measured
+        dt : since the sample before [s]
+        """
+        n, of_feet = network[0].size, np.einsum("kaj,ka->j", J, unexpected)
+        keep = math.exp(-_OBSERVER_GAIN * dt) if dt > 0.0 else 0.0
+        value = of_feet[of_feet.size - n :]
+        self._low_passed = value + np.where(np.isfinite(self._low_passed), keep * (self._low_passed - value), 0.0)
+        alone, known = observer[0] + self._low_passed, np.isfinite(network[0])
+        torque, sigma = np.where(known, network[0], alone), np.where(known, network[1], observer[1])
+        both = np.flatnonzero(np.isfinite(network[0] - alone + observer[1] ** 2 + network[1] ** 2))
+        torque[both], sigma[both] = self._fused(both, alone, observer[1], network, dt)
+        return torque, sigma
+
+    def _fused(
+        self,
+        rows: IntArray,
+        alone: FloatArray,
+        alone_sigma: FloatArray,
+        network: tuple[FloatArray, FloatArray],
+        dt: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Torque and sigma of the joints in which both sources are known."""
+        k, n, k_variance, n_variance = alone[rows], network[0][rows], alone_sigma[rows] ** 2, network[1][rows] ** 2
+        apart, begins = n - k, self._times[rows] == 0.0
+        means = np.where(begins, n_variance, self._means[rows])
+        squares = np.where(begins, n_variance + k_variance, self._squares[rows])
+        times = np.minimum(np.where(begins, _PRIOR, self._times[rows]) + dt, MEMORY)
+        means += dt / times * (n * apart - means)
+        squares += dt / times * (apart**2 - squares)
+        self._means[rows], self._squares[rows], self._times[rows] = means, squares, times
+        w = np.clip(np.divide(means, squares, out=np.full(k.size, 0.5), where=squares > 0.0), 0.0, 1.0)
+        variance = w * k_variance + (1.0 - w) * n_variance + w * (1.0 - w) * apart**2
+        contradicts = apart**2 > _CONTRADICTION**2 * (k_variance + n_variance)
+        held = (np.maximum(w, 1.0 - w) * apart / _CONTRADICTION) ** 2
+        return n - w * apart, np.sqrt(np.where(contradicts, np.maximum(variance, held), variance))
+
+
+def base_wrench(torque: WholeBodyTorque) -> FloatArray | None:
+    """Wrench (6,) that hits a floating base, in base axes about its origin [N, N m]; None while unknown.
+
+    ``F_u = F_e - sum_l X_l F_l`` (eq. 24); the expected wrenches F_l are those of the ground on the feet, which the
+    residual is already without.
+    """
+    if torque.residual.size == torque.dynamics.position.size:
+        return None
+    wrench = torque.external[:6]
+    return wrench if np.isfinite(wrench).all() else None
+
+
+def wrench_at_foot(wrench: FloatArray, dynamics: Dynamics, foot: int) -> FloatArray:
+    """The same wrench (6,) in and about the sole frame of a foot [N, N m].
+
+    The wrench on the base is that on the limb: it is exact wherever the limb is hit, if nothing else is hit meanwhile.
+    The joint torques of the limb alone would show it less well, because the leg is almost singular.
+    """
+    rotation, position = dynamics.foot_rotation_to_base[foot], dynamics.foot_position_in_base[foot]
+    force, moment = wrench[:3], wrench[3:]
+    return np.concatenate((rotation.T @ force, rotation.T @ (moment - np.cross(position, force))))
+
+
 class MobNetEstimator(Estimator):
     """An :class:`Estimator` whose external torque, and its sigma, are those of MOB-Net (:class:`MobNetEstimate`).
 
     They are those of the friction stage in rows without a foot sensor, before the residual has run for some time
-    constants, and where the networks have not learned from such a sample (:class:`~friction_estimator.learning.guard.\
-Guard`); of the last ``health`` gets an event.
+    constants, and where the networks have not learned from such a sample (:class:`Guard`); of the last ``health`` gets
+    an event.
 
     Parameters
     ----------
     config, urdf_xml : as of :class:`Estimator`
     model : of this robot (:func:`~friction_estimator.learning.network.load_model`)
     fused : True: the external torque is that of MOB-Net and friction stage together
-        (:class:`~friction_estimator.learning.fusion.Fusion`)
+        (:class:`Fusion`)
     """
 
     def __init__(self, config: Config, urdf_xml: str, model: Model, fused: bool = False) -> None:

@@ -15,12 +15,11 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 
 from friction_estimator.collision.detector import CollisionDetector
-from friction_estimator.collision.identification import base_wrench, wrench_at_foot
 from friction_estimator.collision.reaction import FootstepPlanner
 from friction_estimator.collision.thresholds import Thresholds
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError
-from friction_estimator.learning.external_torque import MobNetEstimate, WholeBodyTorque
+from friction_estimator.learning.external_torque import MobNetEstimate, WholeBodyTorque, base_wrench, wrench_at_foot
 from friction_estimator.linear_algebra import quaternion_from_matrix
 from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages

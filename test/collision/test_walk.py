@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.collision.detector import CollisionDetector
-from friction_estimator.collision.identification import base_wrench, wrench_at_foot
 from friction_estimator.collision.thresholds import ThresholdLearner
 from friction_estimator.io.robot import load_robot
-from friction_estimator.learning.external_torque import MobNetEstimator
+from friction_estimator.learning.external_torque import MobNetEstimator, base_wrench, wrench_at_foot
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.limbs import limb_modules
 from friction_estimator.learning.network import Model

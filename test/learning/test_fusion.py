@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.learning.fusion import Fusion
+from friction_estimator.learning.external_torque import Fusion
 
 DT, SAMPLES, LEARNED = 1e-3, 12_000, 6000
 CORRELATIONS = np.array([-0.5, 0.0, 0.5, 0.9])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.health import Health
-from friction_estimator.learning.guard import Guard
+from friction_estimator.learning.external_torque import Guard
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.network import Model
 from test.learning.golden import ROWS, networks
