@@ -98,8 +98,6 @@ _UNUSED = 28 * 24 * 3600.0
 _LOG = logging.getLogger(__name__)
 _LOG_PERIOD = 5.0
 """Time between two lines of progress [s]."""
-_REPORT_PERIOD = 0.2
-"""Time between two reports of :func:`fill_cache` [s]."""
 _grown: set[Path] = set()
 """Folders in which this process has made the cache of a kernel."""
 
@@ -194,7 +192,7 @@ def prepare(progress: Callable[[int, int], None] | None = None, final: bool = Fa
     global _prepared
     alone = threading.active_count() == 1 and not multiprocessing.current_process().daemon
     if progress is None and alone and is_new():
-        fill_cache(_log_progress(), os.cpu_count() or 1)
+        _fill_cache(os.cpu_count() or 1)
     while _prepared < len(KERNELS):
         _compile(*KERNELS[_prepared])
         if final:
@@ -213,28 +211,10 @@ def is_new() -> bool:
     return bool(_grown)
 
 
-def _log_progress() -> Callable[[int, int], None]:
-    next_line = time.monotonic()
+def _fill_cache(processes: int) -> None:
+    """Compile the kernels of all modules imported so far into the cache, in forks of this process.
 
-    def show(done: int, total: int) -> None:
-        nonlocal next_line
-        if time.monotonic() >= next_line:
-            next_line += _LOG_PERIOD
-            _LOG.warning("compiling the numerical kernels, once: %.0f %%", 100.0 * done / total)
-
-    return show
-
-
-def fill_cache(progress: Callable[[int, int], None], processes: int) -> None:
-    """Compile the kernels of all modules imported so far into the cache, in several processes.
-
-    The processes are forks of this one, which must not have threads yet. What a process could not compile,
-    :func:`prepare` will: there the error is raised.
-
-    Parameters
-    ----------
-    progress : called a few times a second with the number of kernels that are taken up, and of all
-    processes : number of processes
+    What a fork could not compile, :func:`prepare` will: there the error is raised.
     """
     context = multiprocessing.get_context("fork")
     taken = context.Value("i", 0)
@@ -250,9 +230,11 @@ def fill_cache(progress: Callable[[int, int], None], processes: int) -> None:
     workers = [context.Process(target=work, daemon=True) for _ in range(processes)]
     for worker in workers:
         worker.start()
-    while any(worker.is_alive() for worker in workers):
-        progress(min(taken.value, len(KERNELS)), len(KERNELS))
-        workers[0].join(_REPORT_PERIOD) if workers[0].is_alive() else time.sleep(_REPORT_PERIOD)
+    for worker in workers:
+        while worker.is_alive():
+            worker.join(_LOG_PERIOD)
+            share = max(taken.value - processes, 0) / len(KERNELS)
+            _LOG.warning("compiling the numerical kernels, once: %.0f %%", 100.0 * share)
 
 
 def _compile(dispatcher: Any, types: str) -> None:
@@ -299,8 +281,8 @@ def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
     for parent in (package / "__pycache__", user / "friction_estimator"):
         folder = parent / name
         try:
-            is_new = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
+            is_new = next(folder.rglob("*.nbi"), None) is None
             os.utime(folder)  # used now
         except OSError:
             continue

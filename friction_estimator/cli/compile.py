@@ -8,8 +8,6 @@ import pkgutil
 
 import friction_estimator
 from friction_estimator import compiled
-from friction_estimator.cli.arguments import progress_bar
-from friction_estimator.ros.processes import core_count
 
 ROOMS = ("robot", "laws", "base", "estimation", "reference", "simulation", "learning", "collision")
 """Packages that may have kernels."""
@@ -27,9 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     for module in pkgutil.walk_packages(friction_estimator.__path__, "friction_estimator."):
         if module.name.split(".")[1] in ROOMS:
             _import(module.name)
-    with progress_bar("compiling numerical kernels") as progress:
-        compiled.fill_cache(progress, core_count())
-        compiled.prepare(progress)
+    compiled.prepare()
     print("the numerical kernels are ready")
 
 
