@@ -28,6 +28,7 @@ from friction_estimator.base.soles import (
 )
 from friction_estimator.base.velocity import (
     ACCELERATION_ERROR_TIME,
+    SOLE_SPEED_STD,
     InertialVelocity,
     level_attitude,
     new_velocity,
@@ -95,7 +96,7 @@ def write_covariances(
         for j in range(3):
             pose[i, j] = lean[j]
             twist[i, j] = rates[i, 0] * turn[j, 0] + rates[i, 1] * turn[j, 1] + rates[i, 2] * turn[j, 2]
-        twist[i, i] += velocity.variance[i] + velocity.sole_speed_variance
+        twist[i, i] += velocity.variance[i] + SOLE_SPEED_STD**2
 
 
 @arrays
@@ -209,8 +210,8 @@ class Odometry:
         self._filters = OdometryState(
             new_heading(config),
             new_velocity(config),
-            new_places(feet, config.base_state.landing_std),
-            new_heights(config.base_state, feet),
+            new_places(feet),
+            new_heights(feet),
             np.zeros(1),
             self._imu,
             self._imu_lever,

@@ -23,12 +23,18 @@ import numpy as np
 
 from friction_estimator.base.attitude import IMU_GAP_RATE
 from friction_estimator.compiled import arrays, kernel
-from friction_estimator.config import BaseStateConfig, Config
+from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
 from friction_estimator.types import Attitude, Block, BoolArray, Flags, FloatArray, Matrix, Vector
 
 ROTATION_STD = 0.002
 """Standard deviation of the rotation of a sole by the joints [rad]: encoder offsets and bending links."""
+LANDING_STD = 0.003
+"""Standard deviation of the distance by which a foot settles or slips while it lands [m]."""
+SETTLE_STD = 0.01
+"""Random walk of the height of a sole over the distance travelled [m/sqrt(m)]. Lightly loaded soles settle more."""
+TWIST_STD = 0.1
+"""Random walk of the heading of a sole over the distance travelled [rad/sqrt(m)]. Lightly loaded soles twist more."""
 _TWIST_GATE = 3.0
 """A sole that is more than this many standard deviations from its heading has slipped."""
 _HEIGHT_STD = 0.002
@@ -114,7 +120,6 @@ class Heading(NamedTuple):
     landed_as : (k, 3, 3) attitude of each sole when it landed
     holds : (k,) True for feet that may not turn; feet with ``contact: point`` may
     rate_variance, bias_walk, bias_prior : of the gyroscope; ``bias_prior`` before any data [rad^2/s^2]
-    twist_std : ``base_state.twist_std``
     """
 
     mean: Vector
@@ -125,7 +130,6 @@ class Heading(NamedTuple):
     rate_variance: float
     bias_walk: float
     bias_prior: float
-    twist_std: float
 
 
 def new_heading(config: Config) -> Heading:
@@ -136,7 +140,7 @@ def new_heading(config: Config) -> Heading:
     covariance[1, 1] = bias_prior
     return Heading(
         np.zeros(2 + k), covariance, np.zeros(k, dtype=bool), np.zeros((k, 3, 3)), holds,
-        config.sensors.angular_velocity_std**2, attitude.gyro_bias_walk, bias_prior, config.base_state.twist_std,
+        config.sensors.angular_velocity_std**2, attitude.gyro_bias_walk, bias_prior,
     )  # fmt: skip
 
 
@@ -168,7 +172,7 @@ def step_heading(
         if standing[foot]:
             seen = _yaw_between(heading.landed_as[foot], foot_to_world[foot])
             _use_sole(
-                x, P, 2 + foot, seen, heading.twist_std, load[foot], distance, ROTATION_STD**2, _TWIST_GATE
+                x, P, 2 + foot, seen, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE
             )  # fmt: skip
 
 
@@ -195,7 +199,7 @@ class Heights(NamedTuple):
     """Kalman filter of ``x = [z, f_1, ..., f_k]``.
 
     ``dz/dt = v_z``; ``f_i``, the height of sole i, is a random walk over the distance that the robot travels, the
-    faster the less it carries: ``settle_std / share_i``. The joints see ``f_i - z``.
+    faster the less it carries: ``SETTLE_STD / share_i``. The joints see ``f_i - z``.
 
     Attributes
     ----------
@@ -203,22 +207,19 @@ class Heights(NamedTuple):
     covariance : (1 + k, 1 + k), but for errors of the attitude [m^2]
     stood : (k,) soles that stood at the last sample
     running : (1,) False before the first sample, whose lowest sole is at z = 0
-    settle_std, landing_std : of ``base_state``
     """
 
     mean: Vector
     covariance: Matrix
     stood: Flags
     running: Flags
-    settle_std: float
-    landing_std: float
 
 
-def new_heights(config: BaseStateConfig, feet: int) -> Heights:
+def new_heights(feet: int) -> Heights:
     """Before the first sample."""
     stood, running = np.zeros(feet, dtype=bool), np.zeros(1, dtype=bool)
     covariance = np.zeros((1 + feet, 1 + feet))
-    return Heights(np.zeros(1 + feet), covariance, stood, running, config.settle_std, config.landing_std)
+    return Heights(np.zeros(1 + feet), covariance, stood, running)
 
 
 @kernel
@@ -241,12 +242,12 @@ def step_heights(
     P[0, 0] += spread
     for foot in range(standing.size):
         if standing[foot] and not stood[foot]:
-            _land(x, P, 1 + foot, soles[foot], heights.landing_std**2)
+            _land(x, P, 1 + foot, soles[foot], LANDING_STD**2)
         stood[foot] = standing[foot]
     for foot in range(standing.size):
         if standing[foot]:
             _use_sole(
-                x, P, 1 + foot, soles[foot], heights.settle_std, load[foot], distance, _HEIGHT_STD**2, math.inf
+                x, P, 1 + foot, soles[foot], SETTLE_STD, load[foot], distance, _HEIGHT_STD**2, math.inf
             )  # fmt: skip
 
 
@@ -263,7 +264,6 @@ class Places(NamedTuple):
     variance : (2,) of it, but for errors of the attitude [m^2]
     stood : (k,) soles that stood at the last sample
     place, place_variance : (k, 2) of the soles [m], [m^2]
-    landing_variance : of the distance by which a foot slips while it lands [m^2]
     """
 
     position: Vector
@@ -271,13 +271,12 @@ class Places(NamedTuple):
     stood: Flags
     place: Matrix
     place_variance: Matrix
-    landing_variance: float
 
 
-def new_places(feet: int, landing_std: float) -> Places:
+def new_places(feet: int) -> Places:
     """Above the origin of the world; the soles that stand then define it."""
     place, place_variance = np.zeros((2, feet, 2))
-    return Places(np.zeros(2), np.zeros(2), np.zeros(feet, dtype=bool), place, place_variance, landing_std**2)
+    return Places(np.zeros(2), np.zeros(2), np.zeros(feet, dtype=bool), place, place_variance)
 
 
 @kernel
@@ -304,7 +303,7 @@ def step_places(
         if standing[foot] and not stood[foot]:
             for axis in range(2):
                 places.place[foot, axis] = places.position[axis] + soles[foot, axis]
-                places.place_variance[foot, axis] = places.variance[axis] + places.landing_variance
+                places.place_variance[foot, axis] = places.variance[axis] + LANDING_STD**2
     if landed and carried > 0.0:
         _rest_on(places, soles, standing, load, carried)
     for foot in range(standing.size):

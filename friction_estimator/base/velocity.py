@@ -25,6 +25,8 @@ from friction_estimator.types import GRAVITY, BoolArray, Dynamics, Flags, FloatA
 
 ACCELERATION_ERROR_TIME = 1.0
 """Correlation time of the tilt error, seen as an error of the acceleration [s]: about two steps."""
+SOLE_SPEED_STD = 0.003
+"""Standard deviation of the speed at which standing soles creep, which lasts and shows in no innovation [m/s]."""
 _FIRST_VARIANCE = 10.0
 """Variance of the velocity before the first sample [m^2/s^2]: nothing is known."""
 _FIRST_SQUARE = 1e-4
@@ -69,7 +71,6 @@ class InertialVelocity(NamedTuple):
     accelerated : (1,) True where ``acceleration`` is that of the last sample
     white_variance, silent_std : of the acceleration, and while the IMU is silent
     bias_variance : of the accelerometer [m^2/s^4]
-    sole_speed_variance : how fast standing soles creep, which lasts and shows in no innovation [m^2/s^2]
     """
 
     buffer: Matrix
@@ -89,7 +90,6 @@ class InertialVelocity(NamedTuple):
     white_variance: float
     silent_std: float
     bias_variance: float
-    sole_speed_variance: float
 
 
 def new_velocity(config: Config) -> InertialVelocity:
@@ -103,7 +103,6 @@ def new_velocity(config: Config) -> InertialVelocity:
         white_variance=attitude.vibration_std**2 + sensors.specific_force_std**2,
         silent_std=attitude.acceleration_std,
         bias_variance=attitude.acceleration_bias_std**2 + sensors.specific_force_bias_std**2,
-        sole_speed_variance=config.base_state.sole_speed_std**2,
     )
     s.variance[:], s.square[:] = _FIRST_VARIANCE, _FIRST_SQUARE
     return s

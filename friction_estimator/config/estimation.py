@@ -74,30 +74,6 @@ class BaseStateConfig(Validated):
         "pendulum.",
         choices=("lipm", "odometry"),
     )
-    sole_speed_std: float = advanced(
-        0.003,
-        "Standard deviation of the speed at which standing soles creep, a lower bound for the base velocity.",
-        "m/s",
-        0.0,
-        1.0,
-    )
-    landing_std: float = advanced(
-        0.003, "Standard deviation of the distance by which a foot settles or slips while it lands.", "m", 0.0, 1.0
-    )
-    settle_std: float = advanced(
-        0.01,
-        "Random walk of the height of a sole over the distance travelled. Lightly loaded soles settle more.",
-        "m/sqrt(m)",
-        0.0,
-        10.0,
-    )
-    twist_std: float = advanced(
-        0.1,
-        "Random walk of the heading of a sole over the distance travelled. Lightly loaded soles twist more.",
-        "rad/sqrt(m)",
-        0.0,
-        10.0,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from friction_estimator.base.soles import LANDING_STD
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import LARGEST, kalman_gain
 from friction_estimator.robot.model import RobotModel
@@ -142,12 +143,12 @@ class BaseStateEstimator:
 
     Parameters
     ----------
-    config : ``base_state.landing_std``, and the feet
+    config : the feet
     robot : whose centre of mass follows the pendulum
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._landing_variance = config.base_state.landing_std**2
+        self._landing_variance = LANDING_STD**2
         self._robot = robot
         self._imu = robot.imu_position_in_base
         self._foot_count = len(config.feet)

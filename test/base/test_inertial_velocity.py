@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from friction_estimator.base.velocity import (
+    SOLE_SPEED_STD,
     correct_velocity,
     imu_velocity_by_legs,
     imu_velocity_by_turning,
@@ -50,7 +51,7 @@ def follow(legs, acceleration, config=None, error=(9.81 * TILT) ** 2):
         if not np.isnan(legs[k]).any():
             correct(filter_, legs[k], DT if k else 0.0)
         velocity[k] = filter_.velocity
-        sigma[k] = np.sqrt(filter_.variance + filter_.sole_speed_variance)
+        sigma[k] = np.sqrt(filter_.variance + SOLE_SPEED_STD**2)
     return velocity, sigma
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from friction_estimator.base.soles import new_heights, step_heights
-from test.biped import suralp_config
 
 DT = 0.005
 SPEED = 0.15
@@ -25,7 +24,7 @@ def walk(steps, rise=0.0, early=0.0, wander=0.0, seed=0):
     over; ``wander`` is white noise of the joints [m].
     """
     rng = np.random.default_rng(seed)
-    filter_ = new_heights(suralp_config().base_state, 2)
+    filter_ = new_heights(2)
     truth, base, both = np.zeros(2), HEIGHT, np.array([True, True])
     errors, sigmas = [], []
     for step in range(steps):
@@ -67,7 +66,7 @@ def test_sigma_covers_the_error_and_grows_with_the_distance_travelled():
 
 def test_a_robot_that_only_stands_keeps_its_height_though_the_joints_are_noisy():
     rng = np.random.default_rng(1)
-    filter_ = new_heights(suralp_config().base_state, 2)
+    filter_ = new_heights(2)
     for _ in range(2000):
         use(filter_, -HEIGHT + 1e-3 * rng.normal(size=2), np.array([True, True]), np.ones(2), 0.0, 0.0, 1e-6)
     assert filter_.mean[0] == pytest.approx(HEIGHT, abs=3e-3)

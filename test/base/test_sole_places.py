@@ -17,7 +17,7 @@ def use(places, soles, standing, load, moved, spread):
 
 
 def started():
-    places = new_places(2, 0.003)
+    places = new_places(2)
     use(places, SOLES, BOTH, np.ones(2), NOTHING, NOTHING)
     return places
 
