@@ -191,11 +191,10 @@ def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
     """Fold (r,) of every row: whole recordings where each shows what the others need, else a block of time of each.
 
     Blocks of one recording are alike: errors on another recording are what a user meets. Of two recordings, one alone
-    would separate less than both.
+    would separate less than both. Blocks are those of the time in which a joint moves: where joints move one after
+    another, no block holds all that is known of one.
     """
-    recording = problem.recording
-    if recording is None:
-        return fold_numbers(problem.segment, folds)
+    recording = np.zeros_like(problem.joint) if problem.recording is None else problem.recording
     rows = [recording == number for number in np.unique(recording)]
     shown = [
         np.array([np.square(problem.W[these]).sum(axis=0) for these in rows]),
@@ -204,9 +203,10 @@ def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
     if len(rows) >= _FEWEST and all(((part > _SHARED * part.max(axis=0)).sum(axis=0) != 1).all() for part in shown):
         return fold_numbers(recording, folds)
     fold = np.zeros_like(problem.segment)
-    for these in rows:
-        if np.unique(problem.segment[these]).size > 1:
-            fold[these] = fold_numbers(problem.segment[these], folds)
+    for joint in np.unique(problem.joint):
+        for these in (one & (problem.joint == joint) for one in rows):
+            if np.unique(problem.segment[these]).size > 1:
+                fold[these] = fold_numbers(problem.segment[these], folds)
     return fold if fold.any() else fold_numbers(problem.segment, folds)
 
 

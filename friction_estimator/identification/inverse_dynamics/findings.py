@@ -73,11 +73,10 @@ def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> F
     error = np.empty_like(problem.y)
     for number in np.unique(fold):
         held_out = fold == number
-        left_out = np.unique(problem.segment[held_out])
-        train = [
-            mask & ~np.isin(one.segment, left_out)[:, None]
-            for one, mask in zip(solution.observations, solution.usable, strict=True)
-        ]
+        ends = np.cumsum([int(mask.sum()) for mask in solution.usable])[:-1]
+        train = [mask.copy() for mask in solution.usable]
+        for mask, kept in zip(train, np.split(~held_out, ends), strict=True):
+            mask[mask] = kept
         values = estimate(
             solution.model, solution.observations, train, solver, allowed, urdf_sigma=solution.urdf_sigma
         ).values
