@@ -22,7 +22,6 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
-from friction_estimator.identification.physical_bounds import PhysicalInertia
 from friction_estimator.identification.result import Finding, FrictionSamples, JointLaw, JointScore, joined
 from friction_estimator.identification.scoring import RARE, Rows
 from friction_estimator.identification.uncertainty import velocity_dependent_rms, without_velocity
@@ -107,8 +106,8 @@ def outlier_shares(solution: Estimate) -> FloatArray:
 
 
 IMPOSSIBLE = (
-    "no real bodies have these inertial parameters (they are {:.1f} standard deviations away): check sign and unit of "
-    "the torque, the joints of the URDF, and that nobody else moved the robot"
+    "no real bodies have these inertial parameters: the nearest ones leave {:.0f} in place of {:.0f} % of the torque: "
+    "check sign and unit of the torque, the joints of the URDF, and that nobody else moved the robot"
 )
 OTHER_SCALE = (
     "the inertial parameters are {:.3g} times those of the URDF: check unit and sign of the torque, whether it is "
@@ -124,15 +123,19 @@ WRONG_SHAPE = (
     "another shape{}, or the torque is late or contains something else; look at the residuals"
 )
 LATE = (
-    "the torque was {} +- {:.2f} ms late compared with the positions (early where negative) and was moved back, "
+    "the torque was {} ms late compared with the positions (early where negative) and was moved back, "
     "because the delay would count as viscous friction"
 )
 NO_VISCOUS = (
     "{}: this motion cannot separate viscous friction from a torque that is {:.1f} ms late: record motion with several "
     "frequencies or constant speeds (friction_estimator plan)"
 )
+_GOOD = 0.1
+"""Share of the torque that the nearest bodies that exist may leave, however sure the identified ones are."""
 _MANY_OUTLIERS = 0.01
 """Share of the rows; noise has none beyond six standard deviations."""
+_SURE = 3.0
+"""Standard deviations from zero of a delay that is named."""
 _VAGUE = 0.1
 """Share of a parameter that its sigma may be."""
 _WRONG_SHAPE = 0.05
@@ -146,18 +149,24 @@ _FLEXIBLE = "six_slope"
 
 
 def inverse_dynamics_findings(
-    solution: Estimate, bodies: PhysicalInertia | None, samples: Sequence[FrictionSamples], laws: Sequence[str]
+    solution: Estimate,
+    bodies: Estimate | None,
+    plausible: bool,
+    samples: Sequence[FrictionSamples],
+    laws: Sequence[str],
 ) -> list[Finding]:
     """Findings about bodies, their scale, the shape of the friction, constant torques and outliers.
 
     Parameters
     ----------
-    bodies : the nearest ones that exist; None when no inertia is unknown
+    bodies : the estimate with the nearest bodies that exist; None when no inertia is unknown
+    plausible : noise explains how far these are from the identified ones
     samples, laws : (n) friction as the data show it, and the law of every joint
     """
     found = []
-    if bodies is not None and not bodies.plausible:
-        found.append(Finding(1.9, IMPOSSIBLE.format(bodies.distance)))
+    if bodies is not None and not plausible and bodies.fit.relative_error > _GOOD:
+        errors = (100.0 * one.fit.relative_error for one in (bodies, solution))
+        found.append(Finding(1.9, IMPOSSIBLE.format(*errors)))
     scale = _scale(solution)
     if not 1.0 / _SCALE < scale < _SCALE:
         found.append(Finding(1.91, OTHER_SCALE.format(scale)))
@@ -186,11 +195,12 @@ def _scale(solution: Estimate) -> float:
 
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
-    found = []
-    if solution.delay.any():
-        names = solution.observations[0].motion.joint_names
-        each = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in zip(names, solution.delay, strict=True))
-        found.append(Finding(1.12, LATE.format(each, 1e3 * solution.delay_sigma)))
+    found, names = [], solution.observations[0].motion.joint_names
+    sigmas = np.broadcast_to(np.sqrt(np.diagonal(solution.delay_covariance)), solution.delay.shape)
+    each = zip(names, solution.delay.tolist(), sigmas.tolist(), strict=True)
+    sure = [f"{name} {1e3 * one:.2f} +- {1e3 * sigma:.2f}" for name, one, sigma in each if abs(one) > _SURE * sigma]
+    if sure:
+        found.append(Finding(1.12, LATE.format(", ".join(sure))))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, late, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):

@@ -50,10 +50,9 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
     allowing_for_delay,
     conditions,
     delay_covariance,
-    physical_inertia,
+    physical_estimate,
     search_stribeck_velocity,
     shift_torque,
-    with_physical_inertia,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.prediction import TorquePrediction
@@ -271,9 +270,9 @@ def _identify_part(
     treatment: TreatmentChoice | None,
 ) -> _Part:
     solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
-    bodies = physical_inertia(solution)
+    bodies, plausible = physical_estimate(solution)
     if options.physical and bodies is not None:
-        solution = with_physical_inertia(solution, bodies)
+        solution = bodies
         notes.append("inertial parameters are those of the nearest real bodies")
     motors = friction_motors(options, model.joint_names)
     laws = live_laws(motors.names, options)
@@ -282,7 +281,7 @@ def _identify_part(
     rows = prediction.rows(motions, model)
     scores = joint_scores(solution, options.solver, options.folds, rows)
     samples = friction_samples(solution)
-    findings = inverse_dynamics_findings(solution, bodies, samples, laws)
+    findings = inverse_dynamics_findings(solution, bodies, plausible, samples, laws)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
     diagnosed, optional = friction_for_diagnosis(solution, friction)
     findings += about_projection(samples, added_motors(solution.model.friction), friction)

@@ -19,7 +19,7 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.identification.linear_problem import LinearFit, Prior, SolverOptions, with_columns
-from friction_estimator.identification.physical_bounds import PhysicalInertia, nearest_physical
+from friction_estimator.identification.physical_bounds import nearest_physical
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, correlation_time, solve
 from friction_estimator.types import BoolArray, FloatArray
@@ -222,25 +222,23 @@ def delay_column(solution: Estimate) -> FloatArray:
     return np.concatenate(parts)
 
 
-def physical_inertia(solution: Estimate) -> PhysicalInertia | None:
-    """Real bodies nearest to the base parameters of an estimate; None when it has none, or drives only."""
-    inertial = _inertial(solution)
+def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool]:
+    """The estimate with the nearest bodies that exist, and whether noise explains the distance; None without bodies.
+
+    Base parameters become those of the bodies, and all others move by their covariance with them.
+    """
+    first = solution.model.friction_count
+    inertial = (solution.kept >= first) & (solution.kept < first + len(solution.model.body.base.names))
     body = solution.model.body
     if not inertial.any() or not body.link_reference.size:
-        return None
-    rows = solution.kept[inertial] - solution.model.friction_count
-    return nearest_physical(
-        body.base.grouping[rows],
+        return None, True
+    V = solution.fit.covariance
+    bodies = nearest_physical(
+        body.base.grouping[solution.kept[inertial] - first],
         solution.fit.values[inertial],
-        solution.fit.covariance[np.ix_(inertial, inertial)],
+        V[np.ix_(inertial, inertial)],
         body.link_reference,
     )
-
-
-def with_physical_inertia(solution: Estimate, bodies: PhysicalInertia) -> Estimate:
-    """Move the base parameters to those of the bodies, and all others by their covariance with them."""
-    inertial = _inertial(solution)
-    V = solution.fit.covariance
     step = np.linalg.lstsq(V[np.ix_(inertial, inertial)], bodies.base - solution.fit.values[inertial], rcond=1e-12)[0]
     fitted = solution.fit.values + V[:, inertial] @ step
     fitted[inertial] = bodies.base
@@ -255,11 +253,4 @@ def with_physical_inertia(solution: Estimate, bodies: PhysicalInertia) -> Estima
     )
     values = np.zeros_like(solution.values)
     values[solution.kept] = fitted
-    return replace(solution, fit=fit, values=values)
-
-
-def _inertial(solution: Estimate) -> BoolArray:
-    """Which parameters of the fit (q,) are base parameters; a payload's scale is none."""
-    first = solution.model.friction_count
-    last = first + len(solution.model.body.base.names)
-    return np.asarray((solution.kept >= first) & (solution.kept < last))
+    return replace(solution, fit=fit, values=values), bodies.plausible
