@@ -14,6 +14,7 @@ from friction_estimator.api.recordings import Experiments, Path_, Progress, Reco
 from friction_estimator.api.replay import ReplayResult, replay
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import FRICTION, SIGMA, JointLog, Payload, RobotDescription
 from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
@@ -155,6 +156,7 @@ class IdentificationResult(ScoredIdentification):
         save_identification(path, self.identification)
 
 
+@one_blas_thread()
 def identify(
     recordings: Recordings,
     robot: Path_ | Robot | None = None,

@@ -18,6 +18,7 @@ from friction_estimator.api.identify import (
 from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
+from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, Payload
 from friction_estimator.identification.linear_problem import FOLDS
@@ -39,6 +40,7 @@ class ValidationResult(ScoredIdentification):
     """Errors of an identification on recordings that took no part in it: scores, samples and verdicts are theirs."""
 
 
+@one_blas_thread()
 def validate(
     identification: Path_ | IdentificationResult | Identification,
     recordings: Recordings,

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
+from friction_estimator.identification.blas import blas_threads, one_blas_thread
 from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem, Prior, SolverOptions
 from friction_estimator.identification.uncertainty import solve
 
@@ -109,3 +110,19 @@ def test_too_few_rows_are_refused():
     rng = np.random.default_rng(8)
     with pytest.raises(InputError, match="usable samples"):
         solve(make_problem(np.zeros((2, 1)), rng, instants=1))
+
+
+def test_blas_has_one_thread_meanwhile_and_its_own_number_again_after_an_error():
+    def counts() -> list[int]:
+        return [threads for _, _, threads in blas_threads()]
+
+    libraries = blas_threads()
+    before = [max(threads, 2) for _, _, threads in libraries]
+    for (library, symbol, _), threads in zip(libraries, before, strict=True):
+        getattr(library, symbol.format("set"))(threads)
+    with pytest.raises(KeyError), one_blas_thread():
+        assert counts() == [1] * len(before)
+        raise KeyError
+    assert counts() == before
+    for library, symbol, threads in libraries:
+        getattr(library, symbol.format("set"))(threads)
