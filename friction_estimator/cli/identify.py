@@ -67,7 +67,8 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="[JOINT=]LAW",
-        help="friction law of all joints, or of those that a pattern such as *_knee matches; may be repeated",
+        help="friction law of all joints, or of those that a pattern such as *_knee matches; may be repeated. 'auto': "
+        "the law that predicts unseen data best, joint by joint",
     )
     _flag(group, "--payload-scale", "estimate the mass of the payloads, too")
     _flag(group, "--known-inertia", "take the URDF's inertia as it is, identify friction only")

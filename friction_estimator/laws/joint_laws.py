@@ -290,6 +290,16 @@ class JointLaws:
         return [k for k, name in enumerate(self.law_names) if name == law_name]
 
 
+AUTOMATIC, START_LAW = "auto", "coulomb_viscous"
+"""Name in place of a law that is chosen from recordings, and the law that the choice begins with."""
+
+
+def chosen_joints(exceptions: Sequence[str], joint_names: Sequence[str]) -> list[int]:
+    """Joints whose law no entry ``joint=law`` names."""
+    patterns = [entry.partition("=")[0].strip() for entry in exceptions]
+    return [k for k, name in enumerate(joint_names) if not any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
 def laws_of_joints(
     law: str, exceptions: Sequence[str], joint_names: Sequence[str], linear: bool = True
 ) -> tuple[str, ...]:
@@ -297,7 +307,7 @@ def laws_of_joints(
 
     Parameters
     ----------
-    law : the law of all joints, ``identifier.law``
+    law : the law of all joints, ``identifier.law``; :data:`AUTOMATIC` counts as :data:`START_LAW`
     exceptions : ``identifier.joint_laws``: entries ``joint=law``, the joint a name or a shell pattern (``*_knee``);
         where several match, the last one holds
     joint_names : (n) joints, or motors where motors move several joints together
@@ -309,6 +319,7 @@ def laws_of_joints(
         When an entry is not of that form, or matches no joint, or a law is unknown or not linear.
     """
     allowed, kind = (linear_law_names(), "no linear law") if linear else (law_names(), "no friction law")
+    law = START_LAW if law == AUTOMATIC else law
     names = [law] * len(joint_names)
     (make_linear_law if linear else make_law)(law)
     for entry in exceptions:

@@ -133,3 +133,14 @@ def test_bad_requests_get_one_clear_error(curves):
     motion.inputs["friction"][:] = np.nan
     with pytest.raises(InputError, match="no joint has enough measured friction.*knee.*ankle"):
         identify_friction_curve([motion], "makkar", OPTIONS)
+
+
+def test_the_law_of_every_joint_is_the_simplest_of_those_that_predict_best(curves):
+    both = {"knee": curve("asymmetric", (0.7, 0.9, 0.5, 0.3), 1.0, 0.02, 3), "ankle": curves["ankle"]}
+    options = replace(OPTIONS, law="auto", delay=0.0, offset=False)
+    result = identify_friction_curve([as_motion(both)], "auto", options)
+    assert result.friction.law_names == ("asymmetric", "coulomb_viscous")
+    compared = {one.settings for one in result.candidates if one.decision == "ankle/law"}
+    assert {"coulomb_viscous", "tanh_stribeck", "load_quadrants"} <= compared
+    kept = identify_friction_curve([as_motion(both)], "auto", replace(options, joint_laws=("knee=coulomb_viscous",)))
+    assert kept.friction.law_names == ("coulomb_viscous", "coulomb_viscous")

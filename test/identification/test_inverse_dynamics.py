@@ -257,3 +257,20 @@ def test_data_that_cannot_do_are_refused():
     still = np.zeros((3, 2000, 2))
     with pytest.raises(InputError, match="no usable sample"):
         identify_inverse_dynamics([as_motion(still, rigid_torque(still))], model())
+
+
+def test_the_law_of_every_joint_is_that_which_predicts_best():
+    motion = move(3)
+    elbow = 2.0 * VISCOUS[1] * np.maximum(motion[1][:, 1], 0.0)
+    error = 0.3 * np.random.default_rng(5).normal(size=motion[0].shape)
+    effort = rigid_torque(motion) + coulomb_viscous(motion[1]) + error
+    effort[:, 1] += elbow
+    motion = as_motion(motion, effort)
+    result = identify_inverse_dynamics([motion], model(), InverseDynamicsOptions(law="auto"))
+    assert result.friction.law_names[1] == "asymmetric"
+    plain = identify_inverse_dynamics([motion], model())
+    assert result.scores[1].model_error < 0.8 * plain.scores[1].model_error
+    compared = [one.settings for one in result.candidates if one.decision == "elbow/law"]
+    assert compared[:2] == ["coulomb_viscous", "asymmetric"] and "six_slope" in compared
+    given = InverseDynamicsOptions(law="auto", joint_laws=("elbow=three_slope",))
+    assert identify_inverse_dynamics([motion], model(), given).friction.law_names[1] == "three_slope"

@@ -10,8 +10,16 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError
-from friction_estimator.identification.curves.fit import CurveOptions
-from friction_estimator.identification.curves.problem import OFFSET, Column, CurveRows, curve_rows, linear_columns
+from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error, time_rows
+from friction_estimator.identification.curves.problem import (
+    OFFSET,
+    Column,
+    CurveRows,
+    CurveSamples,
+    curve_rows,
+    linear_columns,
+)
+from friction_estimator.identification.curves.stribeck import fitted_law
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, LinearProblem, Prior, folds_of, select_rows
 from friction_estimator.identification.recording import zero_phase as filters
@@ -24,11 +32,14 @@ from friction_estimator.identification.recording.zero_phase import (
 )
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.scoring import FoldedProblem, choose, scores_of
-from friction_estimator.laws import FrictionLaw, Role
+from friction_estimator.laws import FrictionLaw, Role, law_names, make_law
+from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LATEST, _STEPS = 0.3, 60
 """Longest delay of an observer that is tried [s], and the number of delays."""
+_STARTS = 16
+"""Shapes that are tried of every law that is compared."""
 _COMPARED = 5_000
 """Rows that candidates are compared at: more do not decide."""
 
@@ -39,7 +50,7 @@ class FrictionCurveOptions:
 
     Attributes
     ----------
-    law : any friction law of the registry, of every joint
+    law : any friction law of the registry, of every joint; ``auto``: chosen
     joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`
     coupling : of motors that move several joints together; their friction is then fitted motor by motor
     fit : loss and starts
@@ -67,7 +78,7 @@ class FrictionCurveOptions:
         return curve_rows(motions, delay, self.dead_zone, self.max_sigma, columns)
 
 
-AUTOMATIC = FrictionCurveOptions()
+DEFAULTS = FrictionCurveOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,3 +309,20 @@ def choose_columns(
             elif chosen == 0:
                 further[joint, place - first] = False
     return lacking, further, tuple(table)
+
+
+def choose_law(joint: str, samples: CurveSamples, options: FrictionCurveOptions) -> tuple[str, tuple[Candidate, ...]]:
+    """The law of the registry that predicts the friction of one joint best, and the candidates.
+
+    Laws with fewest parameters come first; those that need the load are candidates where it was recorded.
+    """
+    names = [name for name in law_names() if samples.load is not None or not make_law(name).depends_on_load]
+    names.sort(key=lambda name: (name != START_LAW, len(make_law(name).parameters)))
+    fit, scores = replace(options.fit, starts=min(options.fit.starts, _STARTS)), []
+    for name in names:
+        law = fitted_law(name)
+        own = samples.without(OFFSET) if law.has_offset else samples
+        found = fit_curve(law, own, fit)
+        scores.append(scores_of(held_out_curve_error(found, own, fit, options.folds), time_rows(own)))
+    chosen, _, table = choose(f"{joint}/law", names, scores)
+    return names[chosen], table

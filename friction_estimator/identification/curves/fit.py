@@ -142,7 +142,17 @@ def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOpt
 
 def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOptions, folds: int) -> FloatArray:
     """Measured minus predicted friction (N,), each sample by a fit that has not seen its fold [N m]."""
-    rows = LinearProblem(
+    fold, error = folds_of(time_rows(samples), folds), np.empty_like(samples.friction)
+    for number in np.unique(fold):
+        held_out = fold == number
+        values = refit(fit, samples.select(~held_out), options)
+        error[held_out] = samples.friction[held_out] - torque_of(fit.law, values, samples.select(held_out))
+    return error
+
+
+def time_rows(samples: CurveSamples) -> LinearProblem:
+    """Group, segment and recording of the samples, for folds and scores."""
+    return LinearProblem(
         names=("velocity",),
         units=("rad/s",),
         W=samples.velocity[:, None],
@@ -152,12 +162,6 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOpt
         nonnegative=np.zeros(1, dtype=bool),
         recording=samples.recording,
     )
-    fold, error = folds_of(rows, folds), np.empty_like(samples.friction)
-    for number in np.unique(fold):
-        held_out = fold == number
-        values = refit(fit, samples.select(~held_out), options)
-        error[held_out] = samples.friction[held_out] - torque_of(fit.law, values, samples.select(held_out))
-    return error
 
 
 def _starts(problem: CurveProblem, count: int) -> list[FloatArray]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.curves.decision import (
-    AUTOMATIC,
+    DEFAULTS,
     CurveSource,
     FrictionCurveOptions,
     choose_columns,
     choose_delay,
+    choose_law,
     choose_treatment,
 )
 from friction_estimator.identification.curves.drive import DriveRecording
@@ -49,6 +50,7 @@ from friction_estimator.identification.result import (
     sentences,
 )
 from friction_estimator.laws import FrictionLaw, laws_of_joints, make_law
+from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW, chosen_joints
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -108,7 +110,7 @@ def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[b
 def run(
     logs: Sequence[JointLog],
     robot: RobotDescription | None,
-    options: FrictionCurveOptions = AUTOMATIC,
+    options: FrictionCurveOptions = DEFAULTS,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
@@ -142,7 +144,7 @@ def run(
 def identify_friction_curve(
     motions: Sequence[Motion],
     laws: str | Sequence[str],
-    options: FrictionCurveOptions = AUTOMATIC,
+    options: FrictionCurveOptions = DEFAULTS,
     table: Sequence[Candidate] = (),
 ) -> Identification:
     """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
@@ -150,7 +152,8 @@ def identify_friction_curve(
     Parameters
     ----------
     motions : experiments of the same joints with ``inputs["friction"]``, for instance of a replayed bag
-    laws : name of one law for all joints, or (n) one a joint; any of the registry
+    laws : name of one law for all joints, or (n) one a joint; any of the registry, replaced where ``options.law`` is
+        ``auto``
     table : candidates of the velocity that were compared before
 
     Raises
@@ -161,7 +164,7 @@ def identify_friction_curve(
         When a law is unknown.
     """
     names = _joint_names(motions)
-    law_names = (laws,) * len(names) if isinstance(laws, str) else tuple(laws)
+    law_names = (START_LAW if laws == AUTOMATIC else laws,) * len(names) if isinstance(laws, str) else tuple(laws)
     if len(law_names) != len(names):
         raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
     forms = [fitted_law(law) for law in law_names]
@@ -280,6 +283,12 @@ def fit_curves(
         reason = _lacking(joint, samples, _FEWEST * (len(law.parameters) + len(samples.columns)))
         if reason:
             left_out.append(reason)
+            continue
+        if options.law == AUTOMATIC and k in chosen_joints(options.joint_laws, names):
+            name, found = choose_law(joint, samples, options)
+            law, table = fitted_law(name), (*table, *found)
+            samples = samples.without(OFFSET) if law.has_offset else samples
+            curves.append(_joint_curve(joint, law, samples, rows, options))
         else:
             curves.append(_joint_curve(joint, _reduced(law, lacking[k], samples), samples, rows, options))
     if not curves:

@@ -34,6 +34,7 @@ from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import DriveGain, Finding, Identification, sentences
 from friction_estimator.laws import FrictionLaw, make_linear_law
+from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 
 METHOD = "motor"
@@ -45,7 +46,7 @@ class MotorOptions:
 
     Attributes
     ----------
-    law : linear friction law of every motor that needs no load
+    law : linear friction law of every motor that needs no load; ``auto``: chosen
     stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as published; None: searched, motor by motor
     zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
     inertia : reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
@@ -88,6 +89,8 @@ def motor_law(options: MotorOptions) -> FrictionLaw:
     ConfigError
         When it is not known, Stribeck options are given for a law without them, or an offset cannot be separated.
     """
+    if options.law == AUTOMATIC:
+        return make_linear_law(START_LAW)
     if options.law == ASYMMETRIC_STRIBECK.name:
         return StribeckExcess(options.stribeck_velocity, options.zero_slope)
     if options.stribeck_velocity is None:
@@ -230,7 +233,7 @@ def identify_motor(
     source = CurveSource(made, recording.columns, unfiltered=False)
     n = len(coupling.motor_names)
     own = FrictionCurveOptions(
-        law.name, fit=options.fit, delay=options.delay, folds=options.folds,
+        options.law, fit=options.fit, delay=options.delay, folds=options.folds,
         cutoff_hz=options.cutoff_hz,
     )  # fmt: skip
     start = law.at_published_velocity if isinstance(law, StribeckExcess) else law

@@ -84,6 +84,12 @@ class CurveSamples:
         known = {name: signal for name in signals if (signal := getattr(self, name)) is not None}
         return replace(self, **{name: signal[rows] for name, signal in known.items()})
 
+    def without(self, column: Column) -> CurveSamples:
+        """The same without one of the further columns."""
+        kept = [k for k, one in enumerate(self.columns) if one != column]
+        further = None if self.further is None else self.further[:, kept]
+        return replace(self, columns=tuple(self.columns[k] for k in kept), further=further)
+
     def thinned(self, largest: int) -> CurveSamples:
         """Evenly spaced rows, at most ``largest`` of them."""
         return self.select(slice(None, None, max(1, -(-self.velocity.size // largest))))

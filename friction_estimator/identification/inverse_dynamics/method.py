@@ -35,6 +35,7 @@ from friction_estimator.identification.inverse_dynamics.findings import (
     joint_scores,
 )
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
+from friction_estimator.identification.inverse_dynamics.law_decision import choose_laws
 from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
@@ -60,6 +61,7 @@ from friction_estimator.identification.recording.checks import check_torque_sign
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
 from friction_estimator.identification.result import (
+    Candidate,
     Finding,
     Identification,
     ParameterTable,
@@ -69,6 +71,7 @@ from friction_estimator.identification.result import (
 )
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
+from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
 from friction_estimator.types import FloatArray
 
@@ -269,6 +272,7 @@ def _identify_part(
     options: InverseDynamicsOptions,
     treatment: TreatmentChoice | None,
 ) -> _Part:
+    options, laws_table = _with_laws(motions, model, options)
     solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
     bodies, plausible = physical_estimate(solution)
     if options.physical and bodies is not None:
@@ -300,9 +304,21 @@ def _identify_part(
         ),
         inertia=prediction.inertia,
         predictions=(prediction,),
-        candidates=(*(() if treatment is None else treatment.table), *solution.candidates),
+        candidates=(*(() if treatment is None else treatment.table), *laws_table, *solution.candidates),
     )
     return _Part(found, findings)
+
+
+def _with_laws(
+    motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions
+) -> tuple[InverseDynamicsOptions, tuple[Candidate, ...]]:
+    """The options with the laws that predict best, where they are to be chosen."""
+    if options.law != AUTOMATIC:
+        return options, ()
+    motors = friction_motors(options, model.joint_names)
+    body = RigidBody(model, options.body, options.coupling)
+    observations = observe(motions, body, comparison_limits(motions, options.parallel_hz), motors)
+    return choose_laws(body, motors.names, observations, options)
 
 
 def _merged(parts: Sequence[_Part]) -> Identification:

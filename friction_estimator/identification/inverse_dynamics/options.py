@@ -35,7 +35,7 @@ class InverseDynamicsOptions:
 
     Attributes
     ----------
-    law : linear friction law of every joint, or ``load_velocity`` (Hamon et al. 2010, eq. 25)
+    law : linear friction law of every joint, ``load_velocity`` (Hamon et al. 2010, eq. 25), or ``auto``: chosen
     joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`; not with ``load_velocity``
     stribeck_velocity : q_s of ``load_velocity`` [rad/s]; None: searched, the same share of every joint's speed
     body : what of the rigid body is unknown
