@@ -179,7 +179,7 @@ def test_impossible_options_are_refused(logs, options, message):
 
 
 def test_damping_that_only_a_driven_motor_has_is_found_with_its_gain(logs):
-    """A winding that is closed when it is driven, and open when not: hip of an iCub."""
+    """A winding that is closed when it is driven, and open when not."""
     speed = TORSO.motor_velocity(np.gradient(logs[1][0].position, logs[1][0].time, axis=0))
     torque = logs[1][0].inputs["joint_torque"] - TORSO.joint_torque(30.0 * speed)
     table = identify_motor(logs[0], [changed(logs[1][0], "joint_torque", torque)], TORSO, KNOWN).parameters
