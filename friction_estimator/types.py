@@ -264,8 +264,8 @@ class BaseState:
     twist_covariance: FloatArray
 
 
-@dataclass(slots=True)
-class MeasuredFriction:
+@arrays
+class MeasuredFriction(NamedTuple):
     """Friction measured by an observer, without any friction law.
 
     Attributes
@@ -276,10 +276,10 @@ class MeasuredFriction:
     available : (n,) True where the method is defined now (FBSE: the limb is in stance)
     """
 
-    friction: FloatArray
-    sigma: FloatArray
-    noise_sigma: FloatArray
-    available: BoolArray
+    friction: Vector
+    sigma: Vector
+    noise_sigma: Vector
+    available: Flags
 
 
 @dataclass(slots=True)

@@ -14,14 +14,14 @@ rest on the same gyroscope: the published covariance is the sum of both.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import allocate, arrays, kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
     Quaternion,
-    Vector,
     bounded,
     cross,
     is_covariance,
@@ -34,7 +34,8 @@ from friction_estimator.linear_algebra import (
     turned,
     yaw_from_quaternion,
 )
-from friction_estimator.types import GRAVITY, Attitude, FloatArray
+from friction_estimator.linear_algebra import Vector as Triple
+from friction_estimator.types import GRAVITY, Attitude, FloatArray, Matrix, Vector
 
 _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3.0
 """Variance of an angle that may have any value [rad^2]."""
@@ -54,17 +55,57 @@ _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
 
 
+@arrays
+class AttitudeState(NamedTuple):
+    """State of both filters.
+
+    Attributes
+    ----------
+    gravity : (12,) ``x = [g, a, b_a, b_w]`` of the gravity filter, base axes: gravity, linear acceleration of the trunk
+        as a first-order Gauss-Markov process, biases of accelerometer and gyroscope
+    gravity_covariance : (12, 12)
+    quaternion : (4,) base to world ``(w, x, y, z)``
+    quaternion_covariance : (3, 3) of the error ``theta`` in ``R_true = exp(theta) R``, world axes [rad^2], since a
+        quaternion has four numbers but three degrees of freedom; between samples only the gyroscope adds to that error
+    yaw_with_bias : (1,) covariance of yaw and gyroscope bias [rad^2/s]
+    mean_acceleration : (3,) low-passed horizontal acceleration, base axes [m/s^2]
+    angular_acceleration : (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
+    gyro : (3,) its last reading, base axes [rad/s]
+    """
+
+    gravity: Vector
+    gravity_covariance: Matrix
+    quaternion: Vector
+    quaternion_covariance: Matrix
+    yaw_with_bias: Vector
+    mean_acceleration: Vector
+    angular_acceleration: Vector
+    gyro: Vector
+
+
+@arrays
+class AttitudeTuning(NamedTuple):
+    """What is known of IMU and trunk in advance.
+
+    Attributes
+    ----------
+    imu_to_base : (3, 3) A_I^b of eq. 6
+    acceleration_std : of the trunk's linear acceleration [m/s^2]
+    reading_variance : of an accelerometer reading, with vibration [m^2/s^4]
+    gyro_std, bias_walk : of the gyroscope, and of the random walk of its bias [rad/s], [rad/s/sqrt(s)]
+    cutoff : of the angular acceleration's low-pass [Hz]
+    """
+
+    imu_to_base: Matrix
+    acceleration_std: float
+    reading_variance: float
+    gyro_std: float
+    bias_walk: float
+    cutoff: float
+
+
 @kernel
-def predict_gravity(
-    x: FloatArray,
-    P: FloatArray,
-    gyro: Vector | FloatArray,
-    dt: float,
-    acceleration_time: float,
-    acceleration_std: float,
-    gyro_std: float,
-    bias_walk: float,
-) -> None:
+def predict_gravity(x: FloatArray, P: FloatArray, tuning: AttitudeTuning, gyro: Triple | FloatArray, dt: float) -> None:
     """Advance ``x = [g, a, b_a, b_w]`` (12,) and its covariance (12, 12) by ``dt`` [s], in place.
 
     The gyroscope less its bias turns g and a by T, and a decays: ``P = F P F^T + Q`` with the Jacobian
@@ -74,7 +115,7 @@ def predict_gravity(
     T = matrix_from_quaternion(
         quaternion_exp((-dt * (gyro[0] - x[9]), -dt * (gyro[1] - x[10]), -dt * (gyro[2] - x[11])))
     )
-    keep, g, a = math.exp(-dt / acceleration_time), (x[0], x[1], x[2]), (x[3], x[4], x[5])
+    keep, g, a = math.exp(-dt / ACCELERATION_TIME), (x[0], x[1], x[2]), (x[3], x[4], x[5])
     rows = np.empty((6, 12))  # of F P
     for j in range(12):
         by_bias = cross(g, (P[9, j], P[10, j], P[11, j]))
@@ -92,13 +133,13 @@ def predict_gravity(
     for i in range(3):
         x[i], x[3 + i] = g[i], keep * a[i]
     for axis in range(3):
-        P[axis, axis] += (GRAVITY * gyro_std * dt) ** 2
-        P[3 + axis, 3 + axis] += acceleration_std**2 * -math.expm1(-2.0 * dt / acceleration_time)
-        P[9 + axis, 9 + axis] += bias_walk**2 * dt
+        P[axis, axis] += (GRAVITY * tuning.gyro_std * dt) ** 2
+        P[3 + axis, 3 + axis] += tuning.acceleration_std**2 * -math.expm1(-2.0 * dt / ACCELERATION_TIME)
+        P[9 + axis, 9 + axis] += tuning.bias_walk**2 * dt
 
 
 @kernel
-def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Vector | FloatArray, noise_variance: float) -> None:
+def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Triple | FloatArray, noise_variance: float) -> None:
     """Use an accelerometer reading (3,) = a - g + b_a, in place; then restore the length of gravity.
 
     Impacts are not gated out: gravity is the mean of the specific force only if all its peaks count.
@@ -128,7 +169,7 @@ def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Vector | Float
 
 
 @kernel
-def add_to_mean_acceleration(mean: FloatArray, x: FloatArray, specific_force: Vector, dt: float) -> float:
+def add_to_mean_acceleration(mean: FloatArray, x: FloatArray, specific_force: Triple, dt: float) -> float:
     """Low-pass the horizontal part of ``f + g`` (3,) [m/s^2], base axes, in place.
 
     Returns
@@ -146,7 +187,7 @@ def add_to_mean_acceleration(mean: FloatArray, x: FloatArray, specific_force: Ve
 
 
 @kernel
-def tilt_covariance(rotation: FloatArray, gravity: FloatArray, covariance: FloatArray) -> Vector:
+def tilt_covariance(rotation: FloatArray, gravity: FloatArray, covariance: FloatArray) -> Triple:
     """Variance about x, covariance, variance about y [rad^2] of the tilt about the world axes.
 
     ``d theta = g x d g / |g|^2``, for a gravity (3,) in base axes of which ``covariance`` (3, 3 or more) holds.
@@ -168,25 +209,11 @@ def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
     return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
 
 
-@kernel("V M V f8 f8 V M", unchecked=True)
-def start_attitude(
-    x: FloatArray,
-    P: FloatArray,
-    specific_force: FloatArray,
-    noise_variance: float,
-    yaw: float,
-    q: FloatArray,
-    P_q: FloatArray,
-) -> None:
-    """Use the first accelerometer reading (3,); write the quaternion of a known yaw and of the tilt by gravity.
-
-    Parameters
-    ----------
-    x, P : of the gravity filter, in place
-    noise_variance : of the reading
-    q, P_q : (4,) output; (3, 3) into which the covariance of the tilt is written
-    """
-    correct_gravity(x, P, specific_force, noise_variance)
+@kernel("AttitudeState AttitudeTuning V f8", unchecked=True)
+def start_attitude(state: AttitudeState, tuning: AttitudeTuning, specific_force: FloatArray, yaw: float) -> None:
+    """Use the first accelerometer reading (3,), base axes; begin the quaternion with a yaw and the tilt by gravity."""
+    x, P, q, P_q = state.gravity, state.gravity_covariance, state.quaternion, state.quaternion_covariance
+    correct_gravity(x, P, specific_force, tuning.reading_variance)
     roll, pitch = roll_pitch(x)
     q[0], q[1], q[2], q[3] = quaternion_from_rpy(roll, pitch, yaw)
     P_q[0, 0], P_q[0, 1], P_q[1, 1] = tilt_covariance(matrix_from_quaternion(q), x, P)
@@ -205,7 +232,7 @@ def predict_quaternion_covariance(
 
 
 @kernel
-def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt: Vector) -> None:
+def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt: Triple) -> None:
     """Use a measured quaternion and the covariance of its tilt, in place; no yaw is in it."""
     innovation = rotation_between(q, measured)
     rows, S = P[:2].copy(), np.empty((2, 2))
@@ -225,107 +252,88 @@ def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt:
     q[0], q[1], q[2], q[3] = w / length, x / length, y / length, z / length
 
 
-@kernel("V M V M V V V f8 f8 M", unchecked=True)
-def attitude_output(
-    x: FloatArray,
-    P: FloatArray,
-    q: FloatArray,
-    P_q: FloatArray,
-    angular_acceleration: FloatArray,
+@kernel("AttitudeState f8 V V f8 Attitude", unchecked=True)
+def write_attitude(
+    state: AttitudeState,
+    gyro_std: float,
     gyro: FloatArray,
     specific_force: FloatArray,
-    gyro_std: float,
     silent_variance: float,
-    out: FloatArray,
+    out: Attitude,
 ) -> bool:
-    """Write the fields of :class:`Attitude` into the rows of ``out`` (12, 3), in the order of :func:`_attitude`.
+    """Write the attitude.
+
+    Parameters
+    ----------
+    gyro, specific_force : (3,) readings, base axes
+    silent_variance : of each angle, by silence of the IMU [rad^2]
 
     Returns
     -------
     False where the state has become useless: not finite, or no covariance
     """
-    rotation = matrix_from_quaternion(q)
+    x, P, P_q = state.gravity, state.gravity_covariance, state.quaternion_covariance
+    rotation = matrix_from_quaternion(state.quaternion)
     for i in range(3):
         for j in range(3):
-            out[i, j] = rotation[i, j]
-            out[3 + i, j] = P_q[i, j]
-            out[6 + i, j] = P[9 + i, 9 + j]
-        out[3 + i, i] += silent_variance
-        out[6 + i, i] += gyro_std**2
-        out[9, i] = gyro[i] - x[9 + i]
-        out[10, i] = angular_acceleration[i]
-        out[11, i] = specific_force[i]
+            out.rotation_base_to_world[i, j] = rotation[i, j]
+            out.covariance[i, j] = P_q[i, j]
+            out.rate_covariance[i, j] = P[9 + i, 9 + j]
+        out.covariance[i, i] += silent_variance
+        out.rate_covariance[i, i] += gyro_std**2
+        out.angular_velocity[i] = gyro[i] - x[9 + i]
+        out.angular_acceleration[i] = state.angular_acceleration[i]
+        out.specific_force[i] = specific_force[i]
     xx, xy, yy = tilt_covariance(rotation, x, P)
-    out[3, 0] += xx
-    out[3, 1] += xy
-    out[4, 0] += xy
-    out[4, 1] += yy
-    return bounded(x) and is_covariance(P) and is_covariance(P_q) and bounded(out)
+    out.covariance[0, 0] += xx
+    out.covariance[0, 1] += xy
+    out.covariance[1, 0] += xy
+    out.covariance[1, 1] += yy
+    sound = bounded(x) and bounded(rotation) and bounded(out.angular_acceleration)
+    return sound and is_covariance(P) and is_covariance(P_q)
 
 
-@kernel("V M V M V V V V M V V f8 f8 f8 f8 f8 f8 f8 M", unchecked=True)
+@kernel("AttitudeState AttitudeTuning V V f8 Attitude", unchecked=True)
 def advance_attitude(
-    x: FloatArray,
-    P: FloatArray,
-    q: FloatArray,
-    P_q: FloatArray,
-    yaw_with_bias: FloatArray,
-    mean_acceleration: FloatArray,
-    angular_acceleration: FloatArray,
-    last_gyro: FloatArray,
-    imu_to_base: FloatArray,
+    state: AttitudeState,
+    tuning: AttitudeTuning,
     angular_velocity: FloatArray,
     accelerometer: FloatArray,
     dt: float,
-    acceleration_time: float,
-    acceleration_std: float,
-    reading_variance: float,
-    gyro_std: float,
-    bias_walk: float,
-    cutoff: float,
-    out: FloatArray,
+    out: Attitude,
 ) -> int:
     """Use one IMU sample in IMU axes: both filters in place, the differentiated gyroscope behind its low-pass.
 
     Returns
     -------
-    ``_BROKEN`` where :func:`attitude_output` is False; ``_CONTRADICTED`` where the accelerometer has contradicted the
+    ``_BROKEN`` where :func:`write_attitude` is False; ``_CONTRADICTED`` where the accelerometer has contradicted the
     tilt, and shows it now; else ``_SOUND``
     """
-    gyro, specific_force = turned(imu_to_base, angular_velocity), turned(imu_to_base, accelerometer)
-    mean_gyro = 0.5 * (gyro[0] + last_gyro[0]), 0.5 * (gyro[1] + last_gyro[1]), 0.5 * (gyro[2] + last_gyro[2])
-    predict_gravity(x, P, mean_gyro, dt, acceleration_time, acceleration_std, gyro_std, bias_walk)
-    correct_gravity(x, P, specific_force, reading_variance)
-    impossible = add_to_mean_acceleration(mean_acceleration, x, specific_force, dt) > _MOST_ACCELERATION
+    x, P, q, P_q = state.gravity, state.gravity_covariance, state.quaternion, state.quaternion_covariance
+    gyro, force = turned(tuning.imu_to_base, angular_velocity), turned(tuning.imu_to_base, accelerometer)
+    last = state.gyro
+    mean_gyro = 0.5 * (gyro[0] + last[0]), 0.5 * (gyro[1] + last[1]), 0.5 * (gyro[2] + last[2])
+    predict_gravity(x, P, tuning, mean_gyro, dt)
+    correct_gravity(x, P, force, tuning.reading_variance)
+    impossible = add_to_mean_acceleration(state.mean_acceleration, x, force, dt) > _MOST_ACCELERATION
     turn = dt * (mean_gyro[0] - x[9]), dt * (mean_gyro[1] - x[10]), dt * (mean_gyro[2] - x[11])
     q[0], q[1], q[2], q[3] = quaternion_product(q, quaternion_exp(turn))
-    predict_quaternion_covariance(P_q, yaw_with_bias, gyro_std, max(P[9, 9], P[10, 10], P[11, 11]), dt)
+    predict_quaternion_covariance(P_q, state.yaw_with_bias, tuning.gyro_std, max(P[9, 9], P[10, 10], P[11, 11]), dt)
     roll, pitch = roll_pitch(x)
     measured = quaternion_from_rpy(roll, pitch, yaw_from_quaternion(q))
     correct_quaternion(q, P_q, measured, tilt_covariance(matrix_from_quaternion(q), x, P))
-    part = -math.expm1(-2.0 * math.pi * cutoff * dt)
+    part = -math.expm1(-2.0 * math.pi * tuning.cutoff * dt)
     for i in range(3):
-        angular_acceleration[i] += part * ((gyro[i] - last_gyro[i]) / dt - angular_acceleration[i])
-        last_gyro[i], out[11, i] = gyro[i], specific_force[i]
-    if not attitude_output(x, P, q, P_q, angular_acceleration, last_gyro, out[11], gyro_std, 0.0, out):
+        state.angular_acceleration[i] += part * ((gyro[i] - last[i]) / dt - state.angular_acceleration[i])
+        last[i], out.specific_force[i] = gyro[i], force[i]
+    if not write_attitude(state, tuning.gyro_std, last, out.specific_force, 0.0, out):
         return _BROKEN
-    length = math.sqrt(specific_force[0] ** 2 + specific_force[1] ** 2 + specific_force[2] ** 2)
+    length = math.sqrt(force[0] ** 2 + force[1] ** 2 + force[2] ** 2)
     return _CONTRADICTED if impossible and abs(length - GRAVITY) < _LIKE_GRAVITY else _SOUND
-
-
-def _attitude(sound: bool, out: FloatArray) -> Attitude:
-    if not sound:
-        raise FloatingPointError("the state of its filter was not finite")
-    return Attitude(out[0:3], out[9], out[10], out[11], out[3:6], out[6:9])
 
 
 class AttitudeEstimator:
     """The attitude stage: gyroscope and accelerometer in, attitude and base rates out.
-
-    The gravity filter has the state ``x = [g (3), a (3), b_a (3), b_w (3)]`` in base axes: gravity, linear acceleration
-    of the trunk as a first-order Gauss-Markov process, biases of accelerometer and gyroscope. The quaternion filter has
-    the covariance of the error ``theta`` in ``R_true = exp(theta) R``, world axes, since a quaternion has four
-    numbers but three degrees of freedom; between samples only the gyroscope adds to that error.
 
     Parameters
     ----------
@@ -334,8 +342,6 @@ class AttitudeEstimator:
 
     Attributes
     ----------
-    gravity_state, gravity_covariance : (12,), (12, 12) of the gravity filter
-    quaternion, quaternion_covariance : (4,) base to world ``(w, x, y, z)``, (3, 3) [rad^2]
     contradicted : True where the newest sample showed that gyroscope and accelerometer contradict each other, so that
         the tilt was found anew
     """
@@ -343,14 +349,11 @@ class AttitudeEstimator:
     def __init__(self, config: AttitudeConfig, noise: SensorNoise, rotation_imu_to_base: FloatArray) -> None:
         first_std = math.hypot(config.acceleration_std, config.vibration_std)
         self._first_stds = first_std, config.acceleration_std, config.acceleration_bias_std, config.gyro_bias_std
-        self._gyro_std = noise.angular_velocity_std
-        self._reading_variance = noise.specific_force_std**2 + config.vibration_std**2
-        self._imu_to_base = rotation_imu_to_base
-        self._tuning = (
-            ACCELERATION_TIME,
+        self._tuning = AttitudeTuning(
+            rotation_imu_to_base,
             config.acceleration_std,
-            self._reading_variance,
-            self._gyro_std,
+            noise.specific_force_std**2 + config.vibration_std**2,
+            noise.angular_velocity_std,
             config.gyro_bias_walk,
             config.angular_acceleration_cutoff,
         )
@@ -360,16 +363,13 @@ class AttitudeEstimator:
         """Begin anew with the next sample; yaw is zero there."""
         self._running = False
         self._silent_for = 0.0
-        self.gravity_state, self.gravity_covariance = np.zeros(12), np.zeros((12, 12))
-        self.quaternion, self.quaternion_covariance = np.array([1.0, 0.0, 0.0, 0.0]), np.zeros((3, 3))
-        self._yaw_with_bias, self._mean_acceleration = np.zeros(1), np.zeros(3)
-        self._angular_acceleration, self._last_gyro = np.zeros(3), np.zeros(3)
+        self._state = _initial_state()
         self.contradicted = False
 
     @property
     def gyro_bias(self) -> FloatArray:
         """Bias of the gyroscope, base axes (3,) [rad/s]."""
-        return self.gravity_state[9:]
+        return self._state.gravity[9:]
 
     def step(self, angular_velocity: FloatArray, specific_force: FloatArray, dt: float, fresh: bool = True) -> Attitude:
         """Use one IMU sample (IMU axes) and return the attitude of the base.
@@ -389,40 +389,26 @@ class AttitudeEstimator:
         """
         self.contradicted = False
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
-            out = np.empty((12, 3))
-            result = advance_attitude(
-                self.gravity_state,
-                self.gravity_covariance,
-                self.quaternion,
-                self.quaternion_covariance,
-                self._yaw_with_bias,
-                self._mean_acceleration,
-                self._angular_acceleration,
-                self._last_gyro,
-                self._imu_to_base,
-                angular_velocity,
-                specific_force,
-                dt,
-                *self._tuning,
-                out,
-            )
+            out = _empty_attitude()
+            result = advance_attitude(self._state, self._tuning, angular_velocity, specific_force, dt, out)
             self.contradicted = result == _CONTRADICTED
             if not self.contradicted:
-                return _attitude(result == _SOUND, out)
-        gyro, specific_force = self._imu_to_base @ angular_velocity, self._imu_to_base @ specific_force
+                return _checked(result == _SOUND, out)
+        state, to_base = self._state, self._tuning.imu_to_base
+        gyro, specific_force = to_base @ angular_velocity, to_base @ specific_force
         if not fresh:
             self._silent_for += dt
-            self._angular_acceleration[:] = 0.0
+            state.angular_acceleration[:] = 0.0
         elif not self._running:
             self._start(gyro, specific_force, np.zeros(3), 0.0, 0.0)
         elif self._silent_for > 0.0 or self.contradicted:
-            variance = float(self.quaternion_covariance[2, 2]) + self._silent_variance()
+            variance = float(state.quaternion_covariance[2, 2]) + self._silent_variance()
             bias = self.gyro_bias.copy()
             if self.contradicted:
-                up = -self.gravity_state[:3]
+                up = -state.gravity[:3]
                 variance += math.atan2(np.linalg.norm(np.cross(up, specific_force)), up @ specific_force) ** 2
                 bias[:] = 0.0
-            self._start(gyro, specific_force, bias, yaw_from_quaternion(self.quaternion), variance)
+            self._start(gyro, specific_force, bias, yaw_from_quaternion(state.quaternion), variance)
         return self._output(gyro, specific_force)
 
     def _start(
@@ -431,39 +417,38 @@ class AttitudeEstimator:
         """Split the first reading by the prior-weighted pseudo-inverse; the tilt follows from gravity."""
         length = float(np.linalg.norm(specific_force))
         up = specific_force / length if length > 1e-6 else np.array([0.0, 0.0, 1.0])
-        self.gravity_state = np.concatenate((-GRAVITY * up, np.zeros(6), gyro_bias))
-        self.gravity_covariance = np.diag(np.maximum(np.repeat(self._first_stds, 3) ** 2, _LEAST_VARIANCE))
-        self.quaternion, self.quaternion_covariance = np.empty(4), np.diag([0.0, 0.0, yaw_variance])
-        start_attitude(
-            self.gravity_state,
-            self.gravity_covariance,
-            specific_force,
-            self._reading_variance,
-            yaw,
-            self.quaternion,
-            self.quaternion_covariance,
-        )
-        self._yaw_with_bias[:] = self._mean_acceleration[:] = self._angular_acceleration[:] = 0.0
-        self._last_gyro[:] = gyro
+        state = self._state = _initial_state()
+        state.gravity[:3], state.gravity[9:] = -GRAVITY * up, gyro_bias
+        np.fill_diagonal(state.gravity_covariance, np.maximum(np.repeat(self._first_stds, 3) ** 2, _LEAST_VARIANCE))
+        state.quaternion_covariance[2, 2], state.gyro[:] = yaw_variance, gyro
+        start_attitude(state, self._tuning, specific_force, yaw)
         self._running, self._silent_for = True, 0.0
 
     def _silent_variance(self) -> float:
         return (IMU_GAP_RATE * self._silent_for) ** 2
 
     def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
-        out = np.empty((12, 3))
-        sound = attitude_output(
-            self.gravity_state,
-            self.gravity_covariance,
-            self.quaternion,
-            self.quaternion_covariance,
-            self._angular_acceleration,
-            gyro,
-            specific_force,
-            self._gyro_std,
-            self._silent_variance(),
-            out,
-        )
+        out = _empty_attitude()
+        sound = write_attitude(self._state, self._tuning.gyro_std, gyro, specific_force, self._silent_variance(), out)
         if not self._running:
-            out[3:6] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
-        return _attitude(sound, out)
+            out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
+        return _checked(sound, out)
+
+
+def _initial_state() -> AttitudeState:
+    _, state = allocate(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
+    state.quaternion[0] = 1.0
+    return state
+
+
+def _empty_attitude() -> Attitude:
+    rotation, angular_velocity, angular_acceleration = np.empty((3, 3)), np.empty(3), np.empty(3)
+    return Attitude(
+        rotation, angular_velocity, angular_acceleration, np.empty(3), np.empty((3, 3)), np.empty((3, 3))
+    )  # fmt: skip
+
+
+def _checked(sound: bool, attitude: Attitude) -> Attitude:
+    if not sound:
+        raise FloatingPointError("the state of its filter was not finite")
+    return attitude

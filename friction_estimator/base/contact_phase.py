@@ -3,52 +3,65 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import allocate, arrays, kernel
 from friction_estimator.config import ContactPhaseConfig
-from friction_estimator.types import BoolArray, ContactPhase, FloatArray
+from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
 
 _RELEASE = 0.5
 """Threshold below which a foot is in the air, as a part of that above which it is in contact."""
 
 
-@kernel("B V V B M B f8 f8 f8 f8 b1 B V", unchecked=True)
+@arrays
+class ContactState(NamedTuple):
+    """State of k triggers.
+
+    Attributes
+    ----------
+    contact, was_fresh : (k,) 1 in stance, and where the sensor delivered at the last sample; else 0
+    crossed_for, since : (k,) time since the force is beyond the threshold, since the last change, NaN at first [s]
+    """
+
+    contact: Vector
+    crossed_for: Vector
+    since: Vector
+    was_fresh: Vector
+
+
+@kernel("ContactState M B f8 f8 f8 f8 B V", unchecked=True)
 def step_contact(
-    contact: BoolArray,
-    crossed_for: FloatArray,
-    since: FloatArray,
-    was_fresh: BoolArray,
+    state: ContactState,
     wrenches: FloatArray,
     fresh: BoolArray,
     dt: float,
     on: float,
     off: float,
     debounce: float,
-    running: bool,
     contact_out: BoolArray,
     since_out: FloatArray,
 ) -> None:
     """Advance the Schmitt trigger of each foot, in place; copy contact and time since its last change."""
+    contact, crossed_for, since, was_fresh = state
     for foot in range(contact.size):
-        force = wrenches[foot, 2]
-        wants = force > (off if contact[foot] else on)
-        if not running:
-            contact[foot] = wants and fresh[foot]
-            since[foot] = math.inf
+        force, stands = wrenches[foot, 2], contact[foot] == 1.0
+        wants = force > (off if stands else on)
+        if math.isnan(since[foot]):
+            stands, since[foot] = wants and fresh[foot], math.inf
         else:
-            crossed_for[foot] = crossed_for[foot] + dt if wants != contact[foot] and fresh[foot] else 0.0
+            crossed_for[foot] = crossed_for[foot] + dt if wants != stands and fresh[foot] else 0.0
             change = not crossed_for[foot] <= debounce - 1e-9
-            returned = fresh[foot] and not was_fresh[foot]
+            returned = fresh[foot] and was_fresh[foot] == 0.0
             if change:
-                contact[foot] = not contact[foot]
+                stands = not stands
                 crossed_for[foot] = 0.0
             if returned:
-                contact[foot] = force > on
-            since[foot] = 0.0 if change or returned or not since[foot] >= 0.0 else since[foot] + dt
-        was_fresh[foot] = fresh[foot]
-        contact_out[foot], since_out[foot] = contact[foot], since[foot]
+                stands = force > on
+            since[foot] = 0.0 if change or returned else since[foot] + dt
+        contact[foot], was_fresh[foot] = stands, fresh[foot]
+        contact_out[foot], since_out[foot] = stands, since[foot]
 
 
 class ContactPhaseDetector:
@@ -69,11 +82,8 @@ class ContactPhaseDetector:
 
     def reset(self) -> None:
         """Decide anew, without debounce, at the next sample."""
-        count = len(self._names)
-        self._running = False
-        self._contact: BoolArray = np.zeros(count, dtype=bool)
-        self._crossed_for, self._since = np.zeros(count), np.zeros(count)
-        self._was_fresh: BoolArray = np.zeros(count, dtype=bool)
+        _, self._state = allocate(ContactState, *(len(self._names) for _ in ContactState._fields))
+        self._state.since[:] = math.nan
 
     def step(self, wrenches: FloatArray, fresh: BoolArray, dt: float) -> ContactPhase:
         """Use the wrenches (k, 6) in the sole frames.
@@ -82,20 +92,7 @@ class ContactPhaseDetector:
         landed.
         """
         contact, since = np.empty(len(self._names), dtype=bool), np.empty(len(self._names))
-        step_contact(
-            self._contact,
-            self._crossed_for,
-            self._since,
-            self._was_fresh,
-            wrenches,
-            fresh,
-            dt,
-            *self._thresholds,
-            self._running,
-            contact,
-            since,
-        )
-        self._running = True
+        step_contact(self._state, wrenches, fresh, dt, *self._thresholds, contact, since)
         return ContactPhase(contact, since, self.name(contact))
 
     def name(self, contact: BoolArray) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,8 +43,7 @@ _TILT_FOUND_ANEW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SensedFrame:
+class SensedFrame(NamedTuple):
     """Results of all stages before the friction for one frame."""
 
     attitude: Attitude

@@ -11,22 +11,50 @@ import difflib
 import hashlib
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import cross, product, skew, turned
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.robot.urdf import checked_urdf, doubts, mimics
-from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
+from friction_estimator.types import GRAVITY, Block, BoolArray, Dynamics, FlagTable, FloatArray, Matrix
 
 POSITION_MARGIN = 2.0 * math.pi
 """A position may be beyond its limits of the URDF by this [rad or m]: an encoder may be off by a turn."""
 FARTHEST_POSITION = 1e7
 """A joint without limits may be this far from zero [rad or m]: a wheel at 100 rad/s takes a day to get there."""
+
+
+@arrays
+class PinocchioResults(NamedTuple):
+    """Results of pinocchio for one sample, and what does not change.
+
+    Attributes
+    ----------
+    mass : (nv, nv) H, lower triangle
+    coriolis : (nv, nv) transpose of C
+    jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
+    parent_rotation, parent_position : (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
+    sole_rotation, sole_position : (k, 3, 3), (k, 3) of each sole in the axes of that joint
+    carries : (k, nv) True where a velocity moves the foot
+    floating : True where the first six velocities are those of the base
+    """
+
+    mass: Matrix
+    coriolis: Matrix
+    jacobian: Matrix
+    jacobian_rate: Matrix
+    parent_rotation: Block
+    parent_position: Matrix
+    sole_rotation: Block
+    sole_position: Matrix
+    carries: FlagTable
+    floating: bool
 
 
 @kernel("V V V V")
@@ -41,87 +69,65 @@ def velocity_seen_from_imu(
         v[6 + joint] = joint_velocity[joint]
 
 
-@kernel("M M M M V V V b1 BM T M T M M V V T M M T")
-def dynamic_terms(
-    mass: FloatArray,
-    coriolis: FloatArray,
-    jacobian: FloatArray,
-    jacobian_rate: FloatArray,
-    v: FloatArray,
-    f: FloatArray,
-    gravity: FloatArray,
-    floating: bool,
-    carries: BoolArray,
-    parent_rotation: FloatArray,
-    parent_position: FloatArray,
-    sole_rotation: FloatArray,
-    sole_position: FloatArray,
-    H: FloatArray,
-    b: FloatArray,
-    beta: FloatArray,
-    J: FloatArray,
-    drift: FloatArray,
-    position: FloatArray,
-    rotation: FloatArray,
-) -> None:
+@kernel("PinocchioResults V Dynamics", unchecked=True)
+def dynamic_terms(results: PinocchioResults, gravity: FloatArray, out: Dynamics) -> None:
     """Write the arrays of :class:`Dynamics`, from ``mass_matrix`` on, from pinocchio's results.
 
     Parameters
     ----------
-    mass : (nv, nv) H, lower triangle
-    coriolis : (nv, nv) transpose of C
-    jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
-    v : (nv,) generalised velocity
-    f : (3,) specific force at the IMU, base axes
     gravity : (nv,) generalised gravity of a fixed base; zero for a floating one
-    floating : True where the first three velocities are those of the base
-    carries : (k, nv) True where a velocity moves the foot
-    parent_rotation, parent_position : (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
-    sole_rotation, sole_position : (k, 3, 3), (k, 3) of each sole in the axes of that joint
     """
-    nv, k = v.size, parent_position.shape[0]
+    H, f, v, nv = out.mass_matrix, out.specific_force, out.velocity, gravity.size
     for i in range(nv):
         for j in range(i + 1):
-            H[i, j] = H[j, i] = mass[i, j]
+            H[i, j] = H[j, i] = results.mass[i, j]
     for i in range(nv):
         g = gravity[i]
-        if floating:
+        if results.floating:
             g += H[i, 0] * f[0] + H[i, 1] * f[1] + H[i, 2] * f[2]
         forward, transposed = 0.0, 0.0
         for j in range(nv):
-            forward += coriolis[j, i] * v[j]
-            transposed += coriolis[i, j] * v[j]
-        b[i], beta[i] = forward + g, transposed - g
+            forward += results.coriolis[j, i] * v[j]
+            transposed += results.coriolis[i, j] * v[j]
+        out.bias[i], out.momentum_bias[i] = forward + g, transposed - g
+    for foot in range(results.parent_position.shape[0]):
+        _foot_terms(results, foot, out)
+
+
+@kernel
+def _foot_terms(results: PinocchioResults, foot: int, out: Dynamics) -> None:
+    """Write Jacobian, acceleration and pose of a sole."""
+    v, parent = out.velocity, results.parent_rotation[foot]
+    J, drift = out.foot_jacobian[foot], out.foot_bias_acceleration[foot]
     J[:], drift[:] = 0.0, 0.0
-    for foot in range(k):
-        R = product(parent_rotation[foot], sole_rotation[foot])
-        p = turned(parent_rotation[foot], sole_position[foot])
-        motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
-        p = p[0] + parent_position[foot, 0], p[1] + parent_position[foot, 1], p[2] + parent_position[foot, 2]
-        for axis in range(3):
-            position[foot, axis] = p[axis]
-            for i in range(3):
-                rotation[foot, axis, i] = R[axis, i]
-        for j in range(nv):
-            if carries[foot, j]:
-                l0, l1, l2, w0, w1, w2 = (
-                    jacobian[j, 0], jacobian[j, 1], jacobian[j, 2], jacobian[j, 3], jacobian[j, 4], jacobian[j, 5],
-                )  # fmt: skip
-                for i in range(6):
-                    motion[i] += v[j] * jacobian[j, i]
-                    rate[i] += v[j] * jacobian_rate[j, i]
-                l0, l1, l2 = l0 + w1 * p[2] - w2 * p[1], l1 + w2 * p[0] - w0 * p[2], l2 + w0 * p[1] - w1 * p[0]
-                for axis in range(3):
-                    J[foot, axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
-                    J[foot, 3 + axis, j] = R[0, axis] * w0 + R[1, axis] * w1 + R[2, axis] * w2
-        turning, spin = (motion[3], motion[4], motion[5]), (rate[3], rate[4], rate[5])
-        by_turning, by_spin = cross(turning, p), cross(spin, p)
-        centripetal = cross(turning, (motion[0] + by_turning[0], motion[1] + by_turning[1], motion[2] + by_turning[2]))
+    R = product(parent, results.sole_rotation[foot])
+    p = turned(parent, results.sole_position[foot])
+    motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
+    start = results.parent_position[foot]
+    p = p[0] + start[0], p[1] + start[1], p[2] + start[2]
+    for axis in range(3):
+        out.foot_position_in_base[foot, axis] = p[axis]
         for i in range(3):
-            linear = rate[i] + by_spin[i] + centripetal[i]
+            out.foot_rotation_to_base[foot, axis, i] = R[axis, i]
+    for j in range(v.size):
+        if results.carries[foot, j]:
+            column = results.jacobian[j]
+            l0, l1, l2, w0, w1, w2 = column[0], column[1], column[2], column[3], column[4], column[5]
+            for i in range(6):
+                motion[i] += v[j] * column[i]
+                rate[i] += v[j] * results.jacobian_rate[j, i]
+            l0, l1, l2 = l0 + w1 * p[2] - w2 * p[1], l1 + w2 * p[0] - w0 * p[2], l2 + w0 * p[1] - w1 * p[0]
             for axis in range(3):
-                drift[foot, axis] += R[i, axis] * linear
-                drift[foot, 3 + axis] += R[i, axis] * spin[i]
+                J[axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
+                J[3 + axis, j] = R[0, axis] * w0 + R[1, axis] * w1 + R[2, axis] * w2
+    turning, spin = (motion[3], motion[4], motion[5]), (rate[3], rate[4], rate[5])
+    by_turning, by_spin = cross(turning, p), cross(spin, p)
+    centripetal = cross(turning, (motion[0] + by_turning[0], motion[1] + by_turning[1], motion[2] + by_turning[2]))
+    for i in range(3):
+        linear = rate[i] + by_spin[i] + centripetal[i]
+        for axis in range(3):
+            drift[axis] += R[i, axis] * linear
+            drift[3 + axis] += R[i, axis] * spin[i]
 
 
 @kernel("M T")
@@ -219,7 +225,6 @@ class RobotModel:
             self._model.gravity.linear = np.zeros(3)  # the measured specific force takes its place
         self.imu_lever = skew(self.imu_position_in_base)
         self._hold_results()
-        self._carries = np.hstack((np.ones((len(self._foot_frames), self.base_dofs), dtype=bool), self.limb))
         self._link_errors = np.array(
             [_link_error_basis(inertia) for inertia in list(self._model.inertias)[first_joint:]]
         )
@@ -247,30 +252,16 @@ class RobotModel:
             v = np.empty(model.nv)
             velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
         else:
-            v = velocity
+            v = np.ascontiguousarray(velocity, np.float64)
             gravity = pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
         pin.computeCoriolisMatrix(model, data, q, v)
         for place, parent in self._parents:
             place[...] = parent
-        results = [np.empty(shape) for shape in self._shapes]
-        dynamic_terms(
-            self._mass,
-            self._coriolis,
-            self._jacobian,
-            self._jacobian_rate,
-            v,
-            specific_force,
-            gravity,
-            self.base_dofs > 0,
-            self._carries,
-            self._parent_rotation,
-            self._parent_position,
-            self._sole_rotation,
-            self._sole_position,
-            *results,
-        )
-        return Dynamics(position, v, specific_force, *results)
+        inputs = np.ascontiguousarray(position, np.float64), v, np.ascontiguousarray(specific_force, np.float64)
+        dynamics = Dynamics(*inputs, *[np.empty(shape) for shape in self._shapes])
+        dynamic_terms(self._results, gravity, dynamics)
+        return dynamics
 
     def centre_of_mass(self, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
         """Centre of mass in base axes (3,) [m], and its velocity relative to the base, base axes (3,) [m/s]."""
@@ -395,18 +386,22 @@ class RobotModel:
     def _hold_results(self) -> None:
         """Hold views of pinocchio's results, as C-contiguous arrays, and the soles' places behind their last joints."""
         data, frames = self._data, [self._model.frames[frame] for frame in self._foot_frames]
-        nv = self._model.nv  # pinocchio gives vectors where there is a single velocity
-        self._mass, self._coriolis = (matrix.reshape(nv, nv, order="F").T for matrix in (data.M, data.C))
-        self._jacobian, self._jacobian_rate = (J.reshape(6, nv, order="F").T for J in (data.J, data.dJ))
-        k, parents = len(frames), [data.oMi[frame.parentJoint] for frame in frames]
-        self._parent_rotation, self._parent_position = np.empty((k, 3, 3)), np.empty((k, 3))
+        nv, k = self._model.nv, len(frames)  # pinocchio gives vectors where there is a single velocity
+        parents = [data.oMi[frame.parentJoint] for frame in frames]
+        mass, coriolis = (matrix.reshape(nv, nv, order="F").T for matrix in (data.M, data.C))
+        jacobian, jacobian_rate = (matrix.reshape(6, nv, order="F").T for matrix in (data.J, data.dJ))
+        results = self._results = PinocchioResults(
+            mass, coriolis, jacobian, jacobian_rate, np.empty((k, 3, 3)), np.empty((k, 3)),
+            self._stack([frame.placement.rotation for frame in frames], (3, 3)),
+            self._stack([frame.placement.translation for frame in frames], (3,)),
+            np.hstack((np.ones((k, self.base_dofs), dtype=bool), self.limb)),
+            self.base_dofs > 0,
+        )  # fmt: skip
         self._parents = [
-            *zip(self._parent_rotation, [parent.rotation for parent in parents], strict=True),
-            *zip(self._parent_position, [parent.translation for parent in parents], strict=True),
+            *zip(results.parent_rotation, [parent.rotation for parent in parents], strict=True),
+            *zip(results.parent_position, [parent.translation for parent in parents], strict=True),
         ]
         self._shapes = (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
-        self._sole_rotation = self._stack([frame.placement.rotation for frame in frames], (3, 3))
-        self._sole_position = self._stack([frame.placement.translation for frame in frames], (3,))
 
     def _frame_id(self, name: str, parameter: str) -> int:
         if not self._model.existFrame(name):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from friction_estimator import linear_algebra
-from friction_estimator.base.attitude import ACCELERATION_TIME, AttitudeEstimator, predict_gravity
+from friction_estimator.base.attitude import AttitudeEstimator, AttitudeTuning, predict_gravity
 from friction_estimator.config import AttitudeConfig, SensorNoise
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -147,10 +147,10 @@ def test_gyro_bias_is_learned_about_the_horizontal_axes():
 def test_predicted_covariance_of_the_gravity_filter_is_that_of_the_jacobian_by_finite_differences():
     rng = np.random.default_rng(1)
     state, gyro = rng.normal(size=12) * ([5.0] * 3 + [1.0] * 6 + [0.1] * 3), rng.normal(size=3)
-    root = rng.normal(size=(12, 12))
+    root, tuning = rng.normal(size=(12, 12)), AttitudeTuning(np.eye(3), 0.0, 0.0, 0.0, 0.0, 0.0)
 
     def predicted(state, covariance):
-        predict_gravity(state, covariance, gyro, DT, ACCELERATION_TIME, 0.0, 0.0, 0.0)
+        predict_gravity(state, covariance, tuning, gyro, DT)
         return state
 
     eps, zero = 1e-4, np.zeros((12, 12))

@@ -79,7 +79,7 @@ def test_foot_sensors_and_accelerometer_are_not_used(robot, motion):
     blind = replace(
         instant,
         frame=replace(instant.frame, wrenches=np.full((2, 6), np.nan)),
-        attitude=replace(instant.attitude, specific_force=np.array([3.0, -2.0, 20.0])),
+        attitude=instant.attitude._replace(specific_force=np.array([3.0, -2.0, 20.0])),
     )
     solution = ConstrainedFriction(suralp_config(), robot).solve(as_instant(robot, blind), instant.acceleration)
     np.testing.assert_allclose(solution.friction, instant.friction, atol=1e-8)
@@ -235,7 +235,7 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, si
     steps = motion[:11]
     if standing == "both":
         steps = [replace(i, phase=replace(i.phase, contact=np.array([True, True]))) for i in steps]
-    steps = [replace(i, attitude=replace(i.attitude, covariance=tilt**2 * np.eye(3))) for i in steps]
+    steps = [replace(i, attitude=i.attitude._replace(covariance=tilt**2 * np.eye(3))) for i in steps]
     reference = observe(robot, steps, **changes)[-1]
     deviations = []
     for _ in range(200):
@@ -256,8 +256,7 @@ def with_noise(instant, noise, turned, rng):
             velocity=frame.velocity + noise.velocity_std * rng.normal(size=12),
             effort=frame.effort + noise.effort_std * rng.normal(size=12),
         ),
-        attitude=replace(
-            attitude,
+        attitude=attitude._replace(
             angular_velocity=attitude.angular_velocity + noise.angular_velocity_std * rng.normal(size=3),
             rotation_base_to_world=turned @ attitude.rotation_base_to_world,
         ),

@@ -11,11 +11,11 @@ acceleration (eq. 41), by Galilean invariance (a test compares with the world fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import constant_vector, white_vector
 from friction_estimator.linear_algebra import solve_positive
@@ -23,13 +23,18 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
     Attitude,
+    Block,
     BoolArray,
     ContactPhase,
     Dynamics,
+    Flags,
     FloatArray,
+    Indices,
     IntArray,
+    Matrix,
     MeasuredFriction,
     SensorFrame,
+    Vector,
 )
 
 _ANGULAR_ACCELERATION_STD = 0.3
@@ -38,8 +43,8 @@ _SETTLING_TIME = 0.05
 """A foot that has landed moves for this long [s]; until then its limb is not measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class SupportSet:
+@arrays
+class SupportSet(NamedTuple):
     """Index bookkeeping of one set of standing feet.
 
     Attributes
@@ -50,10 +55,45 @@ class SupportSet:
     available : (n,) True for these joints
     """
 
-    rows: IntArray
-    columns: IntArray
-    joints: IntArray
-    available: BoolArray
+    rows: Indices
+    columns: Indices
+    joints: Indices
+    available: Flags
+
+
+@arrays
+class Constraint(NamedTuple):
+    """Constraint of the standing feet (eqs. 43, 44, 47, 48), base origin moved to the IMU.
+
+    Attributes
+    ----------
+    J : (r, 3 + j) J_DS or J_SS
+    linear : (r, 3) its columns of the base velocity
+    upsilon : (r,) minus the feet's acceleration by the motion so far, and by that of the IMU
+    """
+
+    J: Matrix
+    linear: Matrix
+    upsilon: Vector
+
+
+@arrays
+class ErrorPaths(NamedTuple):
+    """How errors of the sensors reach the friction.
+
+    Attributes
+    ----------
+    torque_q, torque_v : (nv, n), (nv, nv) derivatives of the link torque by positions and velocities
+    foot_q, foot_v : (k, 6, n), (k, 6, nv) those of the soles' accelerations
+    inverse, free : (c, r), (c, 3) how the solution moves with upsilon and with the base angular acceleration
+    """
+
+    torque_q: Matrix
+    torque_v: Matrix
+    foot_q: Block
+    foot_v: Block
+    inverse: Matrix
+    free: Matrix
 
 
 @kernel
@@ -80,103 +120,77 @@ def _pseudo_inverse(A: FloatArray) -> FloatArray:
     return inverse if regular else np.asarray(np.linalg.pinv(A, rcond=1e-8))
 
 
-@kernel("T M M V M I I M M V", unchecked=True)
+@kernel
 def constrain(
-    foot_jacobian: FloatArray,
-    drift: FloatArray,
-    rotation: FloatArray,
-    specific_force: FloatArray,
-    lever: FloatArray,
-    rows: IntArray,
-    columns: IntArray,
-    J: FloatArray,
-    linear: FloatArray,
-    upsilon: FloatArray,
+    support: SupportSet, dynamics: Dynamics, rotation: FloatArray, lever: FloatArray, out: Constraint
 ) -> None:
-    """Write the constraint of the standing feet (eqs. 43, 44, 47, 48), base origin moved to the IMU.
+    """Write the constraint of the standing feet.
 
     Parameters
     ----------
-    foot_jacobian, drift : (k, 6, nv), and Jdot v (k, 6)
     rotation : (3, 3) base to world
-    specific_force : (3,) base axes [m/s^2]
     lever : (3, 3) of the cross product with the position of the IMU in the base
-    rows, columns : of :class:`SupportSet`
-    J : (r, 3 + j) output: J_DS or J_SS
-    linear : (r, 3) output: its columns of the base velocity
-    upsilon : (r,) output: minus the feet's acceleration by the motion so far, and by that of the IMU
     """
-    for a in range(rows.size):
-        foot, axis = rows[a] // 6, rows[a] % 6
-        upsilon[a] = -drift[foot, axis]
+    for a in range(support.rows.size):
+        foot, axis = support.rows[a] // 6, support.rows[a] % 6
+        jacobian = dynamics.foot_jacobian[foot, axis]
+        out.upsilon[a] = -dynamics.foot_bias_acceleration[foot, axis]
         for i in range(3):  # gravity in base axes is minus the last row of the rotation
-            linear[a, i] = foot_jacobian[foot, axis, i]
-            upsilon[a] -= linear[a, i] * (specific_force[i] - GRAVITY * rotation[2, i])
-        for b in range(columns.size):
-            J[a, b] = foot_jacobian[foot, axis, columns[b]]
+            out.linear[a, i] = jacobian[i]
+            out.upsilon[a] -= jacobian[i] * (dynamics.specific_force[i] - GRAVITY * rotation[2, i])
+        for b in range(support.columns.size):
+            out.J[a, b] = jacobian[support.columns[b]]
         for b in range(3):
             for i in range(3):
-                J[a, b] += linear[a, i] * lever[i, b]
+                out.J[a, b] += jacobian[i] * lever[i, b]
 
 
-@kernel("M V T M V V M I I V V", unchecked=True)
+@kernel("SupportSet Dynamics M V M V V V", unchecked=True)
 def friction_of_support(
-    H: FloatArray,
-    b: FloatArray,
-    foot_jacobian: FloatArray,
+    support: SupportSet,
+    dynamics: Dynamics,
     wrenches: FloatArray,
     effort: FloatArray,
-    solution: FloatArray,
     lever: FloatArray,
-    columns: IntArray,
-    joints: IntArray,
+    solution: FloatArray,
     friction: FloatArray,
     acceleration: FloatArray,
 ) -> None:
-    """Write the friction of the ``joints`` by eqs. 35, 45 and 49.
+    """Write the friction of the joints by eqs. 35, 45 and 49.
 
     Parameters
     ----------
-    H, b : (nv, nv), (nv,) of the dynamics
-    solution : (3 + j,) accelerations of the ``columns``; unsolved joints stay at zero
-    friction : (n,) output; other joints than these keep their values
+    lever : of :func:`constrain`
+    solution : (3 + j,) accelerations of the columns; unsolved joints stay at zero
+    friction : (n,) output; other joints than those of the support keep their values
     acceleration : (nv,) output: generalised acceleration seen from the IMU
     """
     acceleration[:] = 0.0
-    for c in range(columns.size):
-        acceleration[columns[c]] = solution[c]
+    for c in range(support.columns.size):
+        acceleration[support.columns[c]] = solution[c]
     for i in range(3):
         acceleration[i] = lever[i, 0] * solution[0] + lever[i, 1] * solution[1] + lever[i, 2] * solution[2]
-    for a in range(joints.size):
-        row = 6 + joints[a]
-        link_torque = b[row]
-        for j in range(b.size):
-            link_torque += H[row, j] * acceleration[j]
+    for joint in support.joints:
+        row = 6 + joint
+        link_torque = dynamics.bias[row]
+        for j in range(acceleration.size):
+            link_torque += dynamics.mass_matrix[row, j] * acceleration[j]
         for foot in range(wrenches.shape[0]):
             for axis in range(6):
-                link_torque -= foot_jacobian[foot, axis, row] * wrenches[foot, axis]
-        friction[joints[a]] = effort[joints[a]] - link_torque
+                link_torque -= dynamics.foot_jacobian[foot, axis, row] * wrenches[foot, axis]
+        friction[joint] = effort[joint] - link_torque
 
 
-@kernel("T M M V V b1 M M V M V I I I M M V V V", unchecked=True)
+@kernel("SupportSet Attitude Dynamics M V b1 M Constraint V V", unchecked=True)
 def standing_friction(
-    foot_jacobian: FloatArray,
-    drift: FloatArray,
-    rotation: FloatArray,
-    specific_force: FloatArray,
-    alpha: FloatArray,
-    gyro: bool,
-    lever: FloatArray,
-    H: FloatArray,
-    b: FloatArray,
+    support: SupportSet,
+    attitude: Attitude,
+    dynamics: Dynamics,
     wrenches: FloatArray,
     effort: FloatArray,
-    rows: IntArray,
-    columns: IntArray,
-    joints: IntArray,
-    J: FloatArray,
-    linear: FloatArray,
-    upsilon: FloatArray,
+    gyro: bool,
+    lever: FloatArray,
+    constraint: Constraint,
     friction: FloatArray,
     acceleration: FloatArray,
 ) -> bool:
@@ -184,68 +198,51 @@ def standing_friction(
 
     Parameters
     ----------
-    foot_jacobian, ..., effort : of :func:`constrain` and :func:`friction_of_support`
-    alpha : (3,) angular acceleration of the base [rad/s^2]
-    gyro : True to take ``alpha`` as given, False for that of eqs. 42 and 46
-    rows, columns, joints : of :class:`SupportSet`
-    J, linear, upsilon : output of :func:`constrain`
+    gyro : True to take the base angular acceleration of the gyroscope, False for that of eqs. 42 and 46
+    lever, constraint : of :func:`constrain`, the latter is output
     friction, acceleration : output of :func:`friction_of_support`
     """
-    constrain(foot_jacobian, drift, rotation, specific_force, lever, rows, columns, J, linear, upsilon)
-    solution = np.empty(columns.size)
+    constrain(support, dynamics, attitude.rotation_base_to_world, lever, constraint)
+    J, upsilon, solution = constraint.J, constraint.upsilon, np.empty(support.columns.size)
     if gyro:
-        moved, joint_solution = upsilon.copy(), np.empty(columns.size - 3)
+        moved, joint_solution = upsilon.copy(), np.empty(solution.size - 3)
         for i in range(3):
-            solution[i] = alpha[i]
+            solution[i] = attitude.angular_acceleration[i]
             for a in range(moved.size):
-                moved[a] -= J[a, i] * alpha[i]
+                moved[a] -= J[a, i] * solution[i]
         regular = minimum_norm(J[:, 3:].copy(), moved, joint_solution)
         solution[3:] = joint_solution
     else:
         regular = minimum_norm(J, upsilon, solution)
-    friction_of_support(
-        H, b, foot_jacobian, wrenches, effort, solution, lever, columns, joints, friction, acceleration
-    )  # fmt: skip
+    friction_of_support(support, dynamics, wrenches, effort, lever, solution, friction, acceleration)
     return regular
 
 
-@kernel("M M T T M M M M M M T V M I I I M V V f8", unchecked=True)
+@kernel("SupportSet Attitude Dynamics M V M M ErrorPaths V V", unchecked=True)
 def friction_variances(
-    torque_q: FloatArray,
-    torque_v: FloatArray,
-    foot_q: FloatArray,
-    foot_v: FloatArray,
-    linear: FloatArray,
-    inverse: FloatArray,
-    free: FloatArray,
-    H: FloatArray,
-    rotation: FloatArray,
-    tilt: FloatArray,
-    foot_jacobian: FloatArray,
-    effort: FloatArray,
+    support: SupportSet,
+    attitude: Attitude,
+    dynamics: Dynamics,
     wrenches: FloatArray,
-    rows: IntArray,
-    columns: IntArray,
-    joints: IntArray,
+    effort: FloatArray,
     lever: FloatArray,
+    linear: FloatArray,
+    paths: ErrorPaths,
     white: FloatArray,
     constant: FloatArray,
-    alpha_std: float,
 ) -> tuple[FloatArray, FloatArray]:
     """First-order propagation of the sensor errors to the friction (m,): white, lasting [(N m)^2].
 
     Through eq. 49 directly, and through the accelerations of eqs. 42, 46; plus the angular acceleration of the base,
-    which the constraint leaves free and which is known to ``alpha_std`` only.
+    which the constraint leaves free and which is known to ``_ANGULAR_ACCELERATION_STD`` only.
 
     Parameters
     ----------
-    torque_q, torque_v, foot_q, foot_v : derivatives by positions and velocities
-    linear : (r, 3) of :func:`constrain`
-    inverse, free : (c, r), (c, 3) how the solution moves with upsilon and with the base angular acceleration
-    tilt : (3, 3) covariance of the attitude
+    lever, linear : of :func:`constrain`
     white, constant : variances in the order of :mod:`friction_estimator.config.robot`
     """
-    m, r, c, n, nv = joints.size, rows.size, columns.size, effort.size, H.shape[0]
+    H, R, joints, columns = dynamics.mass_matrix, attitude.rotation_base_to_world, support.joints, support.columns
+    m, c, n, nv = joints.size, columns.size, effort.size, H.shape[0]
     columns_of_mass = np.empty((m, c))
     for a in range(m):
         for j in range(c):
@@ -253,13 +250,13 @@ def friction_variances(
         for j in range(3):
             for i in range(3):
                 columns_of_mass[a, j] += H[6 + joints[a], i] * lever[i, j]
-    through = -(columns_of_mass @ inverse)
+    through = -(columns_of_mass @ paths.inverse)
     by_acceleration = through @ linear
-    by_alpha = columns_of_mass @ free
+    by_alpha = columns_of_mass @ paths.free
     # gravity turns with the tilt: R^T skew([0, 0, -g])
     gravity_by_angle = np.empty((3, 3))
     for i in range(3):
-        gravity_by_angle[i, 0], gravity_by_angle[i, 1] = -GRAVITY * rotation[1, i], GRAVITY * rotation[0, i]
+        gravity_by_angle[i, 0], gravity_by_angle[i, 1] = -GRAVITY * R[1, i], GRAVITY * R[0, i]
         gravity_by_angle[i, 2] = 0.0
     by_angle = by_acceleration @ gravity_by_angle
     noise, lasting = np.empty(m), np.empty(m)
@@ -267,29 +264,34 @@ def friction_variances(
         row = 6 + joints[a]
         white_sum, constant_sum = white[1], constant[0] * effort[joints[a]] ** 2
         for j in range(n):
-            derivative = torque_q[row, j]
-            for k in range(r):
-                derivative += through[a, k] * foot_q[rows[k] // 6, rows[k] % 6, j]
+            derivative = paths.torque_q[row, j] + _along(through[a], support.rows, paths.foot_q, j)
             white_sum += derivative**2 * white[0]
         for j in range(3, nv):
-            derivative = torque_v[row, j]
-            for k in range(r):
-                derivative += through[a, k] * foot_v[rows[k] // 6, rows[k] % 6, j]
+            derivative = paths.torque_v[row, j] + _along(through[a], support.rows, paths.foot_v, j)
             white_sum += derivative**2 * (white[6] if j < 6 else white[5])
             constant_sum += derivative**2 * constant[5] if j < 6 else 0.0
         for i in range(3):
             derivative = H[row, i] + by_acceleration[a, i]
             white_sum += derivative**2 * white[2]
-            constant_sum += derivative**2 * constant[1] + (by_alpha[a, i] * alpha_std) ** 2
+            constant_sum += derivative**2 * constant[1] + (by_alpha[a, i] * _ANGULAR_ACCELERATION_STD) ** 2
             for j in range(3):
-                constant_sum += by_angle[a, i] * tilt[i, j] * by_angle[a, j]
+                constant_sum += by_angle[a, i] * attitude.covariance[i, j] * by_angle[a, j]
         for foot in range(wrenches.shape[0]):
             for axis in range(6):
-                square, kind = foot_jacobian[foot, axis, row] ** 2, 3 if axis < 3 else 4
+                square, kind = dynamics.foot_jacobian[foot, axis, row] ** 2, 3 if axis < 3 else 4
                 white_sum += square * white[kind]
                 constant_sum += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
         noise[a], lasting[a] = white_sum, constant_sum
     return noise, lasting
+
+
+@kernel
+def _along(through: FloatArray, rows: IntArray, derivatives: FloatArray, column: int) -> float:
+    """Sum of one column of the soles' derivatives (k, 6, ...) over the constraint's rows, weighted."""
+    total = 0.0
+    for k in range(rows.size):
+        total += through[k] * derivatives[rows[k] // 6, rows[k] % 6, column]
+    return total
 
 
 class FootBaseSensorEstimation:
@@ -346,47 +348,20 @@ class FootBaseSensorEstimation:
         if not frame.imu_fresh or not support.joints.size:
             return MeasuredFriction(self._unknown, self._unknown, self._unknown, self._nowhere)
         r, c = support.rows.size, support.columns.size
-        J, linear, upsilon = np.empty((r, c)), np.empty((r, 3)), np.empty(r)
-        friction, acceleration = self._unknown.copy(), np.empty(dynamics.bias.size)
+        constraint = Constraint(np.empty((r, c)), np.empty((r, 3)), np.empty(r))
+        friction, acceleration, effort = self._unknown.copy(), np.empty(dynamics.bias.size), frame.effort
         regular = standing_friction(
-            dynamics.foot_jacobian,
-            dynamics.foot_bias_acceleration,
-            attitude.rotation_base_to_world,
-            dynamics.specific_force,
-            attitude.angular_acceleration,
-            self._gyro,
-            self._lever,
-            dynamics.mass_matrix,
-            dynamics.bias,
-            wrenches,
-            frame.effort,
-            support.rows,
-            support.columns,
-            support.joints,
-            J,
-            linear,
-            upsilon,
-            friction,
-            acceleration,
+            support, attitude, dynamics, wrenches, effort, self._gyro, self._lever, constraint, friction, acceleration
         )
         if not regular:
+            solution = self._solution(constraint, attitude)
             friction_of_support(
-                dynamics.mass_matrix,
-                dynamics.bias,
-                dynamics.foot_jacobian,
-                wrenches,
-                frame.effort,
-                self._solution(J, upsilon, attitude),
-                self._lever,
-                support.columns,
-                support.joints,
-                friction,
-                acceleration,
-            )
+                support, dynamics, wrenches, effort, self._lever, solution, friction, acceleration
+            )  # fmt: skip
         # by stamps: the correction of the Kalman observer does not call at every frame
         if key != self._sigma_key or frame.stamp_ns - self._sigma_stamp_ns >= self._sigma_period_ns:
             self._sigma_key, self._sigma_stamp_ns = key, frame.stamp_ns
-            white, lasting = self._variances(J, linear, frame, wrenches, attitude, dynamics, support, acceleration)
+            white, lasting = self._variances(support, constraint, frame, wrenches, attitude, dynamics, acceleration)
             self._sigma, self._noise_sigma = self._unknown.copy(), self._unknown.copy()
             self._sigma[support.joints], self._noise_sigma[support.joints] = np.sqrt(white + lasting), np.sqrt(white)
         return MeasuredFriction(friction, self._sigma, self._noise_sigma, support.available)
@@ -404,8 +379,9 @@ class FootBaseSensorEstimation:
         self._support_sets[standing.tobytes()] = support
         return support
 
-    def _solution(self, J: FloatArray, upsilon: FloatArray, attitude: Attitude) -> FloatArray:
+    def _solution(self, constraint: Constraint, attitude: Attitude) -> FloatArray:
         """Accelerations (3 + j,) of base and standing limbs seen from the IMU, where a leg is singular."""
+        J, _, upsilon = constraint
         if not self._gyro:
             return np.asarray(_pseudo_inverse(J) @ upsilon)
         alpha = attitude.angular_acceleration
@@ -413,36 +389,26 @@ class FootBaseSensorEstimation:
 
     def _variances(
         self,
-        J: FloatArray,
-        linear: FloatArray,
+        support: SupportSet,
+        constraint: Constraint,
         frame: SensorFrame,
         wrenches: FloatArray,
         attitude: Attitude,
         dynamics: Dynamics,
-        support: SupportSet,
         acceleration: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """White and lasting variance (m,) of the friction: :func:`friction_variances`."""
+        J, linear, _ = constraint
         joint_inverse = _pseudo_inverse(J[:, 3:].copy())
         free = np.vstack((np.eye(3), -joint_inverse @ J[:, :3]))
         inverse = np.vstack((np.zeros((3, J.shape[0])), joint_inverse)) if self._gyro else _pseudo_inverse(J)
-        return friction_variances(
+        paths = ErrorPaths(
             *self._robot.inverse_dynamics_derivatives(dynamics, acceleration, wrenches),
             *self._robot.foot_acceleration_derivatives(dynamics, acceleration),
-            linear,
             inverse,
             free,
-            dynamics.mass_matrix,
-            attitude.rotation_base_to_world,
-            attitude.covariance,
-            dynamics.foot_jacobian,
-            frame.effort,
-            wrenches,
-            support.rows,
-            support.columns,
-            support.joints,
-            self._lever,
-            self._white,
-            self._constant,
-            _ANGULAR_ACCELERATION_STD,
         )
+        return friction_variances(
+            support, attitude, dynamics, wrenches, frame.effort, self._lever, linear, paths, self._white,
+            self._constant,
+        )  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import allocate, arrays, kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import (
@@ -18,13 +19,59 @@ from friction_estimator.laws.joint_laws import (
 )
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.linear_algebra import LARGEST, bounded, is_covariance
-from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, FloatArray, IntArray, LawEstimate
+from friction_estimator.robot.transmission import MotorTable, Transmission
+from friction_estimator.types import Block, BoolArray, FloatArray, LawEstimate, Matrix, Vector
 
 _OUTLIER_GATE = 10.0
 """Errors of more than this many standard deviations are cut to that: a glitch then cannot spoil the law."""
 _RESIDUAL_WINDOW = 2000.0
 """Window of the residual variance from which the law's standard deviation follows [samples]."""
+
+
+@arrays
+class IdentifierState(NamedTuple):
+    """What has been identified of n motors.
+
+    Attributes
+    ----------
+    parameters : (n, p) of the laws
+    covariance : (n, p, p) P_RLS, in units of the measurement variance
+    samples, weight : (n,) number of samples that are not forgotten, and of those in the window of the residual
+    squared_error, squared_noise : (n,) sums over that window [(N m)^2]
+    residual_variance : (n,) of the law's model error: the mean squared error less the variance of the measurements,
+        never below the uncertainty of that difference; one, the scale of P_RLS, before any data
+    measurement_variance : (n,) [(N m)^2]
+    scale : (n,) from P_RLS to the covariance: noise, plus what never averages out
+    consistency : (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
+    """
+
+    parameters: Matrix
+    covariance: Block
+    samples: Vector
+    weight: Vector
+    squared_error: Vector
+    squared_noise: Vector
+    residual_variance: Vector
+    measurement_variance: Vector
+    scale: Vector
+    consistency: Vector
+
+
+@arrays
+class IdentifierTable(NamedTuple):
+    """Constants of the identification.
+
+    Attributes
+    ----------
+    initial_variance : (n, p) diagonals of P_RLS_0, 10 everywhere in Table II; zero where a law has no such parameter,
+        which then stays exactly zero as long as its regressor does
+    motors : maps between motors and joints
+    forgetting : factor per sample; 1 never forgets, as published
+    """
+
+    initial_variance: Matrix
+    motors: MotorTable
+    forgetting: float
 
 
 @kernel
@@ -60,10 +107,9 @@ def recursive_least_squares(
     ----------
     theta : (p,) Phi, zero at first (Table II)
     P : (p, p) P_RLS, in units of the measurement variance
-    initial_variance : (p,) diagonal of P_RLS_0, 10 everywhere in Table II; zero where the law has no such parameter,
-        which then stays exactly zero as long as its regressor does
+    initial_variance : (p,) diagonal of P_RLS_0
     phi : (p,)
-    forgetting : factor per sample; 1 never forgets, as published
+    forgetting : factor per sample
     """
     p = theta.size
     P_phi = np.empty(p)
@@ -85,112 +131,81 @@ def recursive_least_squares(
     return error
 
 
-@kernel("M M")
-def refresh_statistics(sums: FloatArray, statistics: FloatArray) -> None:
-    """Update what depends on the sums of squares.
-
-    The residual variance is that of the law's model error: the mean squared error less the variance of the
-    measurements, never below the uncertainty of that difference; one, the scale of P_RLS, before any data.
-
-    Parameters
-    ----------
-    sums : (4, n) samples; weight of the window, and its sums of squared errors and squared noise
-    statistics : (3, n) output: residual variance, measurement variance [(N m)^2], scale from P_RLS to the covariance
-    """
-    for motor in range(sums.shape[1]):
-        weight = max(sums[1, motor], 1.0)
-        error, noise = sums[2, motor] / weight, sums[3, motor] / weight
+@kernel("IdentifierState")
+def refresh_statistics(state: IdentifierState) -> None:
+    """Update what depends on the sums of squares."""
+    for motor in range(state.weight.size):
+        weight = max(state.weight[motor], 1.0)
+        error, noise = state.squared_error[motor] / weight, state.squared_noise[motor] / weight
         unexplained = max(error - noise, min(error, noise) * math.sqrt(2.0 / weight))
-        statistics[0, motor] = unexplained if sums[1, motor] > 0.0 else 1.0
-        statistics[1, motor] = noise
-        # noise, plus what never averages out
-        statistics[2, motor] = noise + max(sums[0, motor], 1.0) * statistics[0, motor]
+        state.residual_variance[motor] = unexplained if state.weight[motor] > 0.0 else 1.0
+        state.measurement_variance[motor] = noise
+        state.scale[motor] = noise + max(state.samples[motor], 1.0) * state.residual_variance[motor]
 
 
 LEARNED, NOTHING_LEARNED = -1, -2
 
 
-@kernel("M T M M V M M IM M V V B f8 f8 f8")
+@kernel("IdentifierState IdentifierTable M V V B", unchecked=True)
 def learn_laws(
-    parameters: FloatArray,
-    covariance: FloatArray,
-    sums: FloatArray,
-    statistics: FloatArray,
-    consistency: FloatArray,
-    initial_variance: FloatArray,
-    matrix: FloatArray,
-    group: IntArray,
+    state: IdentifierState,
+    table: IdentifierTable,
     regressor: FloatArray,
     measured: FloatArray,
     noise: FloatArray,
     active: BoolArray,
-    forgetting: float,
-    outlier_gate: float,
-    residual_window: float,
 ) -> int:
     """Use one measurement of friction for the motors all of whose joints are ``active``.
 
     A motor whose parameters would not be finite afterwards keeps those of before, and is returned.
 
-    Parameters
-    ----------
-    parameters, covariance, sums, statistics, consistency : state of :class:`FrictionIdentifier`, changed in place
-    matrix, group : of the motors
-    regressor, measured, noise, active : of :meth:`FrictionIdentifier.learn`
-
     Returns
     -------
     Number of the motor that failed, else ``LEARNED`` or ``NOTHING_LEARNED``
     """
-    learned, p = False, parameters.shape[1]
-    old_theta, old_P, old_sums = np.empty(p), np.empty((p, p)), np.empty(len(sums))
-    for motor in range(len(parameters)):
+    learned, p, keep, motors = False, state.parameters.shape[1], 1.0 - 1.0 / _RESIDUAL_WINDOW, table.motors
+    old_theta, old_P = np.empty(p), np.empty((p, p))
+    for motor in range(len(state.parameters)):
         known = True
-        for joint in group[motor]:
+        for joint in motors.group[motor]:
             known = known and active[joint]
         if not known:
             continue
         learned = True
         torque, noise_variance = 0.0, 0.0
-        for joint in range(len(matrix)):
-            share = matrix[joint, motor]
+        for joint in range(measured.size):
+            share = motors.matrix[joint, motor]
             if share != 0.0:
                 torque += share * measured[joint]
                 noise_variance += (share * noise[joint]) ** 2
-        phi, theta, P = regressor[motor], parameters[motor], covariance[motor]
-        old_theta[:], old_P[:], old_sums[:] = theta, P, sums[:, motor]
+        phi, theta, P = regressor[motor], state.parameters[motor], state.covariance[motor]
+        old_theta[:], old_P[:] = theta, P
         predicted = _dot(phi, theta)
-        variance = noise_variance + statistics[0, motor] + statistics[2, motor] * _spread(phi, P)
-        error, limit = torque - predicted, outlier_gate * math.sqrt(variance)
-        consistency[motor] = error * error / variance
+        variance = noise_variance + state.residual_variance[motor] + state.scale[motor] * _spread(phi, P)
+        error, limit = torque - predicted, _OUTLIER_GATE * math.sqrt(variance)
+        state.consistency[motor] = error * error / variance
         if error > limit:
             torque = predicted + limit
         elif error < -limit:
             torque = predicted - limit
-        error = recursive_least_squares(theta, P, initial_variance[motor], phi, torque, forgetting)
-        keep = 1.0 - 1.0 / residual_window
-        sums[0, motor] = forgetting * sums[0, motor] + 1.0
-        sums[1, motor] = keep * sums[1, motor] + 1.0
-        sums[2, motor] = keep * sums[2, motor] + error * error
-        sums[3, motor] = keep * sums[3, motor] + noise_variance
-        if not (bounded(theta) and is_covariance(P) and bounded(sums[:, motor])):
-            theta[:], P[:], sums[:, motor] = old_theta, old_P, old_sums
+        error = recursive_least_squares(theta, P, table.initial_variance[motor], phi, torque, table.forgetting)
+        squared_error = keep * state.squared_error[motor] + error * error
+        squared_noise = keep * state.squared_noise[motor] + noise_variance
+        if not (bounded(theta) and is_covariance(P) and squared_error <= LARGEST and squared_noise <= LARGEST):
+            theta[:], P[:] = old_theta, old_P
             return motor
+        state.samples[motor] = table.forgetting * state.samples[motor] + 1.0
+        state.weight[motor] = keep * state.weight[motor] + 1.0
+        state.squared_error[motor], state.squared_noise[motor] = squared_error, squared_noise
     if not learned:
         return NOTHING_LEARNED
-    refresh_statistics(sums, statistics)
+    refresh_statistics(state)
     return LEARNED
 
 
-@kernel("M T M M M V V")
+@kernel("IdentifierState M M V V", unchecked=True)
 def predict_friction(
-    parameters: FloatArray,
-    covariance: FloatArray,
-    statistics: FloatArray,
-    to_joints: FloatArray,
-    regressor: FloatArray,
-    friction: FloatArray,
-    sigma: FloatArray,
+    state: IdentifierState, to_joints: FloatArray, regressor: FloatArray, friction: FloatArray, sigma: FloatArray
 ) -> None:
     """Write the friction of the joints (n,) by the laws at a regressor (n, p), and its standard deviation (n,).
 
@@ -202,8 +217,8 @@ def predict_friction(
     sigma[:] = 0.0
     for motor in range(n):
         phi = regressor[motor]
-        torque = _dot(phi, parameters[motor])
-        variance = statistics[0, motor] + statistics[2, motor] * _spread(phi, covariance[motor])
+        torque = _dot(phi, state.parameters[motor])
+        variance = state.residual_variance[motor] + state.scale[motor] * _spread(phi, state.covariance[motor])
         for joint in range(n):
             share = to_joints[joint, motor]
             if share != 0.0:
@@ -213,11 +228,9 @@ def predict_friction(
         sigma[joint] = math.sqrt(sigma[joint])
 
 
-@kernel("M T M M M M M M")
+@kernel("IdentifierState M M M M M", unchecked=True)
 def describe_laws(
-    parameters: FloatArray,
-    covariance: FloatArray,
-    statistics: FloatArray,
+    state: IdentifierState,
     to_joints: FloatArray,
     coulomb_rows: FloatArray,
     viscous_rows: FloatArray,
@@ -231,11 +244,11 @@ def describe_laws(
     coulomb_rows, viscous_rows : (n, p) of :class:`VisitedVelocities`
     out : (5, n) F_c, F_v, their standard deviations and their covariance, of every joint that moves alone
     """
-    n, p = parameters.shape
+    n, p = state.parameters.shape
     out[:] = 0.0
     coulomb, viscous, coulomb_sigma, viscous_sigma, cross = out[0], out[1], out[2], out[3], out[4]
     for motor in range(n):
-        theta, P, scale = parameters[motor], covariance[motor], statistics[2, motor]
+        theta, P, scale = state.parameters[motor], state.covariance[motor], state.scale[motor]
         c, v = coulomb_rows[motor], viscous_rows[motor]
         for i in range(p):
             parameters_sigma[motor, i] = math.sqrt(scale * max(P[i, i], 0.0))
@@ -273,35 +286,31 @@ class FrictionIdentifier:
     def __init__(
         self, config: IdentifierConfig, joint_names: tuple[str, ...], motors: Transmission | None = None
     ) -> None:
-        self._forgetting = config.forgetting
         self._motors = motors or Transmission.of(None, joint_names)
         names = self._motors.names
         self.laws = JointLaws(laws_of_joints(config.law or COULOMB_VISCOUS.name, config.joint_laws, names))
         self.visited = VisitedVelocities(self.laws)
         # Table II means F_c and F_v; columns with another unit (load) are scaled as their priors are
         relative_std = self.laws.prior_std / COULOMB_VISCOUS.prior_std[0]
-        self._initial_variance: FloatArray = config.initial_covariance * relative_std**2
+        initial_variance: FloatArray = config.initial_covariance * relative_std**2
+        self._table = IdentifierTable(initial_variance, self._motors.table, config.forgetting)
         self.frozen = False
         self.forget()
 
     def forget(self) -> None:
         """Drop all identified parameters."""
-        n, p = self._initial_variance.shape
-        self._parameters = np.zeros((n, p))
-        self._covariance = self._initial_variance[:, :, None] * np.eye(p)
-        self._sums, self._statistics, self._newest_consistency = np.zeros((4, n)), np.empty((3, n)), np.full(n, np.nan)
-        refresh_statistics(self._sums, self._statistics)
+        initial_variance = self._table.initial_variance
+        n, p = initial_variance.shape
+        _, state = allocate(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
+        self.state = state
+        state.covariance[:], state.consistency[:] = initial_variance[:, :, None] * np.eye(p), np.nan
+        refresh_statistics(state)
         self.visited.forget()
         self._publish()
 
-    @property
-    def state(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """The first arguments of :func:`predict_friction`; they change with every call of :meth:`learn`."""
-        return self._parameters, self._covariance, self._statistics, self._motors.to_joints
-
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:
         """Regressor of the laws at these velocities (n,) and motor torques (n,) of the joints: (n, p), by motor."""
-        laws, motors, regressor = self.laws, self._motors, np.empty(self._parameters.shape)
+        laws, motors, regressor = self.laws, self._motors, np.empty(self.state.parameters.shape)
         regressor_of_motors(laws.table, motors.matrix, motors.to_joints, velocity, effort, regressor)
         return regressor
 
@@ -322,23 +331,7 @@ class FrictionIdentifier:
         """
         if self.frozen:
             return
-        outcome = learn_laws(
-            self._parameters,
-            self._covariance,
-            self._sums,
-            self._statistics,
-            self._newest_consistency,
-            self._initial_variance,
-            self._motors.matrix,
-            self._motors.group,
-            regressor,
-            measured,
-            noise,
-            active,
-            self._forgetting,
-            _OUTLIER_GATE,
-            _RESIDUAL_WINDOW,
-        )
+        outcome = learn_laws(self.state, self._table, regressor, measured, noise, active)
         if outcome == LEARNED:
             self._publish()
         elif outcome != NOTHING_LEARNED:
@@ -348,41 +341,43 @@ class FrictionIdentifier:
 
     def mend(self) -> str:
         """Let every law begin anew that is not finite; the names of their motors, empty where there is none."""
+        state = self.state
         failed = [
             motor
-            for motor, covariance in enumerate(self._covariance)
-            if not (
-                is_covariance(covariance) and np.abs([*self._parameters[motor], *self._sums[:, motor]]).max() <= LARGEST
-            )
+            for motor, P in enumerate(state.covariance)
+            if not (is_covariance(P) and all(np.abs(one[motor]).max() <= LARGEST for one in state[:6]))
         ]
         if failed:
-            self._parameters[failed], self._sums[:, failed], self._newest_consistency[failed] = 0.0, 0.0, np.nan
-            self._covariance[failed] = self._initial_variance[failed, :, None] * np.eye(self._parameters.shape[1])
-            refresh_statistics(self._sums, self._statistics)
+            for one in state[:6]:  # the others follow
+                one[failed] = 0.0
+            initial_variance, p = self._table.initial_variance[failed, :, None], state.parameters.shape[1]
+            state.covariance[failed], state.consistency[failed] = initial_variance * np.eye(p), np.nan
+            refresh_statistics(state)
             self._publish()
         return ", ".join(self._motors.names[motor] for motor in failed)
 
     def _publish(self) -> None:
         """Rebuild ``law`` and ``consistency`` from copies of the state."""
-        sigma, out, visited = np.empty(self._parameters.shape), np.empty((5, len(self._parameters))), self.visited
-        describe_laws(*self.state, visited.rows[0], visited.rows[1], sigma, out)
+        state, visited = self.state, self.visited
+        sigma, out = np.empty(state.parameters.shape), np.empty((5, len(state.scale)))
+        describe_laws(state, self._motors.to_joints, visited.rows[0], visited.rows[1], sigma, out)
         self.law = LawEstimate(
-            self._parameters.copy(), sigma, out[0], out[1], out[2], out[3], out[4], visited.velocity_range.copy()
+            state.parameters.copy(), sigma, out[0], out[1], out[2], out[3], out[4], visited.velocity_range.copy()
         )
-        self.consistency = self._newest_consistency.copy()
+        self.consistency = state.consistency.copy()
 
     @property
     def identified(self) -> IdentifiedParameters:
         """What is worth keeping over a restart."""
-        residual_variance, measurement_variance, scale = self._statistics.copy()
+        state = self.state
         return IdentifiedParameters(
             joint_names=self._motors.names,
             law_names=self.laws.law_names,
-            values=self._parameters.copy(),
-            covariance=scale[:, None, None] * self._covariance,
-            residual_variance=residual_variance,
-            measurement_variance=measurement_variance,
-            samples=self._sums[0].copy(),
+            values=state.parameters.copy(),
+            covariance=state.scale[:, None, None] * state.covariance,
+            residual_variance=state.residual_variance.copy(),
+            measurement_variance=state.measurement_variance.copy(),
+            samples=state.samples.copy(),
             velocity_range=self.visited.velocity_range.copy(),
         )
 
@@ -394,16 +389,17 @@ class FrictionIdentifier:
         ConfigError
             When the parameters belong to other friction laws, or to none of these joints.
         """
+        state = self.state
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
         samples, noise = identified.samples[there], identified.measurement_variance[there]
         weight = np.minimum(samples, _RESIDUAL_WINDOW)
         error = noise + identified.residual_variance[there]
-        self._sums[:, here] = samples, weight, weight * error, weight * noise
-        refresh_statistics(self._sums, self._statistics)
+        state.samples[here], state.weight[here] = samples, weight
+        state.squared_error[here], state.squared_noise[here] = weight * error, weight * noise
+        refresh_statistics(state)
         p = min(self.laws.parameter_count, identified.values.shape[1])  # the rest is padding on both sides
-        scale = self._statistics[2, here, None, None]
-        self._parameters[here], self._covariance[here] = 0.0, 0.0
-        self._parameters[here, :p] = identified.values[there, :p]
-        self._covariance[here, :p, :p] = identified.covariance[there, :p, :p] / scale
+        state.parameters[here], state.covariance[here] = 0.0, 0.0
+        state.parameters[here, :p] = identified.values[there, :p]
+        state.covariance[here, :p, :p] = identified.covariance[there, :p, :p] / state.scale[here, None, None]
         self.visited.restore(identified, here, there)
         self._publish()

@@ -10,13 +10,18 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import arrays, kernel
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers import make_observer
-from friction_estimator.estimation.observers.identifier import FrictionIdentifier, predict_friction
+from friction_estimator.estimation.observers.identifier import (
+    FrictionIdentifier,
+    IdentifierState,
+    predict_friction,
+)
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
@@ -29,26 +34,35 @@ from friction_estimator.types import (
     Dynamics,
     FloatArray,
     JointFriction,
+    MeasuredFriction,
     SensorFrame,
+    Vector,
 )
 
 
-@kernel("M T M M M M M b1 V V B V V M")
+@arrays
+class FusedFriction(NamedTuple):
+    """Result of :func:`fuse`, see :class:`JointFriction`; the external torque is without foot wrenches and law."""
+
+    friction: Vector
+    sigma: Vector
+    model: Vector
+    model_sigma: Vector
+    external_torque: Vector
+    external_torque_sigma: Vector
+
+
+@kernel("IdentifierState M M M M b1 MeasuredFriction MeasuredFriction FusedFriction", unchecked=True)
 def fuse(
-    parameters: FloatArray,
-    covariance: FloatArray,
-    statistics: FloatArray,
+    state: IdentifierState,
     to_joints: FloatArray,
     regressor: FloatArray,
     delayed: FloatArray,
     residual_regressor: FloatArray,
     lags: bool,
-    measured: FloatArray,
-    measured_sigma: FloatArray,
-    available: BoolArray,
-    residual: FloatArray,
-    residual_sigma: FloatArray,
-    out: FloatArray,
+    measured: MeasuredFriction,
+    residual: MeasuredFriction,
+    out: FusedFriction,
 ) -> bool:
     """Measured friction where there is one, else the law (Hashlamon & Erbatur 2014, sections 5 and 6).
 
@@ -57,36 +71,32 @@ def fuse(
 
     Parameters
     ----------
-    parameters, covariance, statistics, to_joints : state of the identifier
     regressor, delayed, residual_regressor : (n, p) at present, as late as the observer, as late as the residual
     lags : False for an observer without lag
-    measured, measured_sigma, available : (n,) of the observer
-    residual, residual_sigma : (n,) of the momentum observer, NaN while unknown
-    out : (6, n) output: friction, sigma; model, model sigma; momentum residual that neither foot wrenches nor the law
-        explain, its sigma [N m]
+    measured, residual : of the observer and of the momentum observer
 
     Returns
     -------
     False where friction, model or a sigma of them is not finite
     """
-    friction, sigma, model, model_sigma, external, external_sigma = out[0], out[1], out[2], out[3], out[4], out[5]
-    predict_friction(parameters, covariance, statistics, to_joints, regressor, model, model_sigma)
-    predict_friction(parameters, covariance, statistics, to_joints, residual_regressor, external, external_sigma)
+    friction, sigma, external, external_sigma = out.friction, out.sigma, out.external_torque, out.external_torque_sigma
+    predict_friction(state, to_joints, regressor, out.model, out.model_sigma)
+    predict_friction(state, to_joints, residual_regressor, external, external_sigma)
     behind, behind_sigma = friction, sigma  # until the last loop overwrites them
     if lags:
-        predict_friction(parameters, covariance, statistics, to_joints, regressor - delayed, behind, behind_sigma)
+        predict_friction(state, to_joints, regressor - delayed, behind, behind_sigma)
     else:
         behind[:] = 0.0
         behind_sigma[:] = 0.0
-    for i in range(measured.size):
-        if available[i]:
-            sigma[i] = math.sqrt(measured_sigma[i] ** 2 + behind[i] ** 2 + behind_sigma[i] ** 2)
-            friction[i] = measured[i]
+    for i in range(friction.size):
+        if measured.available[i]:
+            sigma[i] = math.sqrt(measured.sigma[i] ** 2 + behind[i] ** 2 + behind_sigma[i] ** 2)
+            friction[i] = measured.friction[i]
         else:
-            friction[i], sigma[i] = model[i], model_sigma[i]
-        external[i] -= residual[i]
-        external_sigma[i] = math.hypot(external_sigma[i], residual_sigma[i])
-    return bounded(friction) and bounded(sigma) and bounded(model) and bounded(model_sigma)
+            friction[i], sigma[i] = out.model[i], out.model_sigma[i]
+        external[i] -= residual.friction[i]
+        external_sigma[i] = math.hypot(external_sigma[i], residual.sigma[i])
+    return bounded(friction) and bounded(sigma) and bounded(out.model) and bounded(out.model_sigma)
 
 
 class ObservedFriction:
@@ -169,36 +179,19 @@ class ObservedFriction:
         learning = measured.available & self._may_learn(phase)
         identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
         self._visit(frame, regressor, learning)
-        out = np.empty((6, frame.effort.size))
+        late = delayed if momentum is observer else momentum.filter(regressor, frame.dt)
+        out = FusedFriction(*np.empty((6, frame.effort.size)))
         sound = fuse(
-            *identifier.state,
-            regressor,
-            delayed,
-            delayed if momentum is observer else momentum.filter(regressor, frame.dt),
-            delayed is not regressor,
-            measured.friction,
-            measured.sigma,
-            measured.available,
-            residual.friction,
-            residual.sigma,
-            out,
-        )
+            identifier.state, self._motors.to_joints, regressor, delayed, late, delayed is not regressor, measured,
+            residual, out,
+        )  # fmt: skip
         if not sound:
             raise FloatingPointError("the measured friction was not finite")
-        friction, sigma, model, model_sigma, external_torque, external_torque_sigma = out
         return JointFriction(
-            friction,
-            sigma,
-            measured.available,
-            model,
-            model_sigma,
-            external_torque,
-            external_torque_sigma,
-            identifier.consistency,
-            self._no_calibration,
-            self._never_disturbed,
+            out.friction, out.sigma, measured.available, out.model, out.model_sigma, out.external_torque,
+            out.external_torque_sigma, identifier.consistency, self._no_calibration, self._never_disturbed,
             identifier.law,
-        )
+        )  # fmt: skip
 
     def _visit(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
         """Note the velocities at which motors learn, now and then."""
