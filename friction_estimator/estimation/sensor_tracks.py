@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.compiled import arrays, kernel
+from friction_estimator.types import Block, BoolArray, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
 
 _LONGEST_GAP = 3.0
 """A gap of a sensor is bridged up to this many of its usual periods, and its last value is held for half as long."""
@@ -20,11 +21,43 @@ LONGEST_QUEUE = 5000
 NEVER = np.iinfo(np.int64).min
 """Stamp of what has not happened [ns]."""
 
-_LENGTH, _USED, _SEEN, _LATE = range(4)
-"""Columns of the counts: readings that are kept; stamp of the newest one used [ns]; frames; readings that came too
-late."""
-_PERIOD, _READINGS = range(2)
-"""Columns of the figures: usual time between readings [ns], new readings in a frame."""
+
+@arrays
+class Queues(NamedTuple):
+    """Readings of s sensors, at most q of each.
+
+    Attributes
+    ----------
+    stamps, values : (s, q) [ns], (s, q, 6)
+    length, late : (s,) readings that are kept, and those that came too late
+    newest, period : (s,) newest stamps, and usual time between readings [ns]
+    """
+
+    stamps: IndexTable
+    values: Block
+    length: Indices
+    newest: Indices
+    late: Indices
+    period: Vector
+
+
+@arrays
+class Current(NamedTuple):
+    """What s sensors read at the newest joint state.
+
+    Attributes
+    ----------
+    used, last : (s,), (s, 6) stamp of the newest reading used [ns], and values
+    frames, new : (s,) joint states so far, and new readings for each of them
+    fresh, readings : (s,) False for silent sensors; how often each is read per joint state, at most once
+    """
+
+    used: Indices
+    frames: Indices
+    new: Vector
+    last: Matrix
+    fresh: Flags
+    readings: Vector
 
 
 @kernel("f8 i8", unchecked=True)
@@ -44,43 +77,31 @@ def _drop_oldest(own: IntArray, rows: FloatArray, length: int, count: int) -> in
     return length - count
 
 
-@kernel("IM T IM M I i8 i8 V i8 i8", unchecked=True)
-def insert_reading(
-    stamps: IntArray,
-    values: FloatArray,
-    counts: IntArray,
-    figures: FloatArray,
-    newest: IntArray,
-    sensor: int,
-    stamp: int,
-    value: FloatArray,
-    used: int,
-    reset_after: int,
-) -> None:
+@kernel("Queues i8 i8 V i8 i8", unchecked=True)
+def insert_reading(queues: Queues, sensor: int, stamp: int, value: FloatArray, used: int, reset_after: int) -> None:
     """Insert a reading in the order of the stamps; one with a known stamp is dropped, one that is too late is counted.
 
     Parameters
     ----------
-    stamps, values, counts, figures, newest : of :class:`SensorTracks`, in place
     sensor, stamp, value : whose reading, its stamp [ns], (6,)
     used : stamp of the newest joint state that was used [ns]
     reset_after : readings that are older than the newest one by more than this are not wanted any more [ns]
     """
-    own, rows, length = stamps[sensor], values[sensor], counts[sensor, _LENGTH]
+    own, rows, length = queues.stamps[sensor], queues.values[sensor], queues.length[sensor]
     if length and stamp < own[length - 1] - reset_after:
         length = 0
     if length == 0 or stamp > own[length - 1]:
         if length:
-            figures[sensor, _PERIOD] = follow_period(figures[sensor, _PERIOD], stamp - own[length - 1])
+            queues.period[sensor] = follow_period(queues.period[sensor], stamp - own[length - 1])
         drop = 0
         while drop < length and own[drop] < stamp - reset_after:
             drop += 1
         if length - drop == own.size:
             drop += 1
         place = length = _drop_oldest(own, rows, length, drop)
-        newest[sensor] = stamp
+        queues.newest[sensor] = stamp
     elif stamp < used:
-        counts[sensor, _LATE] += 1
+        queues.late[sensor] += 1
         return
     else:
         place = length - 1
@@ -98,31 +119,18 @@ def insert_reading(
             for j in range(6):
                 rows[k, j] = rows[k - 1, j]
     own[place] = stamp
-    for j in range(6):
-        rows[place, j] = value[j]
-    counts[sensor, _LENGTH] = length + 1
+    rows[place] = value
+    queues.length[sensor] = length + 1
 
 
-@kernel("IM T IM M M B V i8 i8 i8 i8 T", unchecked=True)
+@kernel("Queues Current i8 i8 i8 i8 T", unchecked=True)
 def read_tracks(
-    stamps: IntArray,
-    values: FloatArray,
-    counts: IntArray,
-    figures: FloatArray,
-    last: FloatArray,
-    fresh: BoolArray,
-    readings: FloatArray,
-    first: int,
-    stamp: int,
-    max_wait: int,
-    stale_after: int,
-    out: FloatArray,
+    queues: Queues, current: Current, first: int, stamp: int, max_wait: int, stale_after: int, out: FloatArray
 ) -> bool:
     """Values of all sensors at a stamp; readings that no later stamp needs are dropped.
 
     Parameters
     ----------
-    stamps, values, counts, figures, last, fresh, readings : of :class:`SensorTracks`, in place
     first : of the sensors that are used
     stamp : of the joint state [ns]
     max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
@@ -136,21 +144,21 @@ def read_tracks(
     """
     changed = False
     out[1] = np.nan
-    for sensor in range(first, counts.shape[0]):
-        own, rows, length = stamps[sensor], values[sensor], counts[sensor, _LENGTH]
-        is_fresh = False
+    for sensor in range(first, queues.length.size):
+        own, rows, length = queues.stamps[sensor], queues.values[sensor], queues.length[sensor]
+        last, is_fresh = current.last[sensor], False
         if length > 0:
-            passed, new = 0, 1 if counts[sensor, _USED] < own[0] <= stamp else 0
+            passed, new = 0, 1 if current.used[sensor] < own[0] <= stamp else 0
             while passed + 1 < length and own[passed + 1] <= stamp:
                 passed += 1
                 new += 1
-            length = counts[sensor, _LENGTH] = _drop_oldest(own, rows, length, passed)
-            counts[sensor, _SEEN] = min(counts[sensor, _SEEN] + 1, _FRAMES)
-            figures[sensor, _READINGS] += (new - figures[sensor, _READINGS]) / counts[sensor, _SEEN]
-            before = counts[sensor, _USED] = own[0]
+            length = queues.length[sensor] = _drop_oldest(own, rows, length, passed)
+            current.frames[sensor] = min(current.frames[sensor] + 1, _FRAMES)
+            current.new[sensor] += (new - current.new[sensor]) / current.frames[sensor]
+            before = current.used[sensor] = own[0]
             if new > 0:
                 out[1, sensor] = rows[0]
-            longest = min(_LONGEST_GAP * figures[sensor, _PERIOD], float(stale_after))
+            longest = min(_LONGEST_GAP * queues.period[sensor], float(stale_after))
             part = 0.0
             if before == stamp:
                 is_fresh = True
@@ -161,12 +169,11 @@ def read_tracks(
             else:  # nothing newer has come, although the joint state has waited for it
                 is_fresh = stamp - before <= 0.5 * longest
             for j in range(6):
-                last[sensor, j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
-        for j in range(6):
-            out[0, sensor, j] = last[sensor, j]
-        count = min(max(figures[sensor, _READINGS], _FEWEST), 1.0)
-        if fresh[sensor] != is_fresh or readings[sensor] != count:
-            fresh[sensor], readings[sensor], changed = is_fresh, count, True
+                last[j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
+        out[0, sensor] = last
+        count = min(max(current.new[sensor], _FEWEST), 1.0)
+        if current.fresh[sensor] != is_fresh or current.readings[sensor] != count:
+            current.fresh[sensor], current.readings[sensor], changed = is_fresh, count, True
     return changed
 
 
@@ -181,30 +188,25 @@ class SensorTracks:
 
     Attributes
     ----------
-    newest : (s,) newest stamps [ns]
-    fresh : (s,) False for sensors that were silent at the newest joint state
-    readings : (s,) how often each sensor is read per joint state, at most once
+    newest, fresh, readings : see :class:`Queues` and :class:`Current`
     """
 
     def __init__(self, sensors: int, first: int, max_wait: int, stale_after: int, reset_after: int) -> None:
-        self._first, self._reset_after = first, reset_after
-        self._stamps: IntArray = np.zeros((sensors, LONGEST_QUEUE), dtype=np.int64)
-        self._values = np.zeros((sensors, LONGEST_QUEUE, 6))
-        self._counts: IntArray = np.zeros((sensors, 4), dtype=np.int64)
-        self._counts[:, _USED] = -1
-        self._figures, self._last = np.zeros((sensors, 2)), np.zeros((sensors, 6))
-        self.newest: IntArray = np.full(sensors, NEVER, dtype=np.int64)
+        self._first, self._reset_after, self._waits = first, reset_after, (max_wait, stale_after)
+        stamps, values = np.zeros((sensors, LONGEST_QUEUE), np.int64), np.zeros((sensors, LONGEST_QUEUE, 6))
+        length, late, frames = np.zeros((3, sensors), np.int64)
+        self.newest: IntArray = np.full(sensors, NEVER, np.int64)
         self.fresh: BoolArray = np.arange(sensors) < first
         self.readings = np.where(self.fresh, 1.0, _FEWEST)
-        self._now = self.fresh.copy(), self.readings.copy()
-        self._waits = max_wait, stale_after
+        self._queues = Queues(stamps, values, length, self.newest, late, np.zeros(sensors))
+        self._current = Current(
+            np.full(sensors, -1, np.int64), frames, np.zeros(sensors), np.zeros((sensors, 6)), self.fresh.copy(),
+            self.readings.copy(),
+        )  # fmt: skip
 
     def insert(self, sensor: int, stamp: int, value: FloatArray, used: int) -> None:
         """Insert a reading (6,), see :func:`insert_reading`."""
-        insert_reading(
-            self._stamps, self._values, self._counts, self._figures, self.newest, sensor, stamp, value, used,
-            self._reset_after,
-        )  # fmt: skip
+        insert_reading(self._queues, sensor, stamp, value, used, self._reset_after)
 
     def complete(self, stamp: int) -> bool:
         """Whether every sensor has a reading that is at least as new."""
@@ -216,11 +218,8 @@ class SensorTracks:
         ``fresh`` and ``readings`` are new arrays where they change.
         """
         out = np.zeros((2, len(self.newest), 6))
-        if read_tracks(
-            self._stamps, self._values, self._counts, self._figures, self._last, *self._now, self._first, stamp,
-            *self._waits, out,
-        ):  # fmt: skip
-            self.fresh, self.readings = self._now[0].copy(), self._now[1].copy()
+        if read_tracks(self._queues, self._current, self._first, stamp, *self._waits, out):
+            self.fresh, self.readings = self._current.fresh.copy(), self._current.readings.copy()
         return out
 
     def drop_newer(self, stamp: int) -> None:
@@ -228,12 +227,12 @@ class SensorTracks:
         for sensor in range(len(self.newest)):
             kept = self.stamps(sensor)
             kept = kept[kept <= stamp]
-            self._counts[sensor, _LENGTH] = kept.size
+            self._queues.length[sensor] = kept.size
             self.newest[sensor] = kept[-1] if kept.size else NEVER
 
     def stamps(self, sensor: int) -> IntArray:
         """Stamps of the readings of a sensor that are kept [ns]."""
-        return self._stamps[sensor, : self._counts[sensor, _LENGTH]]
+        return self._queues.stamps[sensor, : self._queues.length[sensor]]
 
     def delays(self, stamp: int) -> list[float]:
         """A stamp minus that of the newest reading of each sensor that is used [ns]; NaN before the first reading."""
@@ -242,5 +241,5 @@ class SensorTracks:
 
     def late(self) -> list[int]:
         """Number of readings of each sensor that is used that came too late."""
-        late: list[int] = self._counts[self._first :, _LATE].tolist()
+        late: list[int] = self._queues.late[self._first :].tolist()
         return late
