@@ -19,6 +19,7 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import FRICTION, SIGMA, JointLog, Payload, RobotDescription
 from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
+from friction_estimator.identification.recording.commands import Gain
 from friction_estimator.identification.result import (
     FrictionSamples,
     Identification,
@@ -168,6 +169,8 @@ def identify(
     payloads: Mapping[str, Payload] | None = None,
     joints: Sequence[str] | None = None,
     namespace: str = "",
+    kp: Gain | None = None,
+    kd: Gain | None = None,
     command: str = "",
     stage: Stage | None = None,
     warn: Warn | None = None,
@@ -187,6 +190,8 @@ def identify(
     payloads : bodies that were fixed to the robot, by experiment (name of the recording)
     joints : only these joints, in this order
     namespace : of the topics in bags
+    kp, kd : gains of drives that get positions [N m/rad, N m s/rad], of all joints or by pattern: the torque is
+        ``kp (q_des - q) - kd dq`` with the column ``command/<joint>``; None: the torque was recorded
     command : command line, for the record
     stage : reports long pieces of work
     warn : called with every warning about the data as it is found
@@ -222,6 +227,8 @@ def identify(
             namespace=namespace,
             progress=progress,
             warn=note,
+            kp=kp,
+            kd=kd,
         )
     _warn_about_data(experiments, note)
     arm = _described(experiments.robot)

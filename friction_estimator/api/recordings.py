@@ -11,6 +11,7 @@ from pathlib import Path
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import JointLog, Payload
+from friction_estimator.identification.recording.commands import Gain, with_drive_torque
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
 from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table
@@ -129,6 +130,8 @@ def read_experiments(
     namespace: str,
     progress: Progress | None,
     warn: Warn,
+    kp: Gain | None = None,
+    kd: Gain | None = None,
 ) -> Experiments:
     """Read all recordings, and keep the joints that all of them and the robot have.
 
@@ -156,7 +159,7 @@ def read_experiments(
     paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
     named = _distinguish(paths, logs)
     selected = _select(named, tuple(joints) if joints is not None else None, robot, notes, warn)
-    carrying = tuple(_carrying(selected, payloads))
+    carrying = tuple(with_drive_torque(log, kp, kd) for log in _carrying(selected, payloads))
     coupled = _coupling_of(coupling, robot, couplings, carrying[0].joint_names)
     return Experiments(carrying, paths, robot, coupled, tuple(notes))
 

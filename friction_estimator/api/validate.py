@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from friction_estimator.api.identify import (
     IdentificationResult,
@@ -20,24 +22,57 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, Payload
+from friction_estimator.identification.joint_log import COMMAND, COMMANDED, FRICTION, KD, KP, JointLog, Motion, Payload
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.prediction import (
     TorquePrediction,
     curve_of_laws,
     rows_of_live_law,
 )
+from friction_estimator.identification.recording.commands import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.scoring import validated
+from friction_estimator.io.export.exporter import joint_frictions
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.robot.transmission import Transmission
+from friction_estimator.robot.urdf import parse_urdf
+from friction_estimator.types import FloatArray
+
+if TYPE_CHECKING:
+    from friction_estimator.simulation.rollout import Drives
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutScore:
+    """RMS errors of the simulated position of one joint in one recording [rad].
+
+    Attributes
+    ----------
+    recording, joint : names
+    travel : RMS of the recorded position about its mean
+    identified : of the robot with identified friction, armature and delay
+    urdf : of the URDF alone, with the friction that it has
+    """
+
+    recording: str
+    joint: str
+    travel: float
+    identified: float
+    urdf: float
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult(ScoredIdentification):
-    """Errors of an identification on recordings that took no part in it: scores, samples and verdicts are theirs."""
+    """Errors of an identification on recordings that took no part in it: scores, samples and verdicts are theirs.
+
+    Attributes
+    ----------
+    rollouts : errors of the simulated robot under the recorded commands, empty unless they are wanted
+    """
+
+    rollouts: tuple[RolloutScore, ...] = ()
 
 
 @one_blas_thread()
@@ -50,6 +85,9 @@ def validate(
     payloads: Mapping[str, Payload] | None = None,
     joints: Sequence[str] | None = None,
     namespace: str = "",
+    kp: Gain | None = None,
+    kd: Gain | None = None,
+    rollout: bool = False,
     stage: Stage | None = None,
     warn: Warn | None = None,
 ) -> ValidationResult:
@@ -62,7 +100,8 @@ def validate(
     Parameters
     ----------
     identification : a result of :func:`~friction_estimator.identify`, or the path of its parameter file
-    recordings, robot, coupling, payloads, joints, namespace : as for :func:`~friction_estimator.identify`
+    recordings, robot, coupling, payloads, joints, namespace, kp, kd : as for :func:`~friction_estimator.identify`
+    rollout : simulate the robot under the recorded commands of its drives, too; needs MuJoCo
     stage : reports long pieces of work
     warn : called with every warning as it is found
 
@@ -96,6 +135,8 @@ def validate(
             namespace=namespace,
             progress=progress,
             warn=note,
+            kp=kp,
+            kd=kd,
         )
     logs: Sequence[JointLog] = experiments.logs
     chosen = experiments.robot
@@ -114,7 +155,78 @@ def validate(
             motions += made
             if progress is not None:
                 progress(number + 1, len(predictions))
-    return ValidationResult(validated(found, rows, motions), tuple(warnings))
+    rollouts = _rollouts(found, logs, urdf) if rollout else ()
+    return ValidationResult(validated(found, rows, motions), tuple(warnings), rollouts)
+
+
+def _rollouts(found: Identification, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[RolloutScore, ...]:
+    """The robot of the identification, and the URDF alone, under the commands of all recordings.
+
+    Raises
+    ------
+    InputError
+        When there is no URDF, or no recording with commands of drives.
+    """
+    from friction_estimator.simulation.rollout import rollout  # MuJoCo is needed here only
+
+    if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
+        raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
+    scores = []
+    for log in logs:
+        drives, urdf = _drives(found, log, urdf_xml)
+        command, start = log.inputs[COMMAND], log.position[0]
+        errors = [rollout(urdf_xml, one, log.time, command, start) - log.position for one in (drives, urdf)]
+        sizes = [np.sqrt(np.mean(one**2, axis=0)) for one in (log.position - log.position.mean(axis=0), *errors)]
+        rows = zip(log.joint_names, *(one.tolist() for one in sizes), strict=True)
+        scores += [RolloutScore(log.name, *row) for row in rows]
+    return tuple(scores)
+
+
+def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives, Drives]:
+    """Drives with what was identified, and with what the URDF has."""
+    from friction_estimator.simulation.rollout import Drives
+
+    names, table = log.joint_names, found.parameters
+    friction = {one.joint: one for one in joint_frictions(found)}
+    torques = [one for one in found.predictions if isinstance(one, TorquePrediction)]
+    delay = {joint: late for one in torques for joint, late in zip(one.joints, one.delay, strict=True)}
+    if missing := [name for name in names if name not in friction or name not in delay]:
+        raise InputError(f"a rollout needs friction and delay of every joint; {choices(missing)} has none")
+    known = dict(zip(table.names, table.values.tolist(), strict=True))
+    dynamics = {
+        joint.get("name", ""): joint.find("dynamics") for joint in parse_urdf(urdf_xml, "of the robot").findall("joint")
+    }
+
+    def of_urdf(kind: str) -> FloatArray:
+        found = [dynamics[name] for name in names]
+        return np.array([0.0 if one is None else float(one.get(kind, "0")) for one in found])
+
+    zeros, gains = np.zeros(len(names)), (log.inputs[KP], log.inputs[KD])
+    urdf = Drives(names, *gains, of_urdf("friction"), of_urdf("damping"), zeros, zeros, zeros)
+    simple = [friction[name].simple for name in names]
+    identified = Drives(
+        names,
+        *gains,
+        frictionloss=np.array([one.coulomb for one in simple]),
+        damping=np.array([one.viscous for one in simple]),
+        armature=np.array([max(known.get(f"Ia {name}", 0.0), 0.0) for name in names]),
+        offset=np.array([known.get(f"{name}/offset", 0.0) for name in names]) + _other_gravity(found, log, urdf_xml),
+        delay=np.maximum([delay[name] for name in names], 0.0),
+        late_command=all(one.late_command for one in torques),
+    )
+    return identified, urdf
+
+
+def _other_gravity(found: Identification, log: JointLog, urdf_xml: str) -> FloatArray:
+    """Mean torque (n,) by which gravity of the identified links differs from that of the URDF, which is simulated."""
+    model = FixedBaseModel(urdf_xml, log.joint_names)
+    position = log.position[:: max(1, len(log.position) // _POSITIONS)]
+    links = np.array([found.inertia.get(name, 0.0) for name in model.standard_names])
+    still = np.zeros_like(position)
+    return np.asarray((model.regressor(position, still, still) @ (links - model.urdf_parameters)).mean(axis=0))
+
+
+_POSITIONS = 200
 
 
 def _refuse_unknown(joint_names: Sequence[str], predictions: Sequence[Any]) -> None:

@@ -96,8 +96,20 @@ def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
     """Which recordings of which robot, of verbs that identify or validate: all but the files themselves."""
     add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
+    parser.add_argument("--base", choices=("fixed",), help="the base does not move, e.g. of a robot that hangs in a "
+                        "stand; a URDF has a fixed base anyway")  # fmt: skip
     parser.add_argument("--joints", type=names_of, metavar="NAME,...", help="only these joints, in this order")
     parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
+    for gain, unit in (("kp", "N m/rad"), ("kd", "N m s/rad")):
+        parser.add_argument(
+            f"--{gain}",
+            type=_gain,
+            action="append",
+            default=[],
+            metavar="[JOINT=]GAIN",
+            help=f"gain of drives that get positions, the column command/<joint>, of all joints or of those that a "
+            f"pattern matches [{unit}]; may be repeated",
+        )
     parser.add_argument(
         "--payload",
         type=payload,
@@ -123,12 +135,15 @@ def recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     ConfigError
         When the robot cannot be loaded, or an experiment has two payloads.
     """
+    fixed = {} if arguments.base is None else {"robot.fixed_base": True, "observer": "momentum"}
     return {
-        "robot": None if arguments.robot is None else robot_of(arguments),
+        "robot": None if arguments.robot is None else robot_of(arguments, **fixed),
         "coupling": arguments.coupling,
         "payloads": once("payload", arguments.payload),
         "joints": arguments.joints,
         "namespace": arguments.namespace,
+        "kp": once("kp", arguments.kp) or None,
+        "kd": once("kd", arguments.kd) or None,
         "stage": progress_bar,
         "warn": warn,
     }
@@ -280,6 +295,15 @@ def once(option: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if twice:
         raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
     return dict(pairs)
+
+
+def _gain(text: str) -> tuple[str, float]:
+    """``[JOINT=]GAIN``; without a joint, it is that of all."""
+    joint, equals, gain = text.rpartition("=")
+    try:
+        return (joint if equals else "*"), float(gain)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form [JOINT=]GAIN") from None
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -22,7 +22,7 @@ from friction_estimator.cli.arguments import (
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.curves.drive import DRIVES
 from friction_estimator.identification.curves.stribeck import ZERO_SLOPES
-from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION
+from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION, LATE
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.identification.result import Candidate
@@ -33,7 +33,7 @@ SEARCH = "search"
 _OPTIONS = (
     "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
     "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma",
-    "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain",
+    "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "late",
 )  # fmt: skip
 """Keywords of the methods; those that are not given keep the default of the method."""
 
@@ -116,6 +116,8 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
     )
     _option(group, "--delay", type=seconds, metavar="S", help="by which torques, or measured friction, are late; else "
             "chosen by held-out errors")  # fmt: skip
+    _option(group, "--late", choices=LATE, help="what of drives that get positions acts late: the command, or the "
+            "whole torque, their feedback included; else chosen by held-out errors")  # fmt: skip
     _option(group, "--offset", action=argparse.BooleanOptionalAction, help="a constant torque that the law lacks is "
             "identified; else chosen joint by joint. Of the method motor: in the logs without drive, too")  # fmt: skip
     _option(group, "--urdf-sigma", type=positive, metavar="SHARE", help="relative standard deviation of the URDF's "

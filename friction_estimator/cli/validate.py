@@ -7,7 +7,7 @@ from pathlib import Path
 
 from friction_estimator.api.validate import validate
 from friction_estimator.cli.arguments import add_recording_arguments, output_console, progress_bar, recording_keywords
-from friction_estimator.reports.identification_tables import score_table
+from friction_estimator.reports.identification_tables import rollout_table, score_table
 from friction_estimator.tables import terminal_table
 
 
@@ -18,14 +18,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data", type=Path, nargs="+", metavar="DATA", help="recordings as for `identify` that took no part in it"
     )
     parser.add_argument("--report", type=Path, metavar="PAGE.html", help="page of figures and tables to write")
+    parser.add_argument(
+        "--rollout", action="store_true", help="simulate the robot under the recorded commands, too, with MuJoCo"
+    )
     add_recording_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Validate and print."""
-    result = validate(arguments.params, arguments.data, **recording_keywords(arguments))
+    result = validate(arguments.params, arguments.data, rollout=arguments.rollout, **recording_keywords(arguments))
     console = output_console()
     console.print(terminal_table(score_table(result.scores)))
+    if result.rollouts:
+        console.print(terminal_table(rollout_table(result.rollouts)))
     for text in result.verdicts:
         console.print(f"- {text}", markup=False, soft_wrap=True)
     if arguments.report is not None:

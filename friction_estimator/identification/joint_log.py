@@ -141,6 +141,9 @@ class JointTrajectory:
 FRICTION, SIGMA, TEMPERATURE, DRIVEN, SLIDES = "friction", "friction_sigma", "temperature", "driven", "slides"
 """Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K], whether motors are
 driven, and whether they slide."""
+COMMAND, KP, KD, COMMANDED = "command", "kp", "kd", "commanded"
+"""Inputs of drives that get positions: commanded position [rad], gains [N m/rad, N m s/rad], and the part of the motor
+torque that the command makes [N m]; the rest is feedback."""
 _GAP = 1.5
 """Periods between two samples that are not neighbours."""
 
@@ -235,6 +238,7 @@ def at_motors(motion: Motion, motors: Transmission) -> Motion:
         FRICTION: lambda torque: _pulled(torque, motors.matrix),
         SIGMA: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
         TEMPERATURE: lambda warmth: warmth,
+        COMMANDED: lambda torque: _pulled(torque, motors.matrix),
     }
     return replace(
         motion,

@@ -50,9 +50,11 @@ class TorquePrediction:
     stribeck : (n) Stribeck velocities of the law ``load_velocity`` [rad/s]; empty: another law
     temperature : (n) mean temperature, where friction depends on it; empty: it does not
     harmonics : multiples of the position that dry friction depends on
+    waves : (n) means of their cosines and sines
     coupling : of motors that move several joints; None: every joint has its own
     added : motors of the coupling add to the friction of the joints; False: all friction is that of the motors
     payload_scale : mass of the payloads over that which was given
+    late_command : of a drive that gets positions, the command is late; False: its torque
     """
 
     joints: tuple[str, ...]
@@ -66,9 +68,11 @@ class TorquePrediction:
     stribeck: tuple[float, ...] = ()
     temperature: tuple[float, ...] = ()
     harmonics: tuple[float, ...] = ()
+    waves: tuple[tuple[float, ...], ...] = ()
     coupling: Coupling | None = None
     added: bool = False
     payload_scale: float = 1.0
+    late_command: bool = False
 
     @property
     def motors(self) -> Transmission:
@@ -82,7 +86,8 @@ class TorquePrediction:
         if self.stribeck:
             return FrictionColumns(names, load_velocity_sites(names, [(speed, 0.0) for speed in self.stribeck]))
         sites = friction_sites(names, self.laws, self.coupling if self.added else None)
-        return FrictionColumns(names, sites, np.array(self.temperature) if self.temperature else None, self.harmonics)
+        temperature, waves = (np.array(one) if one else None for one in (self.temperature, self.waves))
+        return FrictionColumns(names, sites, temperature, self.harmonics, waves)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
         """Rows of recordings of these and other joints, and their motions.
@@ -151,7 +156,8 @@ class KnownRigidBody:
 def observed(motions: Sequence[Motion], body: KnownRigidBody, prediction: TorquePrediction) -> tuple[Observation, ...]:
     """Both sides of all motions, torques moved by their delays."""
     limits = comparison_limits(motions, prediction.treatment.band_hz)
-    return shift_torque(observe(motions, body, limits, prediction.motors), np.array(prediction.delay))
+    observations = observe(motions, body, limits, prediction.motors)
+    return shift_torque(observations, np.array(prediction.delay), prediction.late_command)
 
 
 def _rows(names: Sequence[str], one: Observation, friction: FloatArray, usable: BoolArray, limits: FloatArray) -> Rows:

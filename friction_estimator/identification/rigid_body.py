@@ -258,6 +258,27 @@ class RigidBody:
                 inertia[names[column]] = value
         return inertia
 
+    def drive_inertia(
+        self, places: IntArray, values: FloatArray, covariance: FloatArray, sigma: float, drive: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Inertia (n,) of the drives and its standard deviation, given what the URDF knows of the links [kg m^2].
+
+        The data show most drives together with the links that they move; the URDF decides how much is whose.
+
+        Parameters
+        ----------
+        places : (k,) columns that were identified, their values (k,) and covariance (k, k)
+        sigma, drive : as of :meth:`prior`
+        """
+        G = self.base.grouping[places]
+        links = _link_spread(self.link_reference, sigma)
+        mean = np.append(self.link_reference, np.zeros(drive.size))
+        variance = np.append(np.where(np.isfinite(links), links, 0.0), np.where(np.isfinite(drive), drive, 0.0)) ** 2
+        K = np.linalg.lstsq(G * variance @ G.T, G * variance, rcond=_ROUNDING)[0].T
+        inertia = (mean + K @ (values - G @ mean))[-drive.size :]
+        spread = np.diag(variance) - K @ (G * variance) + K @ covariance @ K.T
+        return inertia, np.sqrt(np.maximum(np.diagonal(spread)[-drive.size :], 0.0))
+
     def prior(self, sigma: float, drive: FloatArray) -> Prior:
         """What the URDF knows of the columns (b).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,23 @@ def score_table(scores: tuple[JointScore, ...]) -> Table:
         Column("samples", "", "data of the fit"),
     )
     return Table("RMS error of the joint torque", columns, tuple(map(_score_row, scores)))
+
+
+def rollout_table(scores: Sequence[Any]) -> Table:
+    """RMS errors of simulated positions, beside those of the URDF alone."""
+    columns = (
+        Column("recording", align="left"),
+        Column("joint", align="left"),
+        Column("travel", "mrad", "RMS of the recording"),
+        Column("identified", "mrad", "RMS error of the rollout"),
+        Column("URDF alone", "mrad", "RMS error of the rollout"),
+    )
+    rows = tuple(
+        (Cell(one.recording), Cell(one.joint))
+        + tuple(Cell(number(1e3 * value)) for value in (one.travel, one.identified, one.urdf))
+        for one in scores
+    )
+    return Table("Simulated positions", columns, rows)
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> Table:

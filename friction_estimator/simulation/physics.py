@@ -66,7 +66,7 @@ def build_mujoco_model(
     """
     try:
         spec = mujoco.MjSpec.from_string(urdf_xml)
-        _drop_meshes(spec)
+        drop_meshes(spec)
         for coupling in list(spec.equalities):
             spec.delete(coupling)  # mimic joints move independently, as in pinocchio
         for name in locked_joints:
@@ -98,7 +98,7 @@ def _set_options(spec: mujoco.MjSpec, timestep: float) -> None:
     spec.option.iterations = _SOLVER_ITERATIONS
 
 
-def _drop_meshes(spec: mujoco.MjSpec) -> None:
+def drop_meshes(spec: mujoco.MjSpec) -> None:
     """Delete mesh shapes: their files may be missing, and no contact uses them."""
     for geom in list(spec.geoms):
         if geom.type == mujoco.mjtGeom.mjGEOM_MESH:

@@ -109,6 +109,42 @@ def test_mujoco_reads_damping_frictionloss_and_armature_from_the_mjcf() -> None:
     assert [row for row in range(len(before)) if before[row] != after[row]] == [3, 4]
 
 
+def test_a_joint_in_mujoco_holds_below_the_identified_friction_moves_above_it_and_stops_as_it_should() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    (hip,) = friction_of("hip")
+    body = '<body><joint name="hip" axis="0 0 1"/><geom size=".3" mass="40"/></body>'
+    text = f"<mujoco><worldbody>{body}</worldbody></mujoco>"
+    model = mujoco.MjModel.from_xml_string(export_friction("mjcf", ExportRequest((hip,), model=text)).text)
+    model.opt.timestep = 1e-3
+    coulomb, viscous, inertia = hip.simple.coulomb, hip.simple.viscous, DRIVE_INERTIA + 0.4 * 40.0 * 0.3**2
+
+    def turned(torque: float, start: float, steps: int) -> tuple[float, float]:
+        data = mujoco.MjData(model)
+        data.qvel[0], data.qfrc_applied[0] = start, torque
+        mujoco.mj_step(model, data, steps)
+        return float(data.qpos[0]), float(data.qvel[0])
+
+    creep = turned(0.8 * coulomb, 0.0, 1000)[0]
+    expected = 0.2 * coulomb / viscous  # speed at which viscous friction takes the rest
+    assert abs(creep) < 0.01 * expected
+    assert turned(1.2 * coulomb, 0.0, 1000 * round(10 * inertia / viscous + 1))[1] == pytest.approx(expected, rel=0.05)
+    rate, start = viscous / inertia, 2.0
+    stop = np.log1p(viscous * start / coulomb) / rate
+    half = round(500 * stop)
+    left = (start + coulomb / viscous) * np.exp(-rate * half * 1e-3) - coulomb / viscous
+    assert turned(0.0, start, half)[1] == pytest.approx(left, rel=0.05)
+
+
+def test_isaac_lab_takes_friction_as_efforts_and_armature() -> None:
+    hip, knee = friction_of("hip", "knee")
+    scope: dict[str, dict[str, dict[str, float]]] = {}
+    exec(export_friction("isaac_lab", ExportRequest((hip, knee))).text, scope)
+    found = scope["IDENTIFIED"]
+    assert found["friction"] == found["dynamic_friction"] == {"hip": hip.simple.coulomb, "knee": knee.simple.coulomb}
+    assert found["viscous_friction"] == {"hip": hip.simple.viscous, "knee": knee.simple.viscous}
+    assert found["armature"] == {"hip": DRIVE_INERTIA}
+
+
 @pytest.mark.parametrize("source", ["leg", "suralp"])
 def test_an_mjcf_made_from_a_urdf_moves_as_the_urdf_in_mujoco(source: str) -> None:
     mujoco = pytest.importorskip("mujoco")

@@ -286,6 +286,7 @@ class ModelChoice:
     delay : (n,) by which torques are late [s]
     table : all candidates
     spread : (p, p) covariance of what changes among candidates that predict as well
+    delay_spread : (n, n) the same of delays [s^2]
     """
 
     urdf_sigma: float
@@ -294,6 +295,7 @@ class ModelChoice:
     delay: FloatArray
     table: tuple[Candidate, ...]
     spread: FloatArray
+    delay_spread: FloatArray
 
     @property
     def own_delays(self) -> bool:
@@ -327,14 +329,15 @@ def choose_model(
     chosen, rivals, table = choose("model", [str(entry) for entry in entries], scores)
     values = [_embedded(folded.values(entry.columns, entry.prior), entry.columns, q + 1 + n) for entry in entries]
     best = entries[chosen]
-    delay = values[chosen][q] + values[chosen][q + 1 :]
+    delays = [value[q] + value[q + 1 :] for value in values]
+    delay, apart = delays[chosen], choice_covariance(delays[chosen], [delays[k] for k in rivals if k != chosen])
     if before is None:
         delay = delay + (options.delay or 0.0)
     spread = np.zeros((len(model.names), len(model.names)))
     spread[np.ix_(solution.kept, solution.kept)] = choice_covariance(
         values[chosen][:q], [values[k][:q] for k in rivals if k != chosen]
     )
-    return ModelChoice(best.urdf_sigma, offsets, best.lateness, delay, (*offset_table, *table), spread)
+    return ModelChoice(best.urdf_sigma, offsets, best.lateness, delay, (*offset_table, *table), spread, apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,8 +393,8 @@ def _choose_offsets(
     """Which constant torques (p,) predict the torque of their own joint better than none, one by one."""
     model, problem = solution.model, folded.problem
     optional = offset_columns(model)
-    if options.offset is not None:
-        return optional & options.offset, ()
+    if options.offset is not None or solution.of_drive:  # of a drive, it is the offset between two readings
+        return optional & (options.offset is not False), ()
     offsets, table = optional.copy(), list[Candidate]()
     prior = model_prior(model, solution.observations, solution.urdf_sigma).select(solution.kept)
     places = np.arange(solution.kept.size)

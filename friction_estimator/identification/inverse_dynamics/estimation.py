@@ -162,6 +162,7 @@ class Estimate:
     dead_zone : of every place of friction [rad/s]
     candidates : models that were compared
     spread : (p, p) covariance of what changes among models that predict as well; None: there was no choice
+    late_command : where a drive gets positions, its delay is that of the command; False: of its whole torque
     """
 
     model: TorqueModel
@@ -179,6 +180,12 @@ class Estimate:
     dead_zone: FloatArray = field(default_factory=lambda: np.zeros(0))
     candidates: tuple[Candidate, ...] = ()
     spread: FloatArray | None = None
+    late_command: bool = False
+
+    @property
+    def of_drive(self) -> bool:
+        """Whether torques are those that a drive computes from commanded positions."""
+        return self.observations[0].commanded is not None
 
     @property
     def delay_sigma(self) -> float:
@@ -268,9 +275,16 @@ def model_prior(model: TorqueModel, observations: Sequence[Observation], urdf_si
     rigid = len(model.body.names)
     if not rigid or np.isinf(urdf_sigma):
         return Prior.of_std(np.append(friction, np.full(rigid, np.inf)))
-    acceleration = _rms([one.motion.acceleration for one in observations])
-    drive = np.divide(torque, acceleration, out=np.full(torque.size, np.inf), where=acceleration > 0.0)
-    return Prior.of_std(friction).joined(model.body.prior(urdf_sigma, drive))
+    return Prior.of_std(friction).joined(model.body.prior(urdf_sigma, drive_std(observations)))
+
+
+def drive_std(observations: Sequence[Observation]) -> FloatArray:
+    """Standard deviation (n,) about zero of the inertia of the drives: the torque would accelerate no more."""
+    torque, acceleration = (
+        _rms([one.torque for one in observations]),
+        _rms([o.motion.acceleration for o in observations]),
+    )
+    return np.divide(torque, acceleration, out=np.full(torque.size, np.inf), where=acceleration > 0.0)
 
 
 def _rms(signals: Sequence[FloatArray]) -> FloatArray:

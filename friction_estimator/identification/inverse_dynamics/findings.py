@@ -126,6 +126,10 @@ LATE = (
     "the torque was {} ms late compared with the positions (early where negative) and was moved back, "
     "because the delay would count as viscous friction"
 )
+LATE_DRIVE = (
+    "the {} of the drives acts {} ms late; viscous friction and inertia are those of a drive whose feedback "
+    "is {}: otherwise they differ by kp and kd times the delay"
+)
 NO_VISCOUS = (
     "{}: this motion cannot separate viscous friction from a torque that is {:.1f} ms late: record motion with several "
     "frequencies or constant speeds (friction_estimator plan)"
@@ -199,7 +203,10 @@ def _about_delay(solution: Estimate) -> list[Finding]:
     sigmas = np.broadcast_to(np.sqrt(np.diagonal(solution.delay_covariance)), solution.delay.shape)
     each = zip(names, solution.delay.tolist(), sigmas.tolist(), strict=True)
     sure = [f"{name} {1e3 * one:.2f} +- {1e3 * sigma:.2f}" for name, one, sigma in each if abs(one) > _SURE * sigma]
-    if sure:
+    if sure and solution.of_drive:
+        late = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
+        found.append(Finding(1.12, LATE_DRIVE.format(late[0], ", ".join(sure), late[1])))
+    elif sure:
         found.append(Finding(1.12, LATE.format(", ".join(sure))))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []

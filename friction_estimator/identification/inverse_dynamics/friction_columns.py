@@ -79,12 +79,15 @@ class FrictionColumns:
     sites : one a joint, then one a motor that moves several joints
     temperature : (n) about which dry and viscous friction of every joint also change, linearly; None: they do not
     harmonics : dry friction of every joint also changes with cosine and sine of these multiples of its position
+    waves : (n, 2 h) means of cosines and sines, about which it changes: dry friction is that of the whole motion;
+        None: zero
     """
 
     joint_names: tuple[str, ...]
     sites: tuple[FrictionSite, ...]
     temperature: FloatArray | None = None
     harmonics: tuple[float, ...] = ()
+    waves: FloatArray | None = None
 
     @property
     def described(self) -> tuple[FrictionColumn, ...]:
@@ -184,9 +187,16 @@ class FrictionColumns:
         if self.temperature is not None:
             warmth = inputs[TEMPERATURE][:, joint] - self.temperature[joint]
             columns += [warmth * direction, warmth * velocity]
-        for k in self.harmonics:
-            columns += [direction * np.cos(k * position), direction * np.sin(k * position)]
+        if self.harmonics:
+            waves = waves_of(position, self.harmonics)
+            columns += list((direction[:, None] * (waves if self.waves is None else waves - self.waves[joint])).T)
         return np.column_stack(columns) if columns else np.zeros((velocity.size, 0))
+
+
+def waves_of(position: FloatArray, harmonics: Sequence[float]) -> FloatArray:
+    """Cosine and sine (..., 2 h) of multiples of positions (...)."""
+    angles = position[..., None, None] * np.array(harmonics)[:, None] - np.array([0.0, 0.5 * np.pi])
+    return np.asarray(np.cos(angles).reshape(*position.shape, -1))
 
 
 def friction_sites(

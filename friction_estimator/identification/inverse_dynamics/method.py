@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from friction_estimator.identification.inverse_dynamics.estimated_friction impor
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
     TorqueModel,
+    drive_std,
     estimate,
 )
 from friction_estimator.identification.inverse_dynamics.findings import (
@@ -38,8 +39,11 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 from friction_estimator.identification.inverse_dynamics.law_decision import choose_laws
 from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
 from friction_estimator.identification.inverse_dynamics.options import (
+    COMMAND,
     DEFAULT,
+    LATE,
     MOTORS,
+    TORQUE,
     InverseDynamicsOptions,
     added_motors,
     coupled_choices,
@@ -55,7 +59,8 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
     search_stribeck_velocity,
     shift_torque,
 )
-from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.joint_log import KP, JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.linear_problem import folds_of, select_rows
 from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.checks import check_torque_signs
 from friction_estimator.identification.recording.sampling import FLAT
@@ -70,10 +75,11 @@ from friction_estimator.identification.result import (
     judged,
 )
 from friction_estimator.identification.rigid_body import RigidBody
+from friction_estimator.identification.scoring import FoldedProblem, choice_covariance, choose, scores_of
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
-from friction_estimator.types import FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 METHOD = "inverse_dynamics"
 
@@ -85,7 +91,7 @@ def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[b
     if not robot.fixed_base:
         return False, "inverse_dynamics needs a fixed base, this robot walks"
     if any(log.effort is None for log in logs):
-        return False, "inverse_dynamics needs effort/<joint>"
+        return False, "inverse_dynamics needs effort/<joint>, or command/<joint> and the gains kp and kd of the drives"
     return True, "motor torques of a robot with a fixed base were recorded"
 
 
@@ -398,34 +404,90 @@ _ROUNDS = 4
 def _decided(
     body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> tuple[Estimate, list[str]]:
-    """All parameters, with prior, offsets and delays as they predict best; torques are moved back by their delays."""
-    friction, zone, notes = _friction(body, names, observations, options)
-    model = TorqueModel(body, friction)
-    delay = np.zeros(len(names))
-    usable = usable_rows(observations, friction, zone)
+    """All parameters, with prior, offsets and delays as they predict best; torques are moved to when they act.
+
+    Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
+    inertia by kd, times the delay. What both explanations differ by is in the covariance where they predict as well.
+    """
+    tried = list[tuple[Estimate, list[str]]]()
+    of_drive = observations[0].commanded is not None
+    late = LATE if of_drive and options.late is None else (options.late,)
+    plain = options.law == LOAD_VELOCITY.name or not of_drive or options.harmonics is not None
+    for harmonics in (options.harmonics,) if plain else ((), _ONE_TURN):
+        shaped = replace(options, harmonics=harmonics)
+        friction, zone, notes = _friction(body, names, observations, shaped)
+        model, usable = TorqueModel(body, friction), usable_rows(observations, friction, zone)
+        for part in late:
+            found = _settled(model, observations, usable, replace(shaped, late=part))
+            tried.append((replace(found, dead_zone=zone), notes))
+    return tried[0] if len(tried) == 1 else _best(tried, options)
+
+
+_ONE_TURN = (1.0,)
+"""Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
+
+
+def _best(tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions) -> tuple[Estimate, list[str]]:
+    """The simplest of several estimates, in the order of simplicity, that predicts as well as the best one."""
+    words, scores = [], []
+    shared = np.logical_and.reduce([np.concatenate(one.usable) for one, _ in tried])
+    for one, _ in tried:
+        dry = "dry friction depends on the position, " * bool(one.model.friction.harmonics)
+        words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late")
+        these = np.flatnonzero(shared[np.concatenate(one.usable)])
+        scores.append(scores_of(_held_out(one, options)[these], select_rows(one.fit.problem, these)))
+    chosen, rivals, table = choose("drive", words, scores)
+    solution, notes = tried[chosen]
+    names = [list(one.model.names) for one, _ in tried]
+    values = [
+        np.array([one.values[known.index(name)] if name in known else 0.0 for name in names[chosen]])
+        for (one, _), known in zip(tried, names, strict=True)
+    ]
+    apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
+    spread = apart if solution.spread is None else solution.spread + apart
+    return replace(solution, candidates=(*solution.candidates, *table), spread=spread), notes
+
+
+def _held_out(solution: Estimate, options: InverseDynamicsOptions) -> FloatArray:
+    """Errors (r,) of the rows, predicted from the other folds."""
+    problem = solution.fit.problem
+    folded = FoldedProblem(problem, solution.fit.weights, folds_of(problem, options.folds))
+    return folded.held_out_error(np.arange(solution.kept.size), solution.prior)
+
+
+def _settled(
+    model: TorqueModel,
+    observations: Sequence[Observation],
+    usable: Sequence[BoolArray],
+    options: InverseDynamicsOptions,
+) -> Estimate:
+    """The estimate with the choices of the model, after its delays no longer change."""
+    command = options.late == COMMAND
     first = estimate(model, observations, usable, options.solver, urdf_sigma=_start(options))
-    choice = choose_model(first, options)
+    choice = choose_model(replace(first, late_command=command), options)
     allowed = ~offset_columns(model) | choice.offsets
-    step, late = choice.delay, choice.delay.any()
-    for _ in range(_ROUNDS if late else 1):
+    delay = np.zeros(len(first.delay))
+    step, moves = choice.delay, choice.delay.any()
+    for _ in range(_ROUNDS if moves else 1):
         delay = delay + step
-        shifted = shift_torque(observations, delay)
+        shifted = shift_torque(observations, delay, command)
         solution = estimate(model, shifted, usable, options.solver, allowed, urdf_sigma=choice.urdf_sigma)
-        if not late or options.delay is not None:
+        solution = replace(solution, late_command=command)
+        if not moves or options.delay is not None:
             break
         rest = choose_model(solution, options, choice, delay)
         step = rest.delay
         if np.abs(step).max() < _SETTLED:
             break
-    moved = bool(late) or options.delay is not None
+    moved = bool(moves) or options.delay is not None
+    late = delay_covariance(solution, options.solver, choice.own_delays, moved)
     return replace(
         solution,
         delay=delay,
-        delay_covariance=delay_covariance(solution, options.solver, choice.own_delays, moved),
-        dead_zone=zone,
+        delay_covariance=late + (choice.delay_spread if choice.own_delays else choice.delay_spread.mean()),
         candidates=choice.table,
         spread=choice.spread,
-    ), notes
+    )
 
 
 def _start(options: InverseDynamicsOptions) -> float:
@@ -461,6 +523,8 @@ def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) 
     return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + spread))
 
 
+_Row = tuple[str, str, float, float, float]
+"""Name, unit, value, standard deviation and value of the URDF of a parameter."""
 _REJECTED = 6.0
 """Standard deviations beyond which a sample is a push, as in the robust fit."""
 _MAD = 1.4826
@@ -483,11 +547,13 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
         friction=tuple(solution.values[: model.friction_count].tolist()),
         inertia=model.body.standard_inertia(solution.values[model.friction_count :]),
         delay=tuple(solution.delay.tolist()),
+        late_command=solution.late_command,
         dead_zone=tuple(solution.dead_zone.tolist()),
         limits=tuple(limits),
         stribeck=stribeck,
         temperature=() if friction.temperature is None else tuple(friction.temperature.tolist()),
         harmonics=friction.harmonics,
+        waves=() if friction.waves is None else tuple(map(tuple, friction.waves.tolist())),
         coupling=options.coupling,
         added=options.coupled_friction != MOTORS,
         payload_scale=float(scale),
@@ -495,13 +561,45 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
 
 
 def _parameters(solution: Estimate) -> ParameterTable:
-    """All parameters of the fit, rigid-body ones with the values of the URDF."""
+    """All parameters of the fit, bodies with the values of the URDF, and what drives that get positions show."""
     model = solution.model
-    reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)
-    return ParameterTable(
-        solution.names,
-        solution.fit.problem.units,
-        solution.fit.values,
-        np.sqrt(np.diagonal(solution.fit.covariance)),
-        reference[solution.kept],
+    reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)[solution.kept]
+    rows = list(
+        zip(
+            solution.names,
+            solution.fit.problem.units,
+            solution.fit.values,
+            np.sqrt(np.diagonal(solution.fit.covariance)),
+            reference,
+            strict=True,
+        )
     )
+    if solution.of_drive:
+        known = {row[0] for row in rows}
+        rows += [row for row in _drive_parameters(solution, {row[0]: row for row in rows}) if row[0] not in known]
+    names, units, values, sigma, urdf = zip(*rows, strict=True)
+    return ParameterTable(names, units, np.array(values), np.array(sigma), np.array(urdf))
+
+
+def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Row]:
+    """Rows of delay, encoder offset (reading of the drive minus recorded position) and armature of every drive."""
+    names = solution.observations[0].motion.joint_names
+    late = np.broadcast_to(np.sqrt(np.diagonal(solution.delay_covariance)), len(names))
+    rows = [(f"{name}/delay", "s", *pair, np.nan) for name, *pair in zip(names, solution.delay, late, strict=True)]
+    for joint, name in enumerate(names):
+        kp = np.mean([one.motion.inputs[KP][:, joint].mean() for one in solution.observations])
+        offset = found.get(f"{name}/offset")
+        if offset is not None and kp > 0.0:
+            rows.append((f"{name}/encoder_offset", "rad", offset[2] / kp, offset[3] / kp, np.nan))
+    model, first = solution.model, solution.model.friction_count
+    own = np.flatnonzero((solution.kept >= first) & (solution.kept < first + len(model.body.base.names)))
+    if own.size and np.isfinite(solution.urdf_sigma):
+        inertia, sigma = model.body.drive_inertia(
+            solution.kept[own] - first,
+            solution.fit.values[own],
+            solution.fit.covariance[np.ix_(own, own)],
+            solution.urdf_sigma,
+            drive_std(solution.observations),
+        )
+        rows += [(f"Ia {name}", "kg m^2", *pair, np.nan) for name, *pair in zip(names, inertia, sigma, strict=True)]
+    return rows

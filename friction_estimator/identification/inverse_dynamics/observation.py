@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import Motion, at_motors
+from friction_estimator.identification.joint_log import COMMANDED, Motion, at_motors
 from friction_estimator.identification.linear_problem import LinearProblem
 from friction_estimator.identification.recording.sampling import BANDS, motion_band
 from friction_estimator.identification.recording.zero_phase import (
@@ -42,6 +42,7 @@ class Observation:
     load : (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
     torque : (K, n) measured torque behind the parallel filter [N m]
     segment : (K,) unique over all motions
+    commanded : (N, n) part of the load that a drive computes from commanded positions; None: the torque was measured
     """
 
     motion: Motion
@@ -51,6 +52,18 @@ class Observation:
     load: FloatArray
     torque: FloatArray
     segment: IntArray
+    commanded: FloatArray | None = None
+
+    def late_part(self, command: bool) -> tuple[FloatArray, float]:
+        """The part of the load (N, n) that a delay moves, and how: -1: it was recorded late, 1: it acts late.
+
+        Parameters
+        ----------
+        command : of a drive that gets positions, the command is late; False: its whole torque is
+        """
+        if self.commanded is None:
+            return self.load, -1.0
+        return (self.commanded if command else self.load), 1.0
 
 
 class Body(Protocol):
@@ -90,7 +103,10 @@ def observe(
         load = _low_passed(_effort(thin), design.stretches, thin.period, cutoff_hz)
         segment = segment.reshape(-1) + first_segment
         rigid, known = motors.torque(rigid.swapaxes(1, 2)).swapaxes(1, 2), motors.torque(known)
-        observations.append(Observation(thin, design, rigid, known, load, load[design.kept], segment))
+        commanded = None
+        if COMMANDED in thin.inputs:
+            commanded = _low_passed(thin.inputs[COMMANDED], design.stretches, thin.period, cutoff_hz)
+        observations.append(Observation(thin, design, rigid, known, load, load[design.kept], segment, commanded))
         first_segment = int(segment.max()) + 1
     return tuple(observations)
 

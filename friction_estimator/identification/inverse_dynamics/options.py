@@ -15,6 +15,7 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
     FrictionSite,
     friction_sites,
     load_velocity_sites,
+    waves_of,
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.joint_log import TEMPERATURE
@@ -27,6 +28,8 @@ from friction_estimator.types import FloatArray
 
 COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
 """Where friction is when motors move joints together."""
+LATE = TORQUE, COMMAND = "torque", "command"
+"""What of a drive that gets positions may act late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,14 @@ class InverseDynamicsOptions:
     coupled_friction : ``motors``: with a coupling, friction is that of the motors, ``T^-T f(T^-1 dq)``, and named by
         them; ``joints_and_motors``: every joint has friction, and every motor that turns with several of them adds some
     temperature : dry and viscous friction change with the column ``temperature``
-    harmonics : dry friction changes with cosine and sine of these multiples of the position
+    harmonics : dry friction changes with cosine and sine of these multiples of the position; None: of drives that get
+        positions, chosen, else none
     solver : weights, robustness and bounds
     urdf_sigma : relative standard deviation of the URDF's inertial parameters, infinite: they have no say; None: chosen
     offset : constant torques are estimated that the laws lack; None: chosen
     delay : by which all torques are late [s]; None: chosen
+    late : of a drive that gets positions, what acts late: ``command``, so that its feedback is not late, or ``torque``;
+        None: chosen
     physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
         reported in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
@@ -63,11 +69,12 @@ class InverseDynamicsOptions:
     coupling: Coupling | None = None
     coupled_friction: str = MOTORS
     temperature: bool = False
-    harmonics: tuple[float, ...] = ()
+    harmonics: tuple[float, ...] | None = None
     solver: SolverOptions = field(default_factory=SolverOptions)
     urdf_sigma: float | None = None
     offset: bool | None = None
     delay: float | None = None
+    late: str | None = None
     physical: bool = False
     dead_zone: float | None = None
     cutoff_hz: float | None = None
@@ -157,7 +164,11 @@ def friction_of_options(
         raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
     adding = options.coupling if options.coupled_friction == JOINTS_AND_MOTORS else None
     sites = friction_sites(names, live_laws(names, options), adding)
-    return FrictionColumns(names, sites, _mean_temperature(observations, options), options.harmonics)
+    harmonics, waves = options.harmonics or (), None
+    if harmonics:
+        positions = np.concatenate([one.motion.position for one in observations])
+        waves = waves_of(positions, harmonics).mean(axis=0)
+    return FrictionColumns(names, sites, _mean_temperature(observations, options), harmonics, waves)
 
 
 def _load_velocity(

@@ -181,45 +181,62 @@ def allowing_for_delay(solution: Estimate) -> Estimate:
     return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + delay_error(solution)))
 
 
-def shift_torque(observations: Sequence[Observation], seconds: FloatArray) -> tuple[Observation, ...]:
-    """The observations with torques that are moved to earlier times by the delays (n,) of their joints [s]."""
+def shift_torque(
+    observations: Sequence[Observation], seconds: FloatArray, command: bool = False
+) -> tuple[Observation, ...]:
+    """The observations with torques at the times at which they act.
+
+    Parameters
+    ----------
+    seconds : (n) delay of every joint: by which a measured torque was recorded late, or that of a drive acts late [s]
+    command : see :meth:`Observation.late_part`
+    """
     if not seconds.any():
         return tuple(observations)
     shifted = []
     for one in observations:
-        load = one.load.copy()
+        late, sign = one.late_part(command)
+        moved = late.copy()
         for start, stop in one.filter.stretches:
             time = np.arange(stop - start) * one.motion.period
             for joint in np.flatnonzero(seconds) if time.size > 1 else ():
-                spline = CubicSpline(time, one.load[start:stop, joint])
-                load[start:stop, joint] = spline(np.clip(time + seconds[joint], 0.0, time[-1]))
-        shifted.append(replace(one, load=load, torque=load[one.filter.kept]))
+                spline = CubicSpline(time, late[start:stop, joint])
+                moved[start:stop, joint] = spline(np.clip(time - sign * seconds[joint], 0.0, time[-1]))
+        load = moved if late is one.load else one.load + moved - late
+        commanded = moved if late is one.commanded else one.commanded
+        shifted.append(replace(one, load=load, torque=load[one.filter.kept], commanded=commanded))
     return tuple(shifted)
 
 
 def measured_slope(observations: Sequence[Observation], usable: Sequence[BoolArray]) -> FloatArray:
-    """Minus the derivative of the measured torque behind the filter, at every usable row (r,) [N m/s]."""
-    parts = []
-    for one, mask in zip(observations, usable, strict=True):
-        slope = np.zeros_like(one.load)
-        for start, stop in one.filter.stretches:
-            if stop - start > 1:
-                slope[start:stop] = np.gradient(one.load[start:stop], one.motion.period, axis=0)
-        parts.append(-slope[one.filter.kept][mask])
-    return np.concatenate(parts)
+    """Derivative of the recorded torque by its delay, at every usable row (r,) [N m/s]."""
+    parts = zip(observations, usable, strict=True)
+    return np.concatenate([_slope(one, *one.late_part(False))[one.filter.kept][mask] for one, mask in parts])
 
 
 def delay_column(solution: Estimate) -> FloatArray:
-    """Minus the derivative of the predicted torque, behind the same filter, at every row (r,) [N m/s]."""
+    """Derivative of the torque by its delay, behind the filter, at every row (r,) [N m/s]; the model's, without noise.
+
+    The commanded part of a torque has no noise either.
+    """
     parts = []
     for one, usable in zip(solution.observations, solution.usable, strict=True):
-        torque = solution.model.torque(one, solution.values)
-        slope = np.zeros_like(torque)
-        for start, stop in one.filter.stretches:
-            if stop - start > 1:
-                slope[start:stop] = np.gradient(torque[start:stop], one.motion.period, axis=0)
-        parts.append(-one.filter.apply(slope)[usable])
+        late, sign = one.late_part(solution.late_command)
+        if late is one.commanded:
+            slope = _slope(one, late, sign)[one.filter.kept]
+        else:
+            slope = one.filter.apply(_slope(one, solution.model.torque(one, solution.values), sign))
+        parts.append(slope[usable])
     return np.concatenate(parts)
+
+
+def _slope(one: Observation, torque: FloatArray, sign: float) -> FloatArray:
+    """Derivative (N, n) of a torque by time, stretch by stretch, times a sign."""
+    slope = np.zeros_like(torque)
+    for start, stop in one.filter.stretches:
+        if stop - start > 1:
+            slope[start:stop] = sign * np.gradient(torque[start:stop], one.motion.period, axis=0)
+    return slope
 
 
 def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool]:

@@ -1,14 +1,15 @@
-"""Friction on the joints of a URDF or a MuJoCo model, while every other byte of the file stays as it is."""
+"""Friction on the joints of a URDF or a MuJoCo model, whose other bytes stay as they are, and for Isaac Lab."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.errors import ConfigError, RobotModelError, choices
 from friction_estimator.io.export.exporter import ExportRequest, ExportResult, JointFriction, register_exporter
 from friction_estimator.io.export.urdf_to_mjcf import urdf_to_mjcf
 from friction_estimator.robot.urdf import parse_urdf
@@ -56,11 +57,61 @@ def export_mjcf(request: ExportRequest) -> ExportResult:
     return ExportResult(document.text(), (*warnings, *missing, *reductions(pairs)))
 
 
+STICTION_REFERENCE, STICTION_IMPEDANCE = "0.004 1", "0.999 0.999 0.001 0.5 2"
+"""Of MuJoCo's dry friction, which is soft: by default, joints creep at rest, and it fades at speeds that are not low.
+The time constant is twice the default time step, the shortest that MuJoCo takes."""
+
+
 def _attributes(joint: JointFriction) -> dict[str, str]:
-    attributes = {"damping": repr(joint.simple.viscous), "frictionloss": repr(joint.simple.coulomb)}
+    attributes = {
+        "damping": repr(joint.simple.viscous),
+        "frictionloss": repr(joint.simple.coulomb),
+        "solreffriction": STICTION_REFERENCE,
+        "solimpfriction": STICTION_IMPEDANCE,
+    }
     if joint.drive_inertia is not None:
         attributes["armature"] = repr(joint.drive_inertia)
     return attributes
+
+
+_WIDTH = 118
+_ISAAC_LAB = (
+    "Use: ImplicitActuatorCfg(joint_names_expr=list(IDENTIFIED['friction']), stiffness=..., damping=..., **IDENTIFIED)",
+    "friction (static) and dynamic_friction are efforts, N m or N, in Isaac Sim 5.0 and later; in Isaac Sim 4.5 they "
+    "are coefficients without a unit, and these numbers are wrong there (docstring of ActuatorBaseCfg, Isaac Lab 2.3).",
+    "viscous_friction is in N m s/rad or N s/m, armature in kg m^2 or kg. Names of joints are regular expressions. "
+    "The law has no static friction above the dynamic one: both are the Coulomb friction.",
+)
+
+
+@register_exporter("isaac_lab")
+def export_isaac_lab(request: ExportRequest) -> ExportResult:
+    """A Python module with the dictionary ``IDENTIFIED``, which needs no import.
+
+    Raises
+    ------
+    ConfigError
+        When all friction is that of motors that move several joints.
+    """
+    joints, reductions = request.alone, tuple(filter(None, (joint.reduction for joint in request.alone)))
+    if not joints:
+        raise ConfigError("Isaac Lab has friction joint by joint: that of motors which move several cannot be exported")
+    coulomb = {joint.joint: joint.simple.coulomb for joint in joints}
+    tables = {
+        "friction": coulomb,
+        "dynamic_friction": coulomb,
+        "viscous_friction": {joint.joint: joint.simple.viscous for joint in joints},
+        "armature": {joint.joint: joint.drive_inertia for joint in joints if joint.drive_inertia is not None},
+    }
+    notes = (*request.origin, *_ISAAC_LAB, *reductions)
+    comments = [f"# {line}" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  ")]
+    lines = [*comments, "IDENTIFIED = {"]
+    for name, table in tables.items():
+        if table:
+            entries = (f"        {re.escape(joint)!r}: {value!r}," for joint, value in table.items())
+            lines += [f"    {name!r}: {{", *entries, "    },"]
+    motors = (f"the friction of {', '.join(request.motor_names)}, which move several joints, is left out",)
+    return ExportResult("\n".join([*lines, "}", ""]), (*(motors if request.motor_names else ()), *reductions))
 
 
 def matched(
