@@ -19,7 +19,7 @@ from benchmarks.shared.command import command, make_parser
 from benchmarks.shared.pages import header, row
 from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
-from friction_estimator.identification.recording.commands import with_drive_torque
+from friction_estimator.identification.recording.torque_checks import with_drive_torque
 
 GAINS = ((20.0, 0.5), (40.0, 2.0))
 DELAYS = (0.0, 0.005, 0.010, 0.015)

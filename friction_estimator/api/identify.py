@@ -19,7 +19,7 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import FRICTION, SIGMA, JointLog, Payload, RobotDescription
 from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
-from friction_estimator.identification.recording.commands import Gain
+from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.result import (
     FrictionSamples,
     Identification,

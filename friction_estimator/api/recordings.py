@@ -11,7 +11,7 @@ from pathlib import Path
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import JointLog, Payload
-from friction_estimator.identification.recording.commands import Gain, with_drive_torque
+from friction_estimator.identification.recording.torque_checks import Gain, with_drive_torque
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
 from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table

@@ -29,7 +29,7 @@ from friction_estimator.identification.prediction import (
     curve_of_laws,
     rows_of_live_law,
 )
-from friction_estimator.identification.recording.commands import Gain
+from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.scoring import validated
@@ -41,7 +41,7 @@ from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.types import FloatArray
 
 if TYPE_CHECKING:
-    from friction_estimator.simulation.rollout import Drives
+    from friction_estimator.simulation.simulator import Drives
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _rollouts(found: Identification, logs: Sequence[JointLog], urdf_xml: str | N
     InputError
         When there is no URDF, or no recording with commands of drives.
     """
-    from friction_estimator.simulation.rollout import rollout  # MuJoCo is needed here only
+    from friction_estimator.simulation.simulator import rollout  # MuJoCo is needed here only
 
     if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
         raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
@@ -184,7 +184,7 @@ def _rollouts(found: Identification, logs: Sequence[JointLog], urdf_xml: str | N
 
 def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives, Drives]:
     """Drives with what was identified, and with what the URDF has."""
-    from friction_estimator.simulation.rollout import Drives
+    from friction_estimator.simulation.simulator import Drives
 
     names, table = log.joint_names, found.parameters
     friction = {one.joint: one for one in joint_frictions(found)}

@@ -11,7 +11,7 @@ from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import RobotDescription
-from friction_estimator.identification.recording.commands import with_drive_torque
+from friction_estimator.identification.recording.torque_checks import with_drive_torque
 
 
 @pytest.mark.parametrize(("kp", "kd", "feedback"), [(20.0, 0.5, True), (40.0, 2.0, False)])

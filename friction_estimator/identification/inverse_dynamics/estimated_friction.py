@@ -5,7 +5,7 @@ The second half finds the dead zone: samples too slow for the sign of their velo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +15,15 @@ from scipy.ndimage import maximum_filter1d
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
     TorqueModel,
+    drive_std,
     estimate,
     reference_speeds,
 )
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.result import FrictionSamples, joined, propagated_sigma
+from friction_estimator.identification.joint_log import KP
+from friction_estimator.identification.result import FrictionSamples, ParameterTable, joined, propagated_sigma
 from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_law, make_linear_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -309,3 +311,52 @@ def _chosen_dead_zone(
     velocity = np.concatenate([one.motion.velocity[one.filter.kept] for one in observations])
     zone[: len(joints)] = choose_dead_zone(np.abs(velocity), np.sign(velocity) * measured, reference[: len(joints)])
     return zone
+
+
+_Row = tuple[str, str, float, float, float]
+"""Name, unit, value, standard deviation and value of the URDF of a parameter."""
+
+
+def parameter_table(solution: Estimate) -> ParameterTable:
+    """All parameters of the fit, bodies with the values of the URDF, and what drives that get positions show."""
+    model = solution.model
+    reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)[solution.kept]
+    rows = list(
+        zip(
+            solution.names,
+            solution.fit.problem.units,
+            solution.fit.values,
+            np.sqrt(np.diagonal(solution.fit.covariance)),
+            reference,
+            strict=True,
+        )
+    )
+    if solution.of_drive:
+        known = {row[0] for row in rows}
+        rows += [row for row in _drive_parameters(solution, {row[0]: row for row in rows}) if row[0] not in known]
+    names, units, values, sigma, urdf = zip(*rows, strict=True)
+    return ParameterTable(names, units, np.array(values), np.array(sigma), np.array(urdf))
+
+
+def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Row]:
+    """Rows of delay, encoder offset (reading of the drive minus recorded position) and armature of every drive."""
+    names = solution.observations[0].motion.joint_names
+    late = np.broadcast_to(np.sqrt(np.diagonal(solution.delay_covariance)), len(names))
+    rows = [(f"{name}/delay", "s", *pair, np.nan) for name, *pair in zip(names, solution.delay, late, strict=True)]
+    for joint, name in enumerate(names):
+        kp = np.mean([one.motion.inputs[KP][:, joint].mean() for one in solution.observations])
+        offset = found.get(f"{name}/offset")
+        if offset is not None and kp > 0.0:
+            rows.append((f"{name}/encoder_offset", "rad", offset[2] / kp, offset[3] / kp, np.nan))
+    model, first = solution.model, solution.model.friction_count
+    own = np.flatnonzero((solution.kept >= first) & (solution.kept < first + len(model.body.base.names)))
+    if own.size and np.isfinite(solution.urdf_sigma):
+        inertia, sigma = model.body.drive_inertia(
+            solution.kept[own] - first,
+            solution.fit.values[own],
+            solution.fit.covariance[np.ix_(own, own)],
+            solution.urdf_sigma,
+            drive_std(solution.observations),
+        )
+        rows += [(f"Ia {name}", "kg m^2", *pair, np.nan) for name, *pair in zip(names, inertia, sigma, strict=True)]
+    return rows

@@ -1,4 +1,4 @@
-"""Which law of the registry predicts the friction of every joint best, by held-out errors (``law: auto``)."""
+"""Decisions by held-out errors: the law of every joint (``law: auto``), and what of a drive is late."""
 
 from __future__ import annotations
 
@@ -7,19 +7,40 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.inverse_dynamics.decision import STANDSTILL, offset_columns
-from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
-from friction_estimator.identification.inverse_dynamics.estimation import TorqueModel, model_prior, reference_speeds
+from friction_estimator.identification.inverse_dynamics.decision import STANDSTILL, choose_model, offset_columns
+from friction_estimator.identification.inverse_dynamics.estimated_friction import moving_rows, usable_rows
+from friction_estimator.identification.inverse_dynamics.estimation import (
+    Estimate,
+    TorqueModel,
+    estimate,
+    model_prior,
+    reference_speeds,
+)
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, friction_sites
 from friction_estimator.identification.inverse_dynamics.observation import Observation
-from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.inverse_dynamics.refinement import USUAL_DELAY, measured_slope
+from friction_estimator.identification.inverse_dynamics.options import (
+    COMMAND,
+    LATE,
+    TORQUE,
+    InverseDynamicsOptions,
+    coupled_choices,
+    friction_of_options,
+)
+from friction_estimator.identification.inverse_dynamics.refinement import (
+    USUAL_DELAY,
+    delay_covariance,
+    measured_slope,
+    search_stribeck_velocity,
+    shift_torque,
+)
 from friction_estimator.identification.linear_problem import Prior, folds_of, select_rows, solve_values, with_columns
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
-from friction_estimator.identification.scoring import FoldedProblem, choose, scores_of
+from friction_estimator.identification.scoring import FoldedProblem, choice_covariance, choose, scores_of
 from friction_estimator.laws import linear_law_names, make_linear_law
 from friction_estimator.laws.joint_laws import START_LAW, chosen_joints
+from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.types import BoolArray, FloatArray
 
 _URDF_SIGMA = 1.0
 """Relative standard deviation of the URDF's inertial parameters while laws are compared."""
@@ -82,3 +103,118 @@ def choose_laws(
     entries = tuple(f"{names[joint]}={laws[chosen[joint]]}" for joint in open_joints)
     table = tuple(candidate for joint in open_joints for candidate in tables[joint])
     return replace(options, law=START_LAW, joint_laws=(*entries, *options.joint_laws)), table
+
+
+_SETTLED = 1e-6
+"""Change of a delay that no longer counts [s]."""
+_DELAY_ROUNDS = 4
+
+
+def decided(
+    body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> tuple[Estimate, list[str]]:
+    """All parameters, with prior, offsets and delays as they predict best; torques are moved to when they act.
+
+    Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
+    inertia by kd, times the delay. What both explanations differ by is in the covariance where they predict as well.
+    """
+    tried = list[tuple[Estimate, list[str]]]()
+    of_drive = observations[0].commanded is not None
+    late = LATE if of_drive and options.late is None else (options.late,)
+    plain = options.law == LOAD_VELOCITY.name or not of_drive or options.harmonics is not None
+    for harmonics in (options.harmonics,) if plain else ((), _ONE_TURN):
+        shaped = replace(options, harmonics=harmonics)
+        friction, zone, notes = _friction(body, names, observations, shaped)
+        model, usable = TorqueModel(body, friction), usable_rows(observations, friction, zone)
+        for part in late:
+            found = _settled(model, observations, usable, replace(shaped, late=part))
+            tried.append((replace(found, dead_zone=zone), notes))
+    return tried[0] if len(tried) == 1 else _best(tried, options)
+
+
+_ONE_TURN = (1.0,)
+"""Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
+
+
+def _best(tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions) -> tuple[Estimate, list[str]]:
+    """The simplest of several estimates, in the order of simplicity, that predicts as well as the best one."""
+    words, scores = [], []
+    shared = np.logical_and.reduce([np.concatenate(one.usable) for one, _ in tried])
+    for one, _ in tried:
+        dry = "dry friction depends on the position, " * bool(one.model.friction.harmonics)
+        words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late")
+        these = np.flatnonzero(shared[np.concatenate(one.usable)])
+        scores.append(scores_of(_held_out(one, options)[these], select_rows(one.fit.problem, these)))
+    chosen, rivals, table = choose("drive", words, scores)
+    solution, notes = tried[chosen]
+    names = [list(one.model.names) for one, _ in tried]
+    values = [
+        np.array([one.values[known.index(name)] if name in known else 0.0 for name in names[chosen]])
+        for (one, _), known in zip(tried, names, strict=True)
+    ]
+    apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
+    spread = apart if solution.spread is None else solution.spread + apart
+    return replace(solution, candidates=(*solution.candidates, *table), spread=spread), notes
+
+
+def _held_out(solution: Estimate, options: InverseDynamicsOptions) -> FloatArray:
+    """Errors (r,) of the rows, predicted from the other folds."""
+    problem = solution.fit.problem
+    folded = FoldedProblem(problem, solution.fit.weights, folds_of(problem, options.folds))
+    return folded.held_out_error(np.arange(solution.kept.size), solution.prior)
+
+
+def _settled(
+    model: TorqueModel,
+    observations: Sequence[Observation],
+    usable: Sequence[BoolArray],
+    options: InverseDynamicsOptions,
+) -> Estimate:
+    """The estimate with the choices of the model, after its delays no longer change."""
+    command = options.late == COMMAND
+    first = estimate(model, observations, usable, options.solver, urdf_sigma=_start(options))
+    choice = choose_model(replace(first, late_command=command), options)
+    allowed = ~offset_columns(model) | choice.offsets
+    delay = np.zeros(len(first.delay))
+    step, moves = choice.delay, choice.delay.any()
+    for _ in range(_DELAY_ROUNDS if moves else 1):
+        delay = delay + step
+        shifted = shift_torque(observations, delay, command)
+        solution = estimate(model, shifted, usable, options.solver, allowed, urdf_sigma=choice.urdf_sigma)
+        solution = replace(solution, late_command=command)
+        if not moves or options.delay is not None:
+            break
+        rest = choose_model(solution, options, choice, delay)
+        step = rest.delay
+        if np.abs(step).max() < _SETTLED:
+            break
+    moved = bool(moves) or options.delay is not None
+    late = delay_covariance(solution, options.solver, choice.own_delays, moved)
+    return replace(
+        solution,
+        delay=delay,
+        delay_covariance=late + (choice.delay_spread if choice.own_delays else choice.delay_spread.mean()),
+        candidates=choice.table,
+        spread=choice.spread,
+    )
+
+
+def _start(options: InverseDynamicsOptions) -> float:
+    """Prior of the fit that the candidates of the model are compared from."""
+    return 3.0 if options.urdf_sigma is None else options.urdf_sigma
+
+
+def _friction(
+    body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> tuple[FrictionColumns, FloatArray, list[str]]:
+    """Columns of friction with their shape, the dead zone, and why."""
+    friction = friction_of_options(names, observations, options)
+    notes = list(coupled_choices(friction, options))
+    model = TorqueModel(body, friction)
+    zone, sentence = moving_rows(model, observations, options, _start(options))
+    notes.append(sentence)
+    if options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None:
+        usable = usable_rows(observations, friction, zone)
+        friction, sentence = search_stribeck_velocity(body, friction, observations, usable, options.solver)
+        notes.append(sentence)
+    return friction, zone, notes

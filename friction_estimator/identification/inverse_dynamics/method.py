@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,21 +12,15 @@ from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.decision import (
     TreatmentChoice,
-    choose_model,
     choose_treatment,
-    offset_columns,
 )
 from friction_estimator.identification.inverse_dynamics.estimated_friction import (
     friction_samples,
     live_parameters,
-    moving_rows,
-    usable_rows,
+    parameter_table,
 )
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
-    TorqueModel,
-    drive_std,
-    estimate,
 )
 from friction_estimator.identification.inverse_dynamics.findings import (
     about_joints_of_motors,
@@ -35,32 +29,22 @@ from friction_estimator.identification.inverse_dynamics.findings import (
     inverse_dynamics_findings,
     joint_scores,
 )
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
-from friction_estimator.identification.inverse_dynamics.law_decision import choose_laws
-from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
+from friction_estimator.identification.inverse_dynamics.law_decision import choose_laws, decided
+from friction_estimator.identification.inverse_dynamics.observation import comparison_limits, observe
 from friction_estimator.identification.inverse_dynamics.options import (
-    COMMAND,
     DEFAULT,
-    LATE,
     MOTORS,
-    TORQUE,
     InverseDynamicsOptions,
     added_motors,
-    coupled_choices,
     friction_motors,
-    friction_of_options,
     live_laws,
 )
 from friction_estimator.identification.inverse_dynamics.refinement import (
     allowing_for_delay,
     conditions,
-    delay_covariance,
     physical_estimate,
-    search_stribeck_velocity,
-    shift_torque,
 )
-from friction_estimator.identification.joint_log import KP, JointLog, Motion, RobotDescription, Treatment
-from friction_estimator.identification.linear_problem import folds_of, select_rows
+from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.checks import check_torque_signs
 from friction_estimator.identification.recording.sampling import FLAT
@@ -75,11 +59,10 @@ from friction_estimator.identification.result import (
     judged,
 )
 from friction_estimator.identification.rigid_body import RigidBody
-from friction_estimator.identification.scoring import FoldedProblem, choice_covariance, choose, scores_of
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.nonlinear import LOAD_VELOCITY
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import FloatArray
 
 METHOD = "inverse_dynamics"
 
@@ -298,7 +281,7 @@ def _identify_part(
     findings += judged(scores, diagnosed, solution.fit.condition, optional)
     found = Identification(
         friction=friction,
-        parameters=_parameters(solution),
+        parameters=parameter_table(solution),
         scores=scores,
         samples=samples,
         condition=solution.fit.condition,
@@ -390,125 +373,10 @@ def estimate_inverse_dynamics(
     if model.carried and not options.body.known_inertia:
         still = "; ".join(f"{link} with {', '.join(joints)}" for link, joints in model.carried.items())
         notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
-    solution, chosen = _decided(body, motors.names, observations, options)
+    solution, chosen = decided(body, motors.names, observations, options)
     fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior)
     solution = _allowing_for_choice(replace(solution, fit=fit), treatment)
     return allowing_for_delay(solution), notes + chosen
-
-
-_SETTLED = 1e-6
-"""Change of a delay that no longer counts [s]."""
-_ROUNDS = 4
-
-
-def _decided(
-    body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> tuple[Estimate, list[str]]:
-    """All parameters, with prior, offsets and delays as they predict best; torques are moved to when they act.
-
-    Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
-    inertia by kd, times the delay. What both explanations differ by is in the covariance where they predict as well.
-    """
-    tried = list[tuple[Estimate, list[str]]]()
-    of_drive = observations[0].commanded is not None
-    late = LATE if of_drive and options.late is None else (options.late,)
-    plain = options.law == LOAD_VELOCITY.name or not of_drive or options.harmonics is not None
-    for harmonics in (options.harmonics,) if plain else ((), _ONE_TURN):
-        shaped = replace(options, harmonics=harmonics)
-        friction, zone, notes = _friction(body, names, observations, shaped)
-        model, usable = TorqueModel(body, friction), usable_rows(observations, friction, zone)
-        for part in late:
-            found = _settled(model, observations, usable, replace(shaped, late=part))
-            tried.append((replace(found, dead_zone=zone), notes))
-    return tried[0] if len(tried) == 1 else _best(tried, options)
-
-
-_ONE_TURN = (1.0,)
-"""Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
-
-
-def _best(tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions) -> tuple[Estimate, list[str]]:
-    """The simplest of several estimates, in the order of simplicity, that predicts as well as the best one."""
-    words, scores = [], []
-    shared = np.logical_and.reduce([np.concatenate(one.usable) for one, _ in tried])
-    for one, _ in tried:
-        dry = "dry friction depends on the position, " * bool(one.model.friction.harmonics)
-        words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late")
-        these = np.flatnonzero(shared[np.concatenate(one.usable)])
-        scores.append(scores_of(_held_out(one, options)[these], select_rows(one.fit.problem, these)))
-    chosen, rivals, table = choose("drive", words, scores)
-    solution, notes = tried[chosen]
-    names = [list(one.model.names) for one, _ in tried]
-    values = [
-        np.array([one.values[known.index(name)] if name in known else 0.0 for name in names[chosen]])
-        for (one, _), known in zip(tried, names, strict=True)
-    ]
-    apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
-    spread = apart if solution.spread is None else solution.spread + apart
-    return replace(solution, candidates=(*solution.candidates, *table), spread=spread), notes
-
-
-def _held_out(solution: Estimate, options: InverseDynamicsOptions) -> FloatArray:
-    """Errors (r,) of the rows, predicted from the other folds."""
-    problem = solution.fit.problem
-    folded = FoldedProblem(problem, solution.fit.weights, folds_of(problem, options.folds))
-    return folded.held_out_error(np.arange(solution.kept.size), solution.prior)
-
-
-def _settled(
-    model: TorqueModel,
-    observations: Sequence[Observation],
-    usable: Sequence[BoolArray],
-    options: InverseDynamicsOptions,
-) -> Estimate:
-    """The estimate with the choices of the model, after its delays no longer change."""
-    command = options.late == COMMAND
-    first = estimate(model, observations, usable, options.solver, urdf_sigma=_start(options))
-    choice = choose_model(replace(first, late_command=command), options)
-    allowed = ~offset_columns(model) | choice.offsets
-    delay = np.zeros(len(first.delay))
-    step, moves = choice.delay, choice.delay.any()
-    for _ in range(_ROUNDS if moves else 1):
-        delay = delay + step
-        shifted = shift_torque(observations, delay, command)
-        solution = estimate(model, shifted, usable, options.solver, allowed, urdf_sigma=choice.urdf_sigma)
-        solution = replace(solution, late_command=command)
-        if not moves or options.delay is not None:
-            break
-        rest = choose_model(solution, options, choice, delay)
-        step = rest.delay
-        if np.abs(step).max() < _SETTLED:
-            break
-    moved = bool(moves) or options.delay is not None
-    late = delay_covariance(solution, options.solver, choice.own_delays, moved)
-    return replace(
-        solution,
-        delay=delay,
-        delay_covariance=late + (choice.delay_spread if choice.own_delays else choice.delay_spread.mean()),
-        candidates=choice.table,
-        spread=choice.spread,
-    )
-
-
-def _start(options: InverseDynamicsOptions) -> float:
-    """Prior of the fit that the candidates of the model are compared from."""
-    return 3.0 if options.urdf_sigma is None else options.urdf_sigma
-
-
-def _friction(
-    body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> tuple[FrictionColumns, FloatArray, list[str]]:
-    """Columns of friction with their shape, the dead zone, and why."""
-    friction = friction_of_options(names, observations, options)
-    notes = list(coupled_choices(friction, options))
-    model = TorqueModel(body, friction)
-    zone, sentence = moving_rows(model, observations, options, _start(options))
-    notes.append(sentence)
-    if options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None:
-        usable = usable_rows(observations, friction, zone)
-        friction, sentence = search_stribeck_velocity(body, friction, observations, usable, options.solver)
-        notes.append(sentence)
-    return friction, zone, notes
 
 
 def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) -> Estimate:
@@ -523,8 +391,6 @@ def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) 
     return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + spread))
 
 
-_Row = tuple[str, str, float, float, float]
-"""Name, unit, value, standard deviation and value of the URDF of a parameter."""
 _REJECTED = 6.0
 """Standard deviations beyond which a sample is a push, as in the robust fit."""
 _MAD = 1.4826
@@ -558,48 +424,3 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
         added=options.coupled_friction != MOTORS,
         payload_scale=float(scale),
     )
-
-
-def _parameters(solution: Estimate) -> ParameterTable:
-    """All parameters of the fit, bodies with the values of the URDF, and what drives that get positions show."""
-    model = solution.model
-    reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)[solution.kept]
-    rows = list(
-        zip(
-            solution.names,
-            solution.fit.problem.units,
-            solution.fit.values,
-            np.sqrt(np.diagonal(solution.fit.covariance)),
-            reference,
-            strict=True,
-        )
-    )
-    if solution.of_drive:
-        known = {row[0] for row in rows}
-        rows += [row for row in _drive_parameters(solution, {row[0]: row for row in rows}) if row[0] not in known]
-    names, units, values, sigma, urdf = zip(*rows, strict=True)
-    return ParameterTable(names, units, np.array(values), np.array(sigma), np.array(urdf))
-
-
-def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Row]:
-    """Rows of delay, encoder offset (reading of the drive minus recorded position) and armature of every drive."""
-    names = solution.observations[0].motion.joint_names
-    late = np.broadcast_to(np.sqrt(np.diagonal(solution.delay_covariance)), len(names))
-    rows = [(f"{name}/delay", "s", *pair, np.nan) for name, *pair in zip(names, solution.delay, late, strict=True)]
-    for joint, name in enumerate(names):
-        kp = np.mean([one.motion.inputs[KP][:, joint].mean() for one in solution.observations])
-        offset = found.get(f"{name}/offset")
-        if offset is not None and kp > 0.0:
-            rows.append((f"{name}/encoder_offset", "rad", offset[2] / kp, offset[3] / kp, np.nan))
-    model, first = solution.model, solution.model.friction_count
-    own = np.flatnonzero((solution.kept >= first) & (solution.kept < first + len(model.body.base.names)))
-    if own.size and np.isfinite(solution.urdf_sigma):
-        inertia, sigma = model.body.drive_inertia(
-            solution.kept[own] - first,
-            solution.fit.values[own],
-            solution.fit.covariance[np.ix_(own, own)],
-            solution.urdf_sigma,
-            drive_std(solution.observations),
-        )
-        rows += [(f"Ia {name}", "kg m^2", *pair, np.nan) for name, *pair in zip(names, inertia, sigma, strict=True)]
-    return rows
