@@ -127,10 +127,11 @@ def allocate(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatAr
 
 
 class UncheckedKernel:
-    """A kernel of the hot path: once it is prepared, Python calls it without a look at the types of its arguments.
+    """A kernel of the hot path: after its first call Python calls it without a look at the types of its arguments.
 
-    That look costs more than handing the arrays over. The arguments come from the package itself, and tests check their
-    types: there kernels are prepared as final. Other kernels call it as any kernel.
+    That look costs more than handing the arrays over. Arguments must come from the package itself: tests check their
+    types, because there kernels are prepared as final, and the first call of every process does. A kernel whose first
+    arguments were of other types stays a checked one. Other kernels call it as any kernel.
     """
 
     __slots__ = ("_call", "dispatcher", "py_func")
@@ -144,9 +145,14 @@ class UncheckedKernel:
         return self._call(*arguments)
 
     def stop_checking(self) -> None:
-        """Call the machine code directly from now on."""
-        (compiled,) = self.dispatcher.overloads.values()
-        self._call = compiled.entry_point
+        """Check the types of the next call only."""
+        self._call = self._check_once
+
+    def _check_once(self, *arguments: Any) -> Any:
+        result = self.dispatcher(*arguments)
+        first, *others = self.dispatcher.overloads.values()
+        self._call = self.dispatcher if others else first.entry_point
+        return result
 
 
 if COMPILED:

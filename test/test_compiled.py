@@ -134,3 +134,23 @@ def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, 
     compiled.prepare()
     (new,) = {*caches.iterdir()} - {used, recent, other}
     assert new.name.startswith("kernels-") and new != unused
+
+
+@pytest.mark.skipif(not compiled.COMPILED, reason="kernels run as plain Python")
+def test_an_unchecked_kernel_whose_first_arguments_are_of_another_kind_stays_checked():
+    def made() -> compiled.UncheckedKernel:
+        dispatcher = compiled.numba.njit(_first_two)
+        dispatcher.compile("float64(float64[::1])")
+        kernel = compiled.UncheckedKernel(dispatcher)
+        kernel.stop_checking()
+        return kernel
+
+    strided, right = np.arange(8.0)[::4], np.array([0.0, 4.0])
+    fast, careful = made(), made()
+    fast.dispatcher.disable_compile()
+    assert fast(right) == fast(right) == 4.0 and fast._call is not fast.dispatcher
+    assert careful(strided) == careful(strided) == 4.0 and careful._call is careful.dispatcher
+
+
+def _first_two(values):
+    return values[0] + values[1]
