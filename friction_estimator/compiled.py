@@ -11,17 +11,7 @@ in the middle of a run. Small functions that only kernels call need no types::
 
 The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
 ``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
-scalars. Arrays that belong together travel as one argument, a ``NamedTuple``::
-
-    @arrays
-    class State(NamedTuple):
-        mean: Vector
-        covariance: Matrix
-
-    @kernel("State f8")
-    def predict(state, dt): ...
-
-:func:`allocate` makes such a tuple as named views of one buffer, so that a checkpoint is a copy of the buffer.
+scalars. Arrays that belong together travel as one argument: the name of a class of :mod:`friction_estimator.arrays`.
 
 :func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
 folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
@@ -43,12 +33,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from friction_estimator.types import FloatArray
+from friction_estimator.arrays import KINDS, fields_of
 
 numba: Any
 try:
@@ -85,9 +72,6 @@ if COMPILED:
 NOT_COMPILED = "" if COMPILED else "numba is not installed" if numba is None else "NUMBA_DISABLE_JIT is set"
 """Why kernels run as plain Python; empty where they are compiled."""
 
-_FIELDS: dict[str, dict[str, str]] = {}
-"""Type of every field of the classes of :func:`arrays`, by their names."""
-
 KERNELS: list[tuple[Any, str]] = []
 """Kernels that state their types, and these, in the order of their definition."""
 _prepared = 0
@@ -100,30 +84,6 @@ _LOG_PERIOD = 5.0
 """Time between two lines of progress [s]."""
 _grown: set[Path] = set()
 """Folders in which this process has made the cache of a kernel."""
-
-
-Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
-
-
-def arrays(kind: type[Tuple]) -> type[Tuple]:
-    """Let kernels take this ``NamedTuple`` as one argument.
-
-    Its annotations are the array types of :mod:`friction_estimator.types`, ``float``, ``int``, ``bool``, or classes of
-    this kind.
-    """
-    fields = {name: getattr(type, "__forward_arg__", str(type)) for name, type in kind.__annotations__.items()}
-    _FIELDS[kind.__name__] = fields
-    if COMPILED:
-        _TYPES[kind.__name__] = numba.types.BaseTuple.from_types([_TYPES[name] for name in fields.values()], kind)
-    return kind
-
-
-def allocate(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatArray, Tuple]:
-    """A contiguous buffer of zeros, and a tuple of its views with these shapes, one a field."""
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    buffer, ends = np.zeros(sum(sizes)), np.cumsum(sizes)
-    views = (buffer[end - size : end].reshape(shape) for end, size, shape in zip(ends, sizes, shapes, strict=True))
-    return buffer, kind(*views)
 
 
 class UncheckedKernel:
@@ -244,7 +204,15 @@ def _fill_cache(processes: int) -> None:
 
 
 def _compile(dispatcher: Any, types: str) -> None:
-    dispatcher.compile(tuple(_TYPES[letter] for letter in types.split()))
+    dispatcher.compile(tuple(_type(name) for name in types.split()))
+
+
+def _type(name: str) -> Any:
+    """Type of an argument: a letter, or a class of :func:`~friction_estimator.arrays.arrays`."""
+    if name not in _TYPES:
+        fields = [_type(kind) for kind in fields_of(name).values()]
+        _TYPES[name] = numba.types.BaseTuple.from_types(fields, KINDS[name])
+    return _TYPES[name]
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
@@ -269,9 +237,8 @@ def _constants(function: Callable[..., Any]) -> list[str]:
 
 
 def _layout(name: str) -> str:
-    """Fields of a class of :func:`arrays`, and of the classes among them; empty for other types."""
-    fields = _FIELDS.get(name, {})
-    return "".join(f"{name}.{field}={kind}{_layout(kind)}" for field, kind in fields.items())
+    """Fields of a class of :mod:`friction_estimator.arrays`, and of those among them; empty for other types."""
+    return "".join(f"{name}.{field}={kind}{_layout(kind)}" for field, kind in fields_of(name).items())
 
 
 def _cache_folder(functions: list[Callable[..., Any]]) -> Path:

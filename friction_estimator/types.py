@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.compiled import arrays
+from friction_estimator.arrays import arrays
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

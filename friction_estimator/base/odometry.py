@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from friction_estimator.arrays import arrays
 from friction_estimator.base.soles import (
     Heading,
     Heights,
@@ -34,7 +35,7 @@ from friction_estimator.base.velocity import (
     new_velocity,
     step_velocity,
 )
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import bounded, cross, is_covariance, product, turned
 from friction_estimator.robot.model import RobotModel

@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from friction_estimator.arrays import arrays
 from friction_estimator.base.attitude import IMU_GAP_RATE
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
 from friction_estimator.types import Attitude, Block, BoolArray, Flags, FloatArray, Matrix, Vector

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from friction_estimator.arrays import arrays
 from friction_estimator.base.attitude import ACCELERATION_TIME
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
 from friction_estimator.linear_algebra import cross, matrix_from_quaternion, product, quaternion_exp, turned

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import FrictionLaw, law_names, make_law
 from friction_estimator.laws.linear import (

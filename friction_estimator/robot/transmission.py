@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.compiled import arrays
+from friction_estimator.arrays import arrays
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import quadratic_form

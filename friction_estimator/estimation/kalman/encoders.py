@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.linear_algebra import bounded
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import stick_probability

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.encoders import COARSE, rounded_state, step_rounded_motion
 from friction_estimator.linear_algebra import bounded, product

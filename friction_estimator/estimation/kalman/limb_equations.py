@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow
 from friction_estimator.linear_algebra import bounded, solve_positive
 from friction_estimator.types import Block, FloatArray, Matrix, Vector

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_equations import FREE_AT_REST, FilterTable, LimbMemory, LimbNow
 from friction_estimator.estimation.kalman.limb_state import move_within_bounds
 from friction_estimator.estimation.kalman.window_dynamics import LimbPlace

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.compiled import allocate
+from friction_estimator.arrays import allocate
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,

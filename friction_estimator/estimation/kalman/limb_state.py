@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive

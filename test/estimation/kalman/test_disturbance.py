@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.compiled import allocate
+from friction_estimator.arrays import allocate
 from friction_estimator.estimation.kalman.disturbance import (
     FRICTION_RATIO,
     GAINS,
