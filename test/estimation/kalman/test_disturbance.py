@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.arrays import allocate
-from friction_estimator.estimation.kalman.disturbance import (
+from friction_estimator.estimation.kalman.frame import (
     FRICTION_RATIO,
     GAINS,
     GATE,
