@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import allocate, arrays, kernel
+from friction_estimator.arrays import allocate, arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
     Quaternion,

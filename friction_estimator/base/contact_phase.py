@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import allocate, arrays, kernel
+from friction_estimator.arrays import allocate, arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.config import ContactPhaseConfig
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
 

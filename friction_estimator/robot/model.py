@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import cross, product, skew, turned

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import allocate, arrays, kernel
+from friction_estimator.arrays import allocate, arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.joint_laws import (

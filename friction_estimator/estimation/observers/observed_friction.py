@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers import make_observer
 from friction_estimator.estimation.observers.identifier import (
