@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import arrays, kernel
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
 from friction_estimator.types import Block, BoolArray, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
 
 _LONGEST_GAP = 3.0

@@ -249,8 +249,11 @@ def choose_delay(
     step = max(_LATEST / _STEPS, max(motion.period for motion in motions))
     step = period * np.ceil(step / period - 1e-9)
     delays = step * np.arange(int(_LATEST / step + 1e-9) + 1)
-    problems = [_Compared.of(options.rows(motions, delay, source.columns), laws, period) for delay in delays]
     few = "friction is taken as that of its own stamp: too few samples show a lateness"
+    tried = [options.rows(motions, delay, source.columns) for delay in delays]
+    if not all(rows.time.size for rows in tried):
+        return 0.0, few, ()
+    problems = [_Compared.of(rows, laws, period) for rows in tried]
     if any(np.unique(one.linear.segment).size < 2 for one in problems):
         return 0.0, few, ()
     errors, same = _at_shared_rows(problems, options.folds)
