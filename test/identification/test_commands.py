@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.commands import ARMATURE, COULOMB, URDF, recording
 from friction_estimator.api.identify import identify
+from friction_estimator.api.validate import validate
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
@@ -26,6 +27,20 @@ def test_friction_armature_and_delay_follow_from_commands_whatever_the_gains(kp,
         assert abs(found[f"Ia {joint}"][0] - armature) < 0.1 * armature
         assert abs(found[f"{joint}/delay"][0] - 0.01) < 1e-3
         assert abs(found[f"{joint}/encoder_offset"][0]) < 3.0 * found[f"{joint}/encoder_offset"][1]
+
+
+def test_the_identified_robot_follows_the_commands_in_mujoco_as_the_recorded_one(tmp_path):
+    pytest.importorskip("mujoco")
+    (tmp_path / "leg.urdf").write_text(URDF)
+    log = recording(20.0, 0.5, 0.01, 1, duration=8.0)
+    options = InverseDynamicsOptions(late="torque", harmonics=())
+    found = run([with_drive_torque(log, 20.0, 0.5)], RobotDescription(URDF, fixed_base=True), options)
+    scores = validate(found, log, tmp_path / "leg.urdf", kp=20.0, kd=0.5, rollout=True).rollouts
+    assert [score.joint for score in scores] == ["hip", "knee"]
+    for score in scores:
+        assert score.identified < 0.1 * score.urdf < 0.1 * score.travel
+    with pytest.raises(InputError, match="command/<joint>"):
+        validate(found, replace(log, effort=log.position), tmp_path / "leg.urdf", rollout=True)
 
 
 def short():
