@@ -4,6 +4,7 @@
 
 Prints the table of docs/guides/identification.md, "From commands": a leg of two joints, simulated exactly, whose drives
 compute ``kp (q_des - q) - kd dq`` and apply it late; errors in standard deviations, gain by gain.
+Three motions take some minutes on two cores.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import product
 import numpy as np
 import pinocchio as pin
 
-from benchmarks.shared.command import command, make_parser
+from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import header, row
 from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
@@ -99,7 +100,7 @@ def errors(kp: float, kd: float, delay: float, seed: int) -> dict[str, tuple[flo
 def main(arguments: Sequence[str] | None = None) -> None:
     """Identify all recordings, and print coverage and largest errors."""
     parser = make_parser("commands", __doc__)
-    parser.add_argument("--seeds", type=int, default=3, help="number of motions")
+    parser.add_argument("--seeds", type=count, default=3, help="number of motions")
     options = parser.parse_args(arguments)
     print(header(("gains kp, kd", "parameter", "RMS error", "mean sigma", "within 2 sigma", "largest error")))
     for kp, kd in GAINS:

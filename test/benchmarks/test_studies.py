@@ -32,6 +32,7 @@ WRONG = {
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
     "collisions": ["model.safetensors", "--pushes", "0"],
+    "commands": ["--seeds", "0"],
     "damaged_recordings": ["no_such_log.csv"],
     "faults": ["--random", "0"],
     "fleet_drift": ["--seeds", "0"],

@@ -353,8 +353,8 @@ class FrictionIdentifier:
                 one[failed] = 0.0
             initial_variance, p = self._table.initial_variance[failed, :, None], state.parameters.shape[1]
             state.covariance[failed], state.consistency[failed] = initial_variance * np.eye(p), np.nan
-            refresh_statistics(state)
-            self._publish()
+        refresh_statistics(state)
+        self._publish()
         return ", ".join(self._motors.names[motor] for motor in failed)
 
     def _publish(self) -> None:
