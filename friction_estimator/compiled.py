@@ -94,24 +94,20 @@ class UncheckedKernel:
     arguments were of other types stays a checked one. Other kernels call it as any kernel.
     """
 
-    __slots__ = ("_call", "dispatcher", "py_func")
+    __slots__ = ("__call__", "dispatcher", "py_func")  # what is called is a slot: no Python function is in between
 
     def __init__(self, dispatcher: Any) -> None:
-        self._call = self.dispatcher = dispatcher
-        self.py_func = dispatcher.py_func
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the kernel."""
-        return self._call(*arguments)
+        self.dispatcher, self.py_func = dispatcher, dispatcher.py_func
+        self.__call__: Callable[..., Any] = dispatcher
 
     def stop_checking(self) -> None:
         """Check the types of the next call only."""
-        self._call = self._check_once
+        self.__call__ = self._check_once
 
     def _check_once(self, *arguments: Any) -> Any:
         result = self.dispatcher(*arguments)
         first, *others = self.dispatcher.overloads.values()
-        self._call = self.dispatcher if others else first.entry_point
+        self.__call__ = self.dispatcher if others else first.entry_point
         return result
 
 

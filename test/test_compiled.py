@@ -148,8 +148,8 @@ def test_an_unchecked_kernel_whose_first_arguments_are_of_another_kind_stays_che
     strided, right = np.arange(8.0)[::4], np.array([0.0, 4.0])
     fast, careful = made(), made()
     fast.dispatcher.disable_compile()
-    assert fast(right) == fast(right) == 4.0 and fast._call is not fast.dispatcher
-    assert careful(strided) == careful(strided) == 4.0 and careful._call is careful.dispatcher
+    assert fast(right) == fast(right) == 4.0 and fast.__call__ is not fast.dispatcher
+    assert careful(strided) == careful(strided) == 4.0 and careful.__call__ is careful.dispatcher
 
 
 def _first_two(values):
